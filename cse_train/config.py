@@ -1,0 +1,135 @@
+"""What one run is (`RunConfig`) and where its inputs lie on this machine (`DataPaths`); only the first is identity."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cse_train import fields, methods
+from cse_train.fields import ConfigError, Range, Scalar
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """What every method shares; the defaults are the papers' where they agree."""
+
+    encoder: str = "wiki-l4-h128"
+    """Starting weights: a shipped encoder's name, a folder, or a hub model's name."""
+    corpus: str = "wiki"
+    """Training text: wiki, nli, generated, file (see `--train-file`), or hf:NAME[:SPLIT[:COLUMN]]."""
+    dev: str = "sts_dev"
+    """The set whose Spearman correlation picks the checkpoint; never a test set."""
+    max_seq_length: Annotated[int, Range(low=4, high=512)] = 32
+    """Tokens of a training sentence kept, special tokens included."""
+    dev_max_length: Annotated[int, Range(low=4, high=512)] = 512
+    """Tokens of a dev sentence kept, special tokens included."""
+    examples: Annotated[int, Range(low=1)] = 1_000_000
+    """Training examples in all, over as many epochs as that takes; the ragged last batch of an epoch is dropped."""
+    batch_size: Annotated[int, Range(low=2)] = 64
+    """Examples in one optimiser step over all ranks."""
+    learning_rate: Annotated[float, Range(above=0)] = 3e-5
+    """Peak rate of AdamW."""
+    warmup_ratio: Annotated[float, Range(low=0, below=1)] = 0.0
+    """Share of the steps in linear warm-up; the rest falls linearly to 0."""
+    weight_decay: Annotated[float, Range(low=0)] = 0.0
+    """Decay of matrices; none on biases and LayerNorm."""
+    adam_beta1: Annotated[float, Range(low=0, below=1)] = 0.9
+    """First-moment decay."""
+    adam_beta2: Annotated[float, Range(low=0, below=1)] = 0.999
+    """Second-moment decay."""
+    adam_epsilon: Annotated[float, Range(above=0)] = 1e-8
+    """Denominator term."""
+    max_grad_norm: Annotated[float, Range(above=0)] | None = 1.0
+    """Gradient norm is clipped to this; null for off."""
+    dropout: Annotated[float, Range(low=0, below=1)] | None = None
+    """Hidden and attention dropout of the encoder; null keeps the encoder's own."""
+    evaluations: Annotated[int, Range(low=1)] = 125
+    """Dev evaluations, evenly spaced in examples; hold it equal across cells, because a best-of-N grows with N."""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    """Arithmetic of the encoder; the loss and the evaluation are always fp32."""
+    seed: Annotated[int, Range(low=0)] = 0
+    """Seed of data order, dropout, augmentation and new weights, each drawn from a generator of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """One run: a method's name, its own configuration and the shared one."""
+
+    method: str
+    train: TrainConfig
+    options: Any
+    """The method's frozen `Config`."""
+
+    def flat(self) -> dict[str, Scalar]:
+        """Dotted keys, every default spelled out: the form that YAML, ledger and tables speak."""
+        shared = {f"train.{k}": v for k, v in dataclasses.asdict(self.train).items()}
+        own = {f"method.{k}": v for k, v in dataclasses.asdict(self.options).items()}
+        return {"method": self.method, **shared, **own}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataPaths:
+    """Where inputs lie on this machine; never part of a run's identity (their content hashes are)."""
+
+    wiki: Path | None = None
+    """Plain or gzipped text, one sentence a line."""
+    documents: Path | None = None
+    """Gzipped JSON lines with a `text` field, for DeCLUTR."""
+    nli: Path | None = None
+    """CSV with the header sent0,sent1,hard_neg."""
+    train_file: Path | None = None
+    """What `corpus: file` reads: .txt or .txt.gz with one sentence a line, or .csv."""
+    senteval: Path | None = None
+    """SentEval's `downstream` folder."""
+    cache: Path | None = None
+    """Folder of the token cache; None for the user's cache folder."""
+
+    @classmethod
+    def from_folder(cls, folder: Path, **overrides: Path | None) -> "DataPaths":
+        """The layout of `--data DIR`; whatever is absent stays None and is named when a run needs it."""
+        nli = sorted((folder / "nli").glob("*.csv"))
+        found = {
+            "wiki": folder / "wiki" / "wiki_sentences.txt.gz",
+            "documents": folder / "wiki" / "wiki_docs_2048.jsonl.gz",
+            "nli": nli[0] if nli else folder / "nli" / "none.csv",
+            "senteval": folder / "senteval" / "downstream",
+        }
+        paths: dict[str, Path | None] = {k: p.resolve() for k, p in found.items() if p.exists()}
+        return cls(**(paths | {k: v for k, v in overrides.items() if v is not None}))
+
+
+def parse_run(flat: Mapping[str, object]) -> RunConfig:
+    """Build a run from dotted keys (`method`, `train.*`, `method.*`); ConfigError lists every problem at once."""
+    found = run_problems(flat)
+    if found:
+        raise ConfigError(found)
+    name = str(flat["method"])
+    train = fields.make(TrainConfig, _under(flat, "train."))
+    options = fields.make(methods.load(name).Config, _under(flat, "method."))
+    return RunConfig(method=name, train=train, options=options)
+
+
+def run_problems(flat: Mapping[str, object]) -> list[str]:
+    """Every problem of a run's dotted keys: unknown method or key, wrong type, value out of range."""
+    found = []
+    name = flat.get("method")
+    if name not in methods.names():
+        found.append(f"unknown method: method={name}; {fields.nearest(str(name), methods.names())}")
+    else:
+        found += fields.problems(methods.load(str(name)).Config, _under(flat, "method."), "method.")
+    found += fields.problems(TrainConfig, _under(flat, "train."), "train.")
+    for key in flat:
+        if key != "method" and not key.startswith(("train.", "method.")):
+            found.append(f"unknown key: {key}={flat[key]}; {fields.nearest(key, valid_keys(str(name)))}")
+    return found
+
+
+def valid_keys(method: str) -> list[str]:
+    """Every dotted key that a run of `method` may set; only the shared ones for an unknown method."""
+    own = fields.hints(methods.load(method).Config) if method in methods.names() else ()
+    return ["method", *(f"train.{k}" for k in fields.hints(TrainConfig)), *(f"method.{k}" for k in own)]
+
+
+def _under(flat: Mapping[str, object], prefix: str) -> dict[str, object]:
+    return {k.removeprefix(prefix): v for k, v in flat.items() if k.startswith(prefix)}

@@ -1,0 +1,17 @@
+"""The methods. The folder is the registry: every module here but `base` is a method of that name."""
+
+import importlib
+import pkgutil
+from types import ModuleType
+
+
+def names() -> list[str]:
+    """Every method's name, sorted."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name != "base")
+
+
+def load(name: str) -> ModuleType:
+    """The module of a method; KeyError for an unknown name."""
+    if name not in names():
+        raise KeyError(name)
+    return importlib.import_module(f"{__name__}.{name}")

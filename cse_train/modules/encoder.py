@@ -1,0 +1,169 @@
+"""BERT and RoBERTa computed exactly, without the padding.
+
+Three savings, none of which changes a number: sequences are packed in length groups (`packing`), the dropout views
+of one sentence share the embedding pass up to the first dropout, and the last layer is computed for [CLS] alone when
+nothing else is asked for. Shape suffixes: N sequences, V views, T packed slots, H hidden size, D head size.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import PretrainedConfig
+
+from cse_train.modules.packing import Group, Packed
+
+SUPPORTED = ("bert", "roberta")
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What one forward pass computed. Token tensors hold V * T slots, views one after the other inside each group."""
+
+    packed: Packed
+    views: int
+    cls_VNH: Tensor
+    """Last layer at position 0, in batch order."""
+    last_TH: Tensor | None = None
+    embedding_TH: Tensor | None = None
+    layer1_TH: Tensor | None = None
+
+    def mean_VNH(self, packed_TH: Tensor) -> Tensor:
+        """Mean over the attended positions of each sequence, special tokens included (reference_spec T7)."""
+        means = []
+        for group, block in self.packed.split(packed_TH, self.views):
+            if group.bias is None:
+                means.append(block.mean(1))
+                continue
+            real = (group.bias.view(group.rows, group.width, 1) == 0).to(block.dtype).repeat(self.views, 1, 1)
+            means.append((block * real).sum(1) / real.sum(1))
+        return self.packed.unsort(means, self.views)
+
+
+class Layer(nn.Module):
+    """One post-LayerNorm transformer layer with fused query, key and value projections."""
+
+    def __init__(self, config: PretrainedConfig) -> None:
+        super().__init__()
+        width, inner = config.hidden_size, config.intermediate_size
+        self.heads = config.num_attention_heads
+        self.attention_dropout = config.attention_probs_dropout_prob
+        self.hidden_dropout = config.hidden_dropout_prob
+        self.qkv = nn.Linear(width, 3 * width)
+        self.attention_out = nn.Linear(width, width)
+        self.attention_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.inner = nn.Linear(width, inner)
+        self.outer = nn.Linear(inner, width)
+        self.output_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+
+    def forward(self, x_TH: Tensor, packed: Packed, views: int) -> Tensor:
+        mixed = [
+            self._attend(*self._heads(block, 3), group, views).transpose(1, 2).reshape(-1, x_TH.shape[-1])
+            for group, block in packed.split(self.qkv(x_TH), views)
+        ]
+        return self._rest(torch.cat(mixed), x_TH)
+
+    def forward_cls(self, x_TH: Tensor, packed: Packed, views: int) -> Tensor:
+        """The same layer for position 0 of each sequence only: [V * N, H] in packed order."""
+        width = x_TH.shape[-1]
+        weight, bias = self.qkv.weight, self.qkv.bias
+        cls = torch.cat([block[:, 0] for _, block in packed.split(x_TH, views)])
+        queries = F.linear(cls, weight[:width], bias[:width]).split([views * g.rows for g in packed.groups])
+        keys_values = F.linear(x_TH, weight[width:], bias[width:])
+        mixed = []
+        for query, (group, block) in zip(queries, packed.split(keys_values, views), strict=True):
+            key, value = self._heads(block, 2)
+            query = query.view(len(query), self.heads, 1, -1)
+            mixed.append(self._attend(query, key, value, group, views).reshape(-1, width))
+        return self._rest(torch.cat(mixed), cls)
+
+    def _heads(self, block: Tensor, parts: int) -> tuple[Tensor, ...]:
+        rows, width, _ = block.shape
+        return block.view(rows, width, parts, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor, group: Group, views: int) -> Tensor:
+        scores = torch.matmul(query * query.shape[-1] ** -0.5, key.transpose(-1, -2))
+        if group.bias is not None:
+            scores = scores + (group.bias if views == 1 else group.bias.repeat(views, 1, 1, 1))
+        weights = F.dropout(torch.softmax(scores, -1), self.attention_dropout, self.training)
+        return torch.matmul(weights, value)
+
+    def _rest(self, mixed: Tensor, x: Tensor) -> Tensor:
+        dropped = F.dropout(self.attention_out(mixed), self.hidden_dropout, self.training)
+        x = self.attention_norm(dropped + x)
+        dropped = F.dropout(self.outer(F.gelu(self.inner(x))), self.hidden_dropout, self.training)
+        return self.output_norm(dropped + x)
+
+
+class Encoder(nn.Module):
+    """A BERT or RoBERTa body (no pooler) over `Packed` batches.
+
+    Raises ValueError for a configuration that it would not compute exactly; such models go through `AutoModel`.
+    """
+
+    def __init__(self, config: PretrainedConfig) -> None:
+        super().__init__()
+        reason = unsupported(config)
+        if reason:
+            raise ValueError(reason)
+        self.config = config
+        self.position_offset = config.pad_token_id + 1 if config.model_type == "roberta" else 0
+        self.word = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.embedding_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+
+    @property
+    def width(self) -> int:
+        """Hidden size H."""
+        return self.config.hidden_size
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw every weight as BERT does: N(0, initializer_range), biases 0, LayerNorm 1 and 0."""
+        for name, parameter in self.named_parameters():
+            with torch.no_grad():
+                if name.endswith("bias"):
+                    parameter.zero_()
+                elif "norm" in name:
+                    parameter.fill_(1.0)
+                else:
+                    parameter.normal_(0.0, self.config.initializer_range, generator=generator)
+
+    def forward(self, packed: Packed, *, views: int = 1, tokens: bool = False) -> Hidden:
+        """Encode every sequence `views` times under independent dropout.
+
+        `tokens=False` computes the last layer for [CLS] only and leaves the token tensors of `Hidden` out.
+        """
+        embedding_TH = self._embed(packed, views)
+        x_TH, layer1_TH = embedding_TH, None
+        for index, layer in enumerate(self.layers[:-1]):
+            x_TH = layer(x_TH, packed, views)
+            if index == 0:
+                layer1_TH = x_TH
+        if not tokens:
+            cls = self.layers[-1].forward_cls(x_TH, packed, views)
+            cls_VNH = packed.unsort(cls.split([views * g.rows for g in packed.groups]), views)
+            return Hidden(packed, views, cls_VNH)
+        last_TH = self.layers[-1](x_TH, packed, views)
+        cls_VNH = packed.unsort([block[:, 0] for _, block in packed.split(last_TH, views)], views)
+        return Hidden(packed, views, cls_VNH, last_TH, embedding_TH, last_TH if layer1_TH is None else layer1_TH)
+
+    def _embed(self, packed: Packed, views: int) -> Tensor:
+        x = self.word(packed.ids_T) + self.position(packed.positions_T + self.position_offset)
+        x = self.embedding_norm(x + self.token_type.weight[0])
+        if views > 1:
+            x = torch.cat([t for block in x.split([g.slots for g in packed.groups]) for t in [block] * views])
+        return F.dropout(x, self.config.hidden_dropout_prob, self.training)
+
+
+def unsupported(config: PretrainedConfig) -> str | None:
+    """Why `Encoder` cannot compute this architecture exactly; None when it can."""
+    if config.model_type not in SUPPORTED:
+        return f"encoder: model_type={config.model_type} is not one of {', '.join(SUPPORTED)}"
+    if config.hidden_act != "gelu":
+        return f"encoder: hidden_act={config.hidden_act} is not gelu"
+    if getattr(config, "position_embedding_type", "absolute") != "absolute":
+        return f"encoder: position_embedding_type={config.position_embedding_type} is not absolute"
+    return None

@@ -1,0 +1,21 @@
+"""Dynamic masking for masked-LM losses: which positions, and what stands there instead."""
+
+import numpy as np
+
+
+def mask_tokens(
+    ids: np.ndarray, maskable: np.ndarray, *, ratio: float, mask_id: int, vocab_size: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose each maskable position with probability `ratio`; replace 80% by [MASK], 10% at random, keep 10%.
+
+    ids: int [T]; maskable: bool [T], False at special tokens and padding. Returns (masked ids [T], chosen bool [T]).
+    Source: BERT; SimCSE train.py:498-530, DiffCSE mask_tokens. Raises ValueError unless 0 < ratio < 1.
+    """
+    if not 0 < ratio < 1:
+        raise ValueError(f"masking: ratio={ratio} must lie strictly between 0 and 1")
+    chosen = maskable & (rng.random(len(ids)) < ratio)
+    action = rng.random(len(ids))
+    masked = np.where(chosen & (action < 0.8), mask_id, ids)
+    at_random = chosen & (action >= 0.9)
+    masked[at_random] = rng.integers(0, vocab_size, int(at_random.sum()))
+    return masked, chosen
