@@ -1,0 +1,96 @@
+"""The only caller of `torch.distributed`. Outside a process group everything here behaves as one rank.
+
+The stated gradient rule: every rank computes the whole contrastive loss on the gathered batch, each passes back W times
+its own rows' gradient, and DDP's mean over ranks then gives exactly the gradient of one process on the joined batch.
+The released codes leave the factor W out and train with 1/W of the gradient (reference_spec 0.4, T4).
+"""
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+def size() -> int:
+    """World size W."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """This process's rank, 0 outside a group."""
+    return dist.get_rank() if size() > 1 else 0
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows_BD: Tensor) -> Tensor:
+        ctx.rows = len(rows_BD)
+        parts = [torch.empty_like(rows_BD) for _ in range(size())]
+        dist.all_gather(parts, rows_BD.contiguous())
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        first = rank() * ctx.rows
+        return grads[0][first : first + ctx.rows] * size()
+
+
+def gather_with_grad(rows_BD: Tensor) -> Tensor:
+    """[B, D] on each rank -> [W * B, D] in rank order, with the gradient rule above. B must agree on all ranks."""
+    return rows_BD if size() == 1 else _Gather.apply(rows_BD)
+
+
+def all_gather_rows(rows: Tensor) -> Tensor:
+    """Join rows of all ranks in rank order, without gradient; the number of rows may differ."""
+    if size() == 1:
+        return rows.detach()
+    counts = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(size())]
+    dist.all_gather(counts, torch.tensor([len(rows)], device=rows.device))
+    most = max(int(count) for count in counts)
+    padded = torch.zeros((most, *rows.shape[1:]), dtype=rows.dtype, device=rows.device)
+    padded[: len(rows)] = rows.detach()
+    parts = [torch.empty_like(padded) for _ in range(size())]
+    dist.all_gather(parts, padded)
+    return torch.cat([part[: int(count)] for part, count in zip(parts, counts, strict=True)])
+
+
+def mean_over_ranks(total: Tensor, count: Tensor) -> Tensor:
+    """The share of this rank in sum(total) / sum(count), times W: DDP's mean makes it the mean of the joined batch."""
+    if size() == 1:
+        return total / count.clamp(min=1)
+    joined = count.detach().clone()
+    dist.all_reduce(joined)
+    return total * size() / joined.clamp(min=1)
+
+
+def average(values: Tensor) -> Tensor:
+    """Mean of a tensor over ranks, without gradient."""
+    if size() == 1:
+        return values.detach()
+    joined = values.detach().clone()
+    dist.all_reduce(joined)
+    return joined / size()
+
+
+def wrap(module: nn.Module) -> nn.Module:
+    """DDP around a module when there are several ranks and something to train."""
+    if size() == 1:
+        return module
+    return DistributedDataParallel(module, broadcast_buffers=False)
+
+
+def barrier() -> None:
+    """Wait for every rank."""
+    if size() > 1:
+        dist.barrier()
+
+
+def any_true(flag: bool) -> bool:
+    """Whether the flag is set on any rank."""
+    if size() == 1:
+        return flag
+    joined = torch.tensor([float(flag)])
+    dist.all_reduce(joined, op=dist.ReduceOp.MAX)
+    return bool(joined.item())

@@ -1,0 +1,37 @@
+"""A first-in first-out store of past embeddings (MoCo, ESimCSE 3.2)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Queue(nn.Module):
+    """The newest embeddings, oldest first; at most `multiple` times the rows of one `enqueue`, nothing before the first.
+
+    The size follows from the batch (ESimCSE: 2.5 x 64 = 160), need not divide it, and is fixed by the first batch.
+    """
+
+    rows_MD: Tensor
+
+    def __init__(self, multiple: float) -> None:
+        super().__init__()
+        self.multiple = multiple
+        self.register_buffer("rows_MD", torch.empty(0, 0), persistent=False)
+
+    @torch.no_grad()
+    def enqueue(self, embeddings_BD: Tensor) -> None:
+        """Append one batch and drop what no longer fits."""
+        most = round(self.multiple * len(embeddings_BD))
+        new = embeddings_BD.detach().float()
+        held = new if self.rows_MD.numel() == 0 else torch.cat([self.rows_MD, new])
+        self.rows_MD = held[max(0, len(held) - most) :]
+
+    def __len__(self) -> int:
+        return len(self.rows_MD)
+
+    def get_extra_state(self) -> Tensor:
+        return self.rows_MD
+
+    def set_extra_state(self, state: Any) -> None:
+        self.rows_MD = state.to(self.rows_MD.device)

@@ -1,0 +1,32 @@
+"""Named random streams. Each is a pure function of the run's seed and a position, so nothing has to be saved to resume."""
+
+import hashlib
+
+import numpy as np
+import torch
+
+
+def seed_of(seed: int, *name: str | int) -> int:
+    """A 63-bit seed for the stream `name` of a run."""
+    text = "/".join(str(part) for part in (seed, *name))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+
+
+def data_order(seed: int, epoch: int, rows: int) -> np.ndarray:
+    """The permutation of the corpus rows in one epoch."""
+    return np.random.default_rng(seed_of(seed, "data", epoch)).permutation(rows)
+
+
+def augmentation(seed: int, epoch: int, row: int) -> np.random.Generator:
+    """The generator that augments one corpus row in one epoch, whatever the world size."""
+    return np.random.Generator(np.random.PCG64(seed_of(seed, "augment", epoch, row)))
+
+
+def seed_new_weights(seed: int) -> None:
+    """Seed torch before a method draws the weights that no checkpoint brings."""
+    torch.manual_seed(seed_of(seed, "weights"))
+
+
+def seed_dropout(seed: int, step: int, rank: int) -> None:
+    """Seed torch's dropout for one step of one rank."""
+    torch.manual_seed(seed_of(seed, "dropout", step, rank))
