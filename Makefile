@@ -1,0 +1,53 @@
+# Every target does all the set-up it needs; a second call installs nothing.
+#   make demo | test | test-slow | lint | format | clean
+# TORCH_INDEX=URL takes torch from another index, e.g. PyTorch's CPU-only one.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
+TORCH_INDEX ?=
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := $(VENV)/.installed
+TEST := $(VENV)/.installed-test
+TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test test-slow lint format clean
+.DELETE_ON_ERROR:
+
+demo: $(CORE)
+	$(BIN)/cse demo
+
+test: lint
+	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+
+test-slow: $(TEST)
+	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow --timeout 900
+
+lint: $(TEST)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(TEST)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "no Python 3.11, 3.12 or 3.13 found: name one with make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.torch: constraints.txt | $(BIN)/python
+	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
+	@touch $@
+
+$(CORE): pyproject.toml constraints.txt $(VENV)/.torch
+	$(PIP) --constraint constraints.txt --editable .
+	@touch $@
+
+$(TEST): pyproject.toml constraints.txt $(CORE)
+	$(PIP) --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+clean:
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
