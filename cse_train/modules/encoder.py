@@ -58,10 +58,11 @@ class Layer(nn.Module):
         self.output_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
 
     def forward(self, x_TH: Tensor, packed: Packed, views: int) -> Tensor:
-        mixed = [
-            self._attend(*self._heads(block, 3), group, views).transpose(1, 2).reshape(-1, x_TH.shape[-1])
-            for group, block in packed.split(self.qkv(x_TH), views)
-        ]
+        mixed = []
+        for group, block in packed.split(self.qkv(x_TH), views):
+            query, key, value = self._heads(block, 3)
+            heads = self._attend(query, key, value, group, views)
+            mixed.append(heads.transpose(1, 2).reshape(-1, x_TH.shape[-1]))
         return self._rest(torch.cat(mixed), x_TH)
 
     def forward_cls(self, x_TH: Tensor, packed: Packed, views: int) -> Tensor:
@@ -135,20 +136,30 @@ class Encoder(nn.Module):
         """Encode every sequence `views` times under independent dropout.
 
         `tokens=False` computes the last layer for [CLS] only and leaves the token tensors of `Hidden` out.
+        Raises ValueError for a sequence that is longer than the position embeddings.
         """
+        self._check_length(packed)
         embedding_TH = self._embed(packed, views)
         x_TH, layer1_TH = embedding_TH, None
         for index, layer in enumerate(self.layers[:-1]):
             x_TH = layer(x_TH, packed, views)
             if index == 0:
                 layer1_TH = x_TH
+        last = self.layers[-1]
         if not tokens:
-            cls = self.layers[-1].forward_cls(x_TH, packed, views)
+            assert isinstance(last, Layer)
+            cls = last.forward_cls(x_TH, packed, views)
             cls_VNH = packed.unsort(cls.split([views * g.rows for g in packed.groups]), views)
             return Hidden(packed, views, cls_VNH)
-        last_TH = self.layers[-1](x_TH, packed, views)
+        last_TH = last(x_TH, packed, views)
         cls_VNH = packed.unsort([block[:, 0] for _, block in packed.split(last_TH, views)], views)
         return Hidden(packed, views, cls_VNH, last_TH, embedding_TH, last_TH if layer1_TH is None else layer1_TH)
+
+    def _check_length(self, packed: Packed) -> None:
+        longest = max(group.width for group in packed.groups)
+        room = self.config.max_position_embeddings - self.position_offset
+        if longest > room:
+            raise ValueError(f"encoder: length={longest} exceeds its {room} positions; lower train.max_seq_length")
 
     def _embed(self, packed: Packed, views: int) -> Tensor:
         x = self.word(packed.ids_T) + self.position(packed.positions_T + self.position_offset)

@@ -25,7 +25,13 @@ class Group:
 
     @property
     def slots(self) -> int:
+        """Token slots of one view."""
         return self.rows * self.width
+
+    def to(self, device: torch.device | str) -> "Group":
+        """The same group with its bias on `device`."""
+        bias = None if self.bias is None else self.bias.to(device, non_blocking=True)
+        return Group(self.rows, self.width, bias)
 
 
 @dataclass(frozen=True)
@@ -42,12 +48,14 @@ class Packed:
 
     @property
     def rows(self) -> int:
+        """Number of sequences N."""
         return len(self.order_N)
 
     def to(self, device: torch.device | str) -> "Packed":
-        move = lambda t: t.to(device, non_blocking=True)  # noqa: E731
-        groups = tuple(Group(g.rows, g.width, None if g.bias is None else move(g.bias)) for g in self.groups)
-        return Packed(move(self.ids_T), move(self.positions_T), groups, move(self.order_N), move(self.lengths_N))
+        """The same batch with its tensors on `device`."""
+        tensors = (self.ids_T, self.positions_T, self.order_N, self.lengths_N)
+        ids_T, positions_T, order_N, lengths_N = (t.to(device, non_blocking=True) for t in tensors)
+        return Packed(ids_T, positions_T, tuple(g.to(device) for g in self.groups), order_N, lengths_N)
 
     def split(self, packed_TH: Tensor, views: int = 1) -> Iterator[tuple[Group, Tensor]]:
         """Yield each group with its block [views * rows, width, H]; views lie one after the other inside a group."""
@@ -61,17 +69,15 @@ class Packed:
         joined = torch.cat(blocks, dim=1)
         return torch.empty_like(joined).index_copy_(1, self.order_N, joined)
 
+    def row_T(self) -> Tensor:
+        """Int64 [T]: the packed row that each slot belongs to."""
+        device = self.ids_T.device
+        widths = torch.cat([torch.full((g.rows,), g.width, device=device) for g in self.groups])
+        return torch.arange(self.rows, device=device).repeat_interleave(widths)
+
     def attended_T(self) -> Tensor:
         """Bool [T]: True where a slot holds a real token."""
-        rows = torch.cat([torch.arange(g.rows, device=self.ids_T.device).repeat_interleave(g.width) for g in self.groups])
-        first = torch.cat([torch.full((g.slots,), s, device=self.ids_T.device) for g, s in self._first_rows()])
-        return self.positions_T < self.lengths_N[first + rows]
-
-    def _first_rows(self) -> Iterator[tuple[Group, int]]:
-        first = 0
-        for group in self.groups:
-            yield group, first
-            first += group.rows
+        return self.positions_T < self.lengths_N[self.row_T()]
 
 
 def pack(flat: np.ndarray, starts: np.ndarray, lengths: np.ndarray, *, pad_id: int = 0, groups: int = 4) -> Packed:

@@ -1,0 +1,70 @@
+"""From hidden states to one vector per sentence, and the papers' projection on top of [CLS].
+
+Shape suffixes: V views, N sequences, H hidden size.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from cse_train.modules.encoder import Hidden
+
+POOLERS = ("cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1")
+"""cls: [CLS] with MLP; cls_train_only: the MLP in training only; cls_no_mlp: bare [CLS]; mean: attended positions of
+the last layer; first_last: mean of embedding output and last layer (the papers' 56.70); first_last_layer1: mean of
+layer 1 and last layer (SimCSE's code at HEAD, 60.73)."""
+
+
+def needs_tokens(pooler: str) -> bool:
+    """Whether a pooler reads more than the last layer's [CLS]."""
+    assert pooler in POOLERS, pooler
+    return not pooler.startswith("cls")
+
+
+def has_mlp(pooler: str, training: bool) -> bool:
+    """Whether `MlpProjector` follows the pooling."""
+    assert pooler in POOLERS, pooler
+    return pooler == "cls" or (pooler == "cls_train_only" and training)
+
+
+def pool(hidden: Hidden, pooler: str) -> Tensor:
+    """Sentence vectors [V, N, H] in batch order, before any MLP."""
+    if not needs_tokens(pooler):
+        return hidden.cls_VNH
+    assert hidden.last_TH is not None and hidden.embedding_TH is not None and hidden.layer1_TH is not None
+    if pooler == "mean":
+        return hidden.mean_VNH(hidden.last_TH)
+    first_TH = hidden.embedding_TH if pooler == "first_last" else hidden.layer1_TH
+    return hidden.mean_VNH((first_TH + hidden.last_TH) / 2)
+
+
+class MlpProjector(nn.Module):
+    """tanh(Linear(H, H)), weight N(0, 0.02) and bias 0; new even where BERT has a pooler (SimCSE models.py:19-33)."""
+
+    def __init__(self, width: int, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+        nn.init.normal_(self.dense.weight, 0.0, 0.02, generator=generator)
+        nn.init.zeros_(self.dense.bias)
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        return torch.tanh(self.dense(pooled))
+
+
+class SentencePooler(nn.Module):
+    """`pool` and, where the pooler has one, the MLP: [V, N, H] to train on, or to test with in eval mode."""
+
+    def __init__(self, pooler: str, width: int) -> None:
+        super().__init__()
+        self.pooler = pooler
+        self.mlp = MlpProjector(width) if has_mlp(pooler, training=True) else None
+
+    @property
+    def needs_tokens(self) -> bool:
+        """What to pass to the encoder as `tokens`."""
+        return needs_tokens(self.pooler)
+
+    def forward(self, hidden: Hidden) -> Tensor:
+        pooled_VNH = pool(hidden, self.pooler)
+        if self.mlp is None or not has_mlp(self.pooler, self.training):
+            return pooled_VNH
+        return self.mlp(pooled_VNH)
