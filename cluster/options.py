@@ -1,0 +1,103 @@
+"""What a caller of `run_sweep` gives and gets: options, events, outcome. Plain data; imports no Ray."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Isolation = Literal["slot", "trial"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AshaOptions:
+    """Successive halving on the best dev score so far, rungs counted in training examples."""
+
+    grace_examples: int
+    """Examples that every run may train before it can be stopped."""
+    max_examples: int
+    """Examples of a full run: the top of the ladder."""
+    reduction_factor: float = 3.0
+    """Of this many runs at a rung, one goes on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions:
+    """Where and how widely a sweep runs; nothing here changes a result."""
+
+    storage: Path
+    """Folder of runs, checkpoints and logs, seen by every node."""
+    workers: int = 1
+    """Data-parallel ranks of one run."""
+    cpus_per_worker: float = 1
+    """CPUs of one rank; torch gets as many threads."""
+    gpus_per_worker: float = 0
+    """GPUs of one rank; a fraction only where a run has one rank."""
+    max_concurrent: int | None = None
+    """Runs at once; None for as many as fit."""
+    isolation: Isolation = "slot"
+    """`slot`: long-lived worker groups that take run after run; `trial`: a new group for each run."""
+    address: str | None = None
+    """A running Ray cluster; None starts one here."""
+    recycle_after: int = 200
+    """Runs that one worker group serves before it is replaced."""
+    timeout_s: float = 120
+    """Seconds that a collective waits for a rank before the group counts as broken."""
+    max_retries: int = 2
+    """Times that a run whose workers died is continued from its checkpoint."""
+    asha: AshaOptions | None = None
+    """Early stopping; None trains every run to its end."""
+    function: str = "cse_train.loop:train"
+    """`module:name` of what trains a run; tests put a stub here."""
+    scorer: str = "cse_train.evaluate.score:score_checkpoint"
+    """`module:name` of what scores a best checkpoint."""
+
+
+EventKind = Literal["reused", "waiting", "started", "point", "retried", "scored", "done", "stopped", "failed", "cluster"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepEvent:
+    """One thing that happened; `kind` says what, the other fields are what is known of the run by then."""
+
+    kind: EventKind
+    signature: str = ""
+    examples: int = 0
+    best: float | None = None
+    state: str = ""
+    """The run's state in the ledger after this event."""
+    reason: str = ""
+    """One line: why it failed, was retried, or is waited for."""
+    log: str = ""
+    """Folder of the run's log files, where it has one."""
+
+
+OnEvent = Callable[[SweepEvent], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A run that ended without a result."""
+
+    signature: str
+    reason: str
+    log: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOutcome:
+    """What one call did; counts are of distinct signatures."""
+
+    done: int = 0
+    """Trained to the end by this call."""
+    reused: int = 0
+    """Found finished, here before or by another driver meanwhile."""
+    stopped: int = 0
+    """Ended early by the scheduler."""
+    failures: tuple[Failure, ...] = field(default=())
+    interrupted: bool = False
+    """Ended by a signal: claims are released, the same call continues."""
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> int:
+        return len(self.failures)
