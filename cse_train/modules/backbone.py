@@ -12,15 +12,7 @@ from cse_train.modules.encoder import Encoder, unsupported
 from cse_train.modules.masked_lm_head import MaskedLMHead
 from cse_train.modules.transformers_io import encoder_from_transformers, head_from_transformers
 from cse_train.modules.weight_files import content_hash, locate, read_tensors, tokenizer_folder
-
-try:
-    from cse_train.text.tokens import tokenizer_hash
-except ModuleNotFoundError:
-    import hashlib
-
-    def tokenizer_hash(tokenizer):
-        return hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()
-
+from cse_train.text.tokens import tokenizer_hash
 
 HIDDEN_DROPOUT = ("hidden_dropout_prob", "hidden_dropout", "dropout")
 ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
