@@ -68,18 +68,3 @@ class SentencePooler(nn.Module):
         if self.mlp is None or not has_mlp(self.pooler, self.training):
             return pooled_VNH
         return self.mlp(pooled_VNH)
-
-
-class SentencePooler(nn.Module):
-    """A pooler by name with its MLP, if it has one; `cls_train_only` drops the MLP in eval mode."""
-
-    def __init__(self, name: str, width: int, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        self.name = name
-        self.needs_tokens = needs_tokens(name)
-        self.mlp = MlpProjector(width, generator) if has_mlp(name, training=True) else None
-
-    def forward(self, hidden: Hidden) -> Tensor:
-        """Sentence vectors [V, N, H]."""
-        pooled_VNH = pool(hidden, self.name)
-        return self.mlp(pooled_VNH) if self.mlp is not None and has_mlp(self.name, self.training) else pooled_VNH
