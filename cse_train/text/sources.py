@@ -1,0 +1,196 @@
+"""Where training text comes from. A source is opened cheaply: its hash is known before its rows are read."""
+
+import csv
+import gzip
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from cse_train.config import DataPaths
+from cse_train.fields import ConfigError, nearest
+from cse_train.text import generated
+
+Row = tuple[str, ...]
+CORPORA = ("wiki", "nli", "generated", "file", "hf:NAME[:SPLIT[:COLUMN]]")
+"""What `train.corpus` may be."""
+PAIR_COLUMNS = ("sent0", "sent1", "hard_neg")
+"""Column names of pairs and triplets, by position (SimCSE train.py:386-398)."""
+GENERATED_SENTENCES = 24_000
+GENERATED_SEED = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """A corpus: `rows()` starts a new pass over it, in file order, one string per column."""
+
+    name: str
+    columns: tuple[str, ...]
+    content_hash: str
+    """Hash of the text and of how it is read; never of where it lies."""
+    rows: Callable[[], Iterator[Row]]
+
+
+def open_source(corpus: str, paths: DataPaths) -> Source:
+    """The source that `train.corpus` names. Raises ConfigError (one line) when it is unknown, missing or unreadable."""
+    if corpus.startswith("hf:"):
+        return _hub(corpus)
+    openers = {
+        "wiki": lambda: _file("wiki", _require("wiki", paths.wiki)),
+        "nli": lambda: _file("nli", _require("nli", paths.nli)),
+        "file": lambda: _file("file", _require("file", paths.train_file)),
+        "generated": _generated,
+    }
+    if corpus not in openers:
+        hint = nearest(corpus, CORPORA)
+        raise ConfigError([f"unknown corpus: train.corpus={corpus}; {hint}"])
+    return openers[corpus]()
+
+
+def file_hash(path: Path) -> str:
+    """sha256 of a file's bytes, remembered as long as its size and modification time stay."""
+    seen = path.stat()
+    return _file_hash(path, seen.st_size, seen.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _file_hash(path: Path, _size: int, _mtime_ns: int) -> str:
+    with path.open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()
+
+
+NEEDS = {
+    "wiki": "wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE",
+    "nli": "nli/*.csv; give --data DIR or --train-file FILE",
+    "file": "a file; give --train-file FILE",
+}
+
+
+def _require(corpus: str, path: Path | None) -> Path:
+    if path is None:
+        raise ConfigError([f"missing data: train.corpus={corpus} needs {NEEDS[corpus]}"])
+    if not path.is_file():
+        raise ConfigError(
+            [f"missing data: train.corpus={corpus} reads {path}, which is not a file; needs {NEEDS[corpus]}"]
+        )
+    return path
+
+
+def _file(corpus: str, path: Path) -> Source:
+    """Plain text is one column; .csv and .tsv have a header and one to three columns, read by position."""
+    delimiter = {".csv": ",", ".tsv": "\t"}.get(Path(path.name.removesuffix(".gz")).suffix)
+    digest = file_hash(path)
+    if delimiter is None:
+        return Source(corpus, ("text",), _hash("text", digest), lambda: _text_rows(path))
+    columns = _csv_columns(path, delimiter)
+    kind = f"csv{delimiter}{','.join(columns)}"
+    return Source(corpus, columns, _hash(kind, digest), lambda: _csv_rows(path, delimiter, len(columns)))
+
+
+def _generated() -> Source:
+    sentences = generated.sentences(GENERATED_SENTENCES, GENERATED_SEED)
+    return Source("generated", ("text",), texts_hash(sentences), lambda: ((s,) for s in sentences))
+
+
+def texts_hash(texts: Iterable[str]) -> str:
+    """Hash of strings in order; two different lists never run together."""
+    digest = hashlib.sha256()
+    for text in texts:
+        encoded = text.encode("utf8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(4, "big") + encoded)
+    return digest.hexdigest()
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@contextmanager
+def _lines(path: Path) -> Iterator[TextIO]:
+    """The file's text; what can be wrong with its bytes becomes one line for the user."""
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf8", newline="") as lines:
+            yield lines
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"not UTF-8: {path} ({error.reason}); convert it, for example with iconv"]) from error
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise ConfigError([f"truncated data: {path} ({error}); fetch it again"]) from error
+
+
+def _text_rows(path: Path) -> Iterator[Row]:
+    with _lines(path) as lines:
+        for line in lines:
+            if text := line.strip():
+                yield (text,)
+
+
+def _csv_columns(path: Path, delimiter: str) -> tuple[str, ...]:
+    with _lines(path) as lines:
+        header = next(csv.reader(lines, delimiter=delimiter), [])
+    if not 1 <= len(header) <= 3:
+        raise ConfigError(
+            [f"wrong header: {path} has {len(header)} columns; give 1, 2 or 3 ({','.join(PAIR_COLUMNS)})"]
+        )
+    return ("text",) if len(header) == 1 else PAIR_COLUMNS[: len(header)]
+
+
+def _csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Row]:
+    """Absent and empty fields become one blank, as SimCSE's None -> " " (train.py:412-426)."""
+    with _lines(path) as lines:
+        reader = csv.reader(lines, delimiter=delimiter)
+        for fields in islice(reader, 1, None):
+            if len(fields) > width:
+                found = f"line {reader.line_num} has {len(fields)} fields, the header {width}"
+                raise ConfigError([f"wrong row: {path} {found}; quote fields that hold the delimiter"])
+            if fields:
+                yield tuple(field or " " for field in (*fields, *[""] * (width - len(fields))))
+
+
+def _hub(corpus: str) -> Source:
+    """A Hugging Face data set, or a local folder of one; hashed by its text, so that the cache's path does not count."""
+    name, split, column = (*corpus.removeprefix("hf:").split(":"), "", "")[:3]
+    table = load_hub_split(name, split or "train", f"train.corpus={corpus}")
+    found = _hub_columns(table, column, corpus)
+    columns = ("text",) if len(found) == 1 else found
+
+    def rows() -> Iterator[Row]:
+        for row in table.select_columns(list(found)):
+            fields = tuple(row[c] or " " for c in found)
+            if len(fields) > 1 or fields[0].strip():
+                yield fields
+
+    return Source(corpus, columns, _hash("hub", *columns, texts_hash(t for row in rows() for t in row)), rows)
+
+
+def load_hub_split(name: str, split: str, setting: str) -> Any:
+    """One split of a hub data set; `setting` is the `key=value` that the one-line ConfigError names."""
+    import datasets  # noqa: PLC0415  (a second to import, and rarely needed)
+
+    try:
+        return datasets.load_dataset(name, split=split)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:160]
+        line = f"unreadable data set: {setting}, split {split} ({reason}); check the name, the split and HF_HUB_OFFLINE"
+        raise ConfigError([line]) from error
+
+
+def _hub_columns(table: Any, column: str, corpus: str) -> tuple[str, ...]:
+    strings = [
+        name for name, kind in table.features.items() if getattr(kind, "dtype", "") in ("string", "large_string")
+    ]
+    if column and column not in strings:
+        raise ConfigError(
+            [f"unknown column: train.corpus={corpus} has no text column {column}; {nearest(column, strings)}"]
+        )
+    if column:
+        return (column,)
+    if set(PAIR_COLUMNS[:2]) <= set(strings):
+        return tuple(c for c in PAIR_COLUMNS if c in strings)
+    if not strings:
+        raise ConfigError([f"no text: train.corpus={corpus} has no text column; choose another data set"])
+    return ("text",) if "text" in strings else (strings[0],)

@@ -1,0 +1,262 @@
+"""Tokenised corpora on disk: written once per (tokenizer, source, length), then memory-mapped by every run.
+
+A store is built in a folder of its own and appears under its final name by one rename, so readers never see half of
+one. A builder takes a lock so that others wait instead of tokenising the same text, but nothing depends on the lock:
+two builders at once both succeed, and a folder whose files do not match its `meta.json` is built again.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cse_train.fields import ConfigError
+from cse_train.text.sources import Row, Source
+
+FORMAT = 1
+"""Raised whenever the files of a store change their meaning."""
+CHUNK = 4096
+"""Rows tokenised at once."""
+PARTS = {"flat": np.int32, "starts": np.int64, "lengths": np.int32, "word_starts": np.uint8}
+TRIES = 5
+
+
+@dataclass(frozen=True)
+class TokenColumn:
+    """One text column; row i is `flat[starts[i] : starts[i] + lengths[i]]`. Everything is read-only."""
+
+    flat: np.ndarray
+    """int32 [T]: ids with special tokens, truncated to the store's length."""
+    starts: np.ndarray
+    """int64 [rows]."""
+    lengths: np.ndarray
+    """int32 [rows]: special tokens included."""
+    word_starts: np.ndarray
+    """uint8 [T]: 1 where a piece begins a whitespace-delimited word, and at special tokens."""
+
+    def row(self, index: int) -> np.ndarray:
+        """The ids of one row."""
+        return self.flat[self.starts[index] : self.starts[index] + self.lengths[index]]
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """A tokenised corpus."""
+
+    rows: int
+    columns: tuple[str, ...]
+    content_hash: str
+    """Hash of tokenizer, text and length: the name of the folder."""
+    folder: Path
+    arrays: dict[str, TokenColumn]
+
+    def column(self, name: str) -> TokenColumn:
+        """A column's arrays; ConfigError names the columns that there are."""
+        if name not in self.arrays:
+            have = ", ".join(self.columns)
+            raise ConfigError(
+                [f"missing column: the corpus has {have} but the method reads {name}; change train.corpus"]
+            )
+        return self.arrays[name]
+
+
+def tokenizer_hash(tokenizer: Any) -> str:
+    """Hash of everything that decides the ids of a text; the truncation and padding of the last call do not count."""
+    state = json.loads(_fast(tokenizer).backend_tokenizer.to_str())
+    state.pop("truncation", None)
+    state.pop("padding", None)
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+
+
+def open_store(source: Source, tokenizer: Any, max_length: int, cache: Path | None = None) -> TokenStore:
+    """The source as tokens, built on first use. `cache` None: the folder CSE_CACHE, else ~/.cache/cse-search.
+
+    Raises ConfigError for an empty source, a tokenizer without a fast form, or a cache that cannot be written.
+    """
+    identity = {
+        "format": FORMAT,
+        "tokenizer": tokenizer_hash(tokenizer),
+        "source": source.content_hash,
+        "max_length": max_length,
+    }
+    key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+    folder = (cache or default_cache()) / "tokens" / key
+    for _ in range(TRIES):
+        store = _load(folder)
+        if store is not None:
+            return store
+        try:
+            _build_once(folder, source, tokenizer, max_length, identity)
+        except OSError as error:
+            raise ConfigError(
+                [f"cannot write: token cache={folder.parent} ({error}); free space or set CSE_CACHE"]
+            ) from error
+    raise AssertionError(f"token cache: {folder} is damaged as fast as it is built")
+
+
+def default_cache() -> Path:
+    """CSE_CACHE, else the user's cache folder."""
+    return Path(os.environ.get("CSE_CACHE") or Path.home() / ".cache" / "cse-search")
+
+
+def _fast(tokenizer: Any) -> Any:
+    if not getattr(tokenizer, "is_fast", False):
+        name = type(tokenizer).__name__
+        raise ConfigError([f"slow tokenizer: {name} has no fast form; save one with tokenizer.json beside the encoder"])
+    return tokenizer
+
+
+def _load(folder: Path) -> TokenStore | None:
+    """Map a finished store; None when it is absent, half-written, or replaced while we look."""
+    try:
+        meta = json.loads((folder / "meta.json").read_text())
+        if any((folder / name).stat().st_size != size for name, size in meta["bytes"].items()):
+            return None
+        arrays = {column: _map(folder, index) for index, column in enumerate(meta["columns"])}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return TokenStore(meta["rows"], tuple(meta["columns"]), folder.name, folder, arrays)
+
+
+def _map(folder: Path, column: int) -> TokenColumn:
+    return TokenColumn(
+        **{
+            part: np.memmap(folder / f"{column}.{part}", dtype=dtype, mode="r").view(np.ndarray)
+            for part, dtype in PARTS.items()
+        }
+    )
+
+
+def _build_once(folder: Path, source: Source, tokenizer: Any, max_length: int, identity: dict[str, Any]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _waiting_for_others(folder):
+        if _load(folder) is not None:
+            return
+        _sweep_dead_builders(folder)
+        aside = folder.with_name(f"{folder.name}.{socket.gethostname()}.{os.getpid()}")
+        try:
+            _write(aside, source, tokenizer, max_length, identity)
+            _publish(aside, folder)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _waiting_for_others(folder: Path) -> Iterator[None]:
+    """A courtesy lock, freed by the kernel when its holder dies; file systems without locks go on without."""
+    with folder.with_name(folder.name + ".lock").open("w") as lock:
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _sweep_dead_builders(folder: Path) -> None:
+    for aside in folder.parent.glob(f"{folder.name}.{socket.gethostname()}.*"):
+        pid = aside.suffix.removeprefix(".").removesuffix("-damaged")
+        if pid.isdigit() and not _alive(int(pid)):
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _publish(aside: Path, folder: Path) -> None:
+    """Rename into place; a damaged folder of that name moves out of the way first, a sound one wins."""
+    if folder.exists() and _load(folder) is None:
+        damaged = aside.with_name(aside.name + "-damaged")
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(damaged)
+        shutil.rmtree(damaged, ignore_errors=True)
+    try:
+        aside.rename(folder)
+    except OSError:
+        if _load(folder) is None:
+            raise
+
+
+def _write(aside: Path, source: Source, tokenizer: Any, max_length: int, identity: dict[str, Any]) -> None:
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    columns = len(source.columns)
+    with contextlib.ExitStack() as stack:
+        files = [
+            {part: stack.enter_context((aside / f"{column}.{part}").open("wb")) for part in PARTS}
+            for column in range(columns)
+        ]
+        rows = 0
+        ends = [0] * columns
+        for chunk in _chunks(source.rows()):
+            rows += len(chunk)
+            for column, texts in enumerate(zip(*chunk, strict=True)):
+                ends[column] = _append(files[column], tokenise(texts, tokenizer, max_length), ends[column])
+        for file in (f for parts in files for f in parts.values()):
+            file.flush()
+            os.fsync(file.fileno())
+    if rows == 0:
+        raise ConfigError([f"empty data: train.corpus={source.name} has no sentence; give another file"])
+    sizes = {path.name: path.stat().st_size for path in sorted(aside.iterdir())}
+    meta = {"rows": rows, "columns": source.columns, "bytes": sizes, "identity": identity, "source": source.name}
+    (aside / "meta.json").write_text(json.dumps(meta, indent=1))
+
+
+def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while chunk := list(islice(rows, CHUNK)):
+        yield chunk
+
+
+def _append(files: dict[str, Any], tokens: tuple[np.ndarray, np.ndarray, np.ndarray], end: int) -> int:
+    flat, lengths, word_starts = tokens
+    starts = end + np.cumsum(lengths) - lengths
+    for part, values in (("flat", flat), ("starts", starts), ("lengths", lengths), ("word_starts", word_starts)):
+        files[part].write(values.astype(PARTS[part]).tobytes())
+    return end + len(flat)
+
+
+def tokenise(texts: Sequence[str], tokenizer: Any, max_length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(flat ids [T], lengths [N], word starts [T]) of texts, special tokens included, truncated to `max_length`."""
+    encoded = _fast(tokenizer)(
+        list(texts), truncation=True, max_length=max_length, return_attention_mask=False, return_token_type_ids=False
+    )
+    lengths = np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
+    flat = np.fromiter(chain.from_iterable(encoded["input_ids"]), np.int32, int(lengths.sum()))
+    offsets = chain.from_iterable(chain.from_iterable(e.offsets for e in encoded.encodings))
+    spans = np.fromiter(offsets, np.int64, 2 * len(flat)).reshape(-1, 2)
+    return flat, lengths, _word_starts(texts, spans, lengths)
+
+
+def _word_starts(texts: Sequence[str], spans: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """A piece begins a word when its span does, or when it holds the blank before it (byte-level pieces may).
+
+    Special tokens have an empty span. Bytes of one character share its span: only the first of them begins a word.
+    """
+    blank, first_char = _blanks(texts)
+    at = np.repeat(first_char, lengths) + spans[:, 0]
+    begins = (spans[:, 0] == 0) | blank[at - 1] | blank[at]
+    again = np.zeros(len(spans), dtype=bool)
+    again[1:] = (spans[1:] == spans[:-1]).all(axis=1)
+    return np.where(spans[:, 0] == spans[:, 1], True, begins & ~again).astype(np.uint8)
+
+
+def _blanks(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Which characters of the joined texts are blank, and where each text begins in it."""
+    points = np.frombuffer("".join(f"{text} " for text in texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    distinct, which = np.unique(points, return_inverse=True)
+    sizes = np.array([len(text) + 1 for text in texts])
+    return np.array([chr(point).isspace() for point in distinct])[which], np.cumsum(sizes) - sizes
