@@ -1,0 +1,113 @@
+"""Two files per run: `last/state.pt` to go on from, `best/model.safetensors` to use. Written aside, then renamed."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
+
+from cse_train import methods
+from cse_train.config import RunConfig, parse_run
+from cse_train.distributed import rank
+from cse_train.modules.backbone import load_backbone
+
+LAST = Path("last", "state.pt")
+BEST = Path("best", "model.safetensors")
+
+
+class CorruptCheckpoint(ValueError):
+    """A checkpoint that cannot be read."""
+
+    def __init__(self, path: Path, reason: object) -> None:
+        first = str(reason).strip().splitlines()[0][:120] if str(reason).strip() else type(reason).__name__
+        super().__init__(f"corrupt checkpoint: {path}: {first}; delete {path.parent.parent} to train the run again")
+
+
+def replace_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a file beside `path`, flush it to disk and rename it; nothing half-written is ever at `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(aside)
+        with aside.open("rb+") as written:
+            os.fsync(written.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def save_last(folder: Path, state: Mapping[str, Any]) -> None:
+    """Write everything a run needs to go on but what `rank_path` holds."""
+    replace_file(folder / LAST, lambda path: torch.save(dict(state), path))
+
+
+def load_last(folder: Path) -> dict[str, Any] | None:
+    """The state that `save_last` wrote; None when there is none."""
+    path = folder / LAST
+    if not path.exists():
+        return None
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise CorruptCheckpoint(path, error) from error
+
+
+def save_best(folder: Path, run: RunConfig, model: nn.Module, facts: Mapping[str, Any]) -> None:
+    """Write what `encode` needs, with the run's configuration and `facts` in the header."""
+    skipped = training_only(run.method)
+    tensors = {
+        name: value.contiguous()
+        for name, value in model.state_dict().items()
+        if isinstance(value, Tensor) and not name.startswith(skipped)
+    }
+    header = {"run": json.dumps(run.flat()), "facts": json.dumps(dict(facts))}
+    replace_file(folder / BEST, lambda path: save_file(tensors, path, metadata=header))
+
+
+def read_best(folder: Path) -> tuple[RunConfig, dict[str, Any], dict[str, Tensor]]:
+    """Configuration, facts and tensors of a run's best checkpoint; `folder` is the run's or its `best` folder."""
+    path = folder / BEST.name if folder.name == BEST.parent.name else folder / BEST
+    if not path.exists():
+        raise ValueError(f"no checkpoint: {path} does not exist; give a run's folder (cse best shows it)")
+    try:
+        with safe_open(path, "pt") as opened:
+            header = opened.metadata() or {}
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        return parse_run(json.loads(header["run"])), json.loads(header["facts"]), tensors
+    except (SafetensorError, KeyError, OSError) as error:
+        raise CorruptCheckpoint(path, error) from error
+
+
+def load_model(folder: Path) -> tuple[RunConfig, nn.Module, PreTrainedTokenizerBase]:
+    """The best checkpoint as a method module in eval mode, ready to `encode`, and its tokenizer."""
+    run, _, tensors = read_best(folder)
+    backbone = load_backbone(run.train.encoder, run.train.dropout)
+    model = methods.load(run.method).build(run.options, backbone)
+    absent, unknown = model.load_state_dict(tensors, strict=False)
+    absent = [name for name in absent if not name.startswith(training_only(run.method))]
+    if absent or unknown:
+        raise CorruptCheckpoint(folder / BEST, f"{len(absent)} tensors absent, {len(unknown)} unknown")
+    return run, model.eval(), backbone.tokenizer
+
+
+def adopt_best(source: Path, folder: Path) -> None:
+    """Bring an earlier attempt's best checkpoint into the folder of the attempt that goes on."""
+    if (source / BEST).exists() and not (folder / BEST).exists():
+        replace_file(folder / BEST, lambda path: shutil.copyfile(source / BEST, path))
+
+
+def training_only(method: str) -> tuple[str, ...]:
+    """Prefixes of the state that `encode` does not need."""
+    return getattr(methods.load(method), "TRAINING_ONLY", ())
+
+
+def rank_path(folder: Path) -> Path:
+    """Where this rank keeps state that differs between ranks."""
+    return folder / LAST.parent / f"rank{rank()}.pt"

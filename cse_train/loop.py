@@ -1,0 +1,317 @@
+"""One training run, pure torch: data order, steps, dev evaluations, checkpoints, exact resume. Knows nothing of Ray."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cse_train import checkpoint, distributed, methods, streams
+from cse_train.arithmetic import fast_fp32
+from cse_train.config import DataPaths, RunConfig, TrainConfig
+from cse_train.evaluate.sts import StsEvaluator, load_pairs
+from cse_train.fields import ConfigError
+from cse_train.methods.base import Batch
+from cse_train.modules.backbone import load_backbone
+from cse_train.text.sources import open_source
+from cse_train.text.tokens import TokenStore, open_store
+
+TEXT_COLUMN = ("text",)
+
+
+class Diverged(RuntimeError):
+    """The loss is no longer a number; the same configuration will diverge again."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a run reports after each dev evaluation."""
+
+    examples: int
+    step: int
+    seconds: float
+    """Training time since the start of the run, earlier attempts included."""
+    metrics: dict[str, float]
+    """The dev score under its set's name, and the means of the step metrics since the point before."""
+    best: float
+    """Best dev score so far; a later equal score does not replace it."""
+    best_examples: int
+    replayed: bool = False
+    """True when a resumed run tells again what an earlier attempt found."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: `done`, or `stopped` because `report` asked for it."""
+
+    state: str
+    examples: int
+    best: float
+    best_examples: int
+    seconds: float
+    points: tuple[Point, ...]
+
+
+Report = Callable[[Point], bool]
+"""Called on every rank after each evaluation; True stops the run."""
+
+
+def train(run: RunConfig, paths: DataPaths, folder: Path, report: Report, resume_from: Path | None = None) -> Outcome:
+    """Train `run` in `folder`, going on from its last checkpoint there, or else from the one in `resume_from`.
+
+    Every rank of a process group calls this with the same arguments. Raises ConfigError for what the user can fix,
+    Diverged for a loss that is not finite, CorruptCheckpoint, OSError for a full disk.
+    """
+    with fast_fp32():
+        session = Session.open(run, paths, folder)
+        session.resume(resume_from)
+        return session.go(report)
+
+
+def steps_in(config: TrainConfig) -> int:
+    """Optimiser steps of a run; a last batch that is not full is not trained on."""
+    return max(1, config.examples // config.batch_size)
+
+
+def evaluation_steps(config: TrainConfig) -> list[int]:
+    """The steps after which the dev set is scored, evenly spaced, the last one included."""
+    total = steps_in(config)
+    wanted = min(config.evaluations, total)
+    return [round(k * total / wanted) for k in range(1, wanted + 1)]
+
+
+def learning_rate(config: TrainConfig, step: int) -> float:
+    """Rate of update `step` (from 0): linear warm-up, then linear fall to 0 (HF `get_linear_schedule_with_warmup`)."""
+    total = steps_in(config)
+    warmup = math.ceil(config.warmup_ratio * total)
+    if step < warmup:
+        return config.learning_rate * step / warmup
+    return config.learning_rate * (total - step) / max(1, total - warmup)
+
+
+def device_of_this_rank() -> torch.device:
+    """The current CUDA device where there is one."""
+    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+
+
+def optimiser_of(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
+    """AdamW over what is trainable; biases and LayerNorm do not decay."""
+    trainable = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in trainable if p.ndim > 1], "weight_decay": config.weight_decay},
+        {"params": [p for p in trainable if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    betas = (config.adam_beta1, config.adam_beta2)
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, eps=config.adam_epsilon, fused=True)
+
+
+@dataclass
+class Batches:
+    """This rank's share of each global batch, a pure function of the step."""
+
+    run: RunConfig
+    store: TokenStore
+    collate: Callable[..., Batch]
+    epoch: int = -1
+    order: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        config = self.run.train
+        if self.store.rows < config.batch_size:
+            line = f"corpus too small: train.corpus={config.corpus} has {self.store.rows} rows"
+            raise ConfigError([f"{line}; give at least train.batch_size={config.batch_size}"])
+        if config.batch_size % distributed.size():
+            line = f"batch does not divide: train.batch_size={config.batch_size} over workers={distributed.size()}"
+            raise ConfigError([f"{line}; choose a multiple"])
+
+    def __getitem__(self, step: int) -> Batch:
+        size = self.run.train.batch_size
+        epoch, index = divmod(step, self.store.rows // size)
+        if epoch != self.epoch:
+            self.epoch, self.order = epoch, streams.data_order(self.run.train.seed, epoch, self.store.rows)
+        share = size // distributed.size()
+        first = index * size + distributed.rank() * share
+        rng_of = partial(streams.augmentation, self.run.train.seed, epoch)
+        return self.collate(self.store, self.order[first : first + share], rng_of)
+
+
+@dataclass
+class Window:
+    """Sums of the step metrics since the last evaluation; stays on the device."""
+
+    steps: int = 0
+    sums: dict[str, Tensor] = field(default_factory=dict)
+
+    def add(self, metrics: dict[str, Tensor]) -> None:
+        self.steps += 1
+        for name, value in metrics.items():
+            self.sums[name] = self.sums[name] + value if name in self.sums else value.detach().clone()
+
+    def means(self) -> dict[str, float]:
+        """Means over steps and ranks; empties the window."""
+        names = sorted(self.sums)
+        joined = distributed.average(torch.stack([self.sums[name].float() for name in names]) / self.steps).tolist()
+        self.steps, self.sums = 0, {}
+        return dict(zip(names, joined, strict=True))
+
+
+@dataclass
+class Session:
+    """The parts of a run and its position."""
+
+    run: RunConfig
+    folder: Path
+    device: torch.device
+    model: nn.Module
+    trained: nn.Module
+    optimiser: torch.optim.Optimizer
+    batches: Batches
+    evaluator: StsEvaluator
+    step: int = 0
+    seconds: float = 0.0
+    points: list[Point] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, run: RunConfig, paths: DataPaths, folder: Path) -> "Session":
+        """Load data and weights; nothing is trained yet."""
+        device = device_of_this_rank()
+        method = methods.load(run.method)
+        backbone = load_backbone(run.train.encoder, run.train.dropout)
+        evaluator = StsEvaluator(load_pairs(run.train.dev, paths), backbone.tokenizer, run.train.dev_max_length)
+        store = open_store(
+            columns_checked(run, open_source(run.train.corpus, paths)),
+            backbone.tokenizer,
+            run.train.max_seq_length,
+            paths.cache,
+        )
+        batches = Batches(run, store, method.make_collate(run.options, backbone.tokenizer))
+        streams.seed_new_weights(run.train.seed)
+        model = method.build(run.options, backbone).to(device)
+        optimiser = optimiser_of(model, run.train)
+        return cls(run, folder, device, model, distributed.wrap(model), optimiser, batches, evaluator)
+
+    def resume(self, resume_from: Path | None) -> None:
+        """Load the newest state there is."""
+        state = checkpoint.load_last(self.folder)
+        source = self.folder
+        if state is None and resume_from is not None:
+            state, source = checkpoint.load_last(resume_from), resume_from
+        if state is None:
+            return
+        try:
+            self.model.load_state_dict(state["model"] | self._own_state(source))
+            self.optimiser.load_state_dict(state["optimiser"])
+            self.step, self.seconds = state["step"], state["seconds"]
+            self.points = [Point(**point) for point in state["points"]]
+        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+            raise checkpoint.CorruptCheckpoint(source / checkpoint.LAST, error) from error
+        if source != self.folder and distributed.rank() == 0:
+            checkpoint.adopt_best(source, self.folder)
+
+    def go(self, report: Report) -> Outcome:
+        """Replay what is known, then train to the end or until `report` says stop."""
+        for point in self.points:
+            if report(replace(point, replayed=True)):
+                return self._outcome("stopped")
+        due = set(evaluation_steps(self.run.train))
+        window, begun = Window(), time.perf_counter()
+        self.model.train()
+        while self.step < steps_in(self.run.train):
+            window.add(self._update())
+            self.step += 1
+            if self.step in due:
+                self.seconds += time.perf_counter() - begun
+                self._evaluate(window)
+                begun = time.perf_counter()
+                if report(self.points[-1]):
+                    return self._outcome("stopped")
+        return self._outcome("done")
+
+    def _update(self) -> dict[str, Tensor]:
+        config = self.run.train
+        batch = self.batches[self.step].to(self.device)
+        streams.seed_dropout(config.seed, self.step, distributed.rank())
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(config, self.step)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
+            output = self.trained(batch)
+        output.loss.backward()
+        if config.max_grad_norm is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), config.max_grad_norm)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        return dict(output.metrics)
+
+    def _evaluate(self, window: Window) -> None:
+        means = window.means()
+        examples = self.step * self.run.train.batch_size
+        if not math.isfinite(means["loss"]):
+            raise Diverged(f"loss is {means['loss']} after {examples} examples; lower train.learning_rate")
+        score = self._dev_score()
+        best = self.points[-1].best if self.points else -math.inf
+        at = self.points[-1].best_examples if self.points else 0
+        improved = score > best
+        if improved:
+            best, at = score, examples
+        metrics = {self.run.train.dev: score, "learning_rate": learning_rate(self.run.train, self.step - 1), **means}
+        self.points.append(Point(examples, self.step, self.seconds, metrics, best, at))
+        self._save(improved)
+
+    def _dev_score(self) -> float:
+        self.model.eval()
+        try:
+            return self.evaluator(self.model.encode, self.device).spearman  # type: ignore[operator]
+        finally:
+            self.model.train()
+
+    def _save(self, improved: bool) -> None:
+        own = dict(self._differing())
+        if own:
+            checkpoint.replace_file(checkpoint.rank_path(self.folder), lambda path: torch.save(own, path))
+        distributed.barrier()
+        if distributed.rank() == 0:
+            if improved:
+                checkpoint.save_best(self.folder, self.run, self.model, asdict(self.points[-1]))
+            checkpoint.save_last(self.folder, self._state())
+        distributed.barrier()
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "step": self.step,
+            "seconds": self.seconds,
+            "points": [asdict(point) for point in self.points],
+        }
+
+    def _differing(self) -> Iterator[tuple[str, Any]]:
+        """State that is not the same on every rank, where the method has such."""
+        dependent = getattr(methods.load(self.run.method), "RANK_DEPENDENT", lambda _: False)
+        if distributed.size() > 1 and dependent(self.run.options):
+            prefixes = checkpoint.training_only(self.run.method)
+            yield from ((k, v) for k, v in self.model.state_dict().items() if k.startswith(prefixes))
+
+    def _own_state(self, source: Path) -> dict[str, Any]:
+        path = checkpoint.rank_path(source)
+        if not dict(self._differing()):
+            return {}
+        return torch.load(path, map_location="cpu", weights_only=True)
+
+    def _outcome(self, state: str) -> Outcome:
+        best, at = (self.points[-1].best, self.points[-1].best_examples) if self.points else (-math.inf, 0)
+        return Outcome(state, self.step * self.run.train.batch_size, best, at, self.seconds, tuple(self.points))
+
+
+def columns_checked(run: RunConfig, source: Any) -> Any:
+    """The source, when it has the columns that the method reads; raises ConfigError else."""
+    wanted = getattr(methods.load(run.method), "COLUMNS", lambda _: TEXT_COLUMN)(run.options)
+    if not set(wanted) <= set(source.columns):
+        line = f"wrong columns: train.corpus={run.train.corpus} has {', '.join(source.columns)}"
+        raise ConfigError([f"{line}; method={run.method} reads {', '.join(wanted)} with these options"])
+    return source

@@ -1,0 +1,26 @@
+"""What a training step logs about its embeddings."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+@torch.no_grad()
+def view_statistics(anchors_BD: Tensor, positives_BD: Tensor) -> dict[str, Tensor]:
+    """Mean positive and negative cosine, alignment and uniformity of a batch (Wang and Isola; reference_spec C4).
+
+    alignment = mean |a - p|^2, uniformity = log mean over i < j of exp(-2 |a_i - a_j|^2), both on unit vectors.
+    """
+    anchors = F.normalize(anchors_BD.float(), dim=-1)
+    similar = anchors @ F.normalize(positives_BD.float(), dim=-1).T
+    rows = len(similar)
+    positive = similar.diagonal().mean()
+    negative = (similar.sum() - similar.diagonal().sum()) / max(1, rows * (rows - 1))
+    among = (4 * (anchors @ anchors.T - 1)).exp()
+    uniform = ((among.sum() - among.diagonal().sum()) / max(1, rows * (rows - 1))).log()
+    return {
+        "positive_cosine": positive,
+        "negative_cosine": negative,
+        "alignment": 2 - 2 * positive,
+        "uniformity": uniform,
+    }

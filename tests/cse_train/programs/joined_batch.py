@@ -1,0 +1,67 @@
+"""One rank of a world-size comparison: RANK WORLD RENDEZVOUS OUT ENCODER TRAIN_FILE.
+
+For every case, three steps on this rank's share of a fixed global batch; rank 0 keeps losses and DDP's gradients.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from cse_train import distributed, methods, streams
+from cse_train.config import DataPaths, parse_run
+from cse_train.loop import Batches
+from cse_train.modules.backbone import load_backbone
+from cse_train.text.sources import open_source
+from cse_train.text.tokens import open_store
+
+CASES = {
+    "simcse": {"method": "simcse"},
+    "simcse_mlm": {"method": "simcse", "method.mlm_weight": 0.1},
+    "simcse_mean": {"method": "simcse", "method.pooler": "mean"},
+    "simcse_triplets": {"method": "simcse", "method.objective": "triplets", "method.hard_negative_weight": 2.0},
+    "esimcse": {"method": "esimcse", "method.momentum": 0.9},
+}
+
+
+def losses_and_gradients(settings: dict, encoder: str, text: Path, triplets: Path) -> list[dict]:
+    corpus = triplets if settings.get("method.objective") == "triplets" else text
+    shared = {"train.encoder": encoder, "train.corpus": "file", "train.batch_size": 8, "train.dropout": 0.0}
+    run = parse_run(shared | settings)
+    backbone = load_backbone(encoder, run.train.dropout)
+    store = open_store(open_source("file", DataPaths(train_file=corpus)), backbone.tokenizer, 16)
+    method = methods.load(run.method)
+    batches = Batches(run, store, method.make_collate(run.options, backbone.tokenizer))
+    streams.seed_new_weights(0)
+    model = method.build(run.options, backbone).train()
+    trained = distributed.wrap(model)
+    steps = []
+    for step in range(3):
+        output = trained(batches[step])
+        output.loss.backward()
+        gradients = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+        loss = distributed.average(output.loss)
+        steps.append({"loss": loss, "gradients": gradients})
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.grad is not None:
+                    parameter -= 0.5 * parameter.grad
+        model.zero_grad()
+    return steps
+
+
+def main(rank: int, world: int, rendezvous: str, out: str, encoder: str, text: str, triplets: str) -> None:
+    torch.set_num_threads(1)
+    if world > 1:
+        dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=world)
+    results = {name: losses_and_gradients(case, encoder, Path(text), Path(triplets)) for name, case in CASES.items()}
+    if rank == 0:
+        torch.save(results, out)
+    if world > 1:
+        dist.barrier()
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
