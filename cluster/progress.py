@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 from cluster.options import SweepEvent
@@ -130,10 +131,15 @@ class Progress:
         tail = f"  [{self.tally.summary(self._now())}]" if event.kind in ENDED else ""
         return "  ".join(part for part in said if part) + tail
 
-    def _block(self) -> Group:
-        bar = ProgressBar(total=max(self.tally.total, 1), completed=self.tally.work_done() + self.tally.count("reused"))
-        running = [self._running_line(s) for s, state in self.tally.state.items() if state == "started"]
-        return Group(bar, Text(self.tally.summary(self._now())), *running)
+    def _block(self) -> Table:
+        block = Table.grid(expand=True)
+        done = self.tally.work_done() + self.tally.count("reused")
+        block.add_row(ProgressBar(total=max(self.tally.total, 1), completed=done))
+        block.add_row(Text(self.tally.summary(self._now())))
+        for signature, state in self.tally.state.items():
+            if state == "started":
+                block.add_row(self._running_line(signature))
+        return block
 
     def _running_line(self, signature: str) -> Text:
         share = self.tally.share(signature)
