@@ -85,10 +85,8 @@ def from_tensors(tensors: Mapping[str, Tensor], config: PretrainedConfig) -> tup
 def require_same_vocabulary(a: Backbone, b: Backbone) -> None:
     """Raise ConfigError unless two encoders read the same token ids."""
     if a.tokenizer_hash != b.tokenizer_hash:
-        sizes = f"{a.name} has {len(a.tokenizer)} pieces, {b.name} has {len(b.tokenizer)}"
-        raise ConfigError(
-            [f"different vocabularies: encoder={a.name}, generator={b.name}; {sizes}; choose a matching pair"]
-        )
+        sizes = f"encoder={a.name} ({len(a.tokenizer)} pieces), generator={b.name} ({len(b.tokenizer)} pieces)"
+        raise ConfigError([f"different vocabularies: {sizes}; choose a generator with the encoder's tokenizer"])
 
 
 def _load(folder: Path, config: PretrainedConfig) -> tuple[Encoder | AutoModelEncoder, MaskedLMHead | None]:
