@@ -1,0 +1,241 @@
+"""Connections to the ledger's database: URLs, transactions, schema version, and errors told in one line."""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+)
+
+from analysis import schema
+
+BUSY_SECONDS = 60
+"""How long a SQLite writer waits for another before it gives up."""
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    {
+        *("nfs", "nfs4", "cifs", "smb", "smbfs", "smb2", "smb3", "ncpfs", "afs", "davfs"),
+        *("lustre", "gpfs", "beegfs", "ceph", "glusterfs", "pvfs2", "orangefs", "ocfs2"),
+        *("fuse.sshfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.davfs2"),
+    }
+)
+"""Kinds in /proc/mounts on which SQLite's locks and its shared memory do not hold between machines.
+9p is not among them: it is the root of several sandboxes, local to one machine."""
+
+
+class LedgerError(ValueError):
+    """The ledger cannot be used as asked: one line with the rule, `name=value` and what to do."""
+
+
+def parse_url(url: str | Path) -> URL:
+    """A SQLAlchemy URL from `sqlite:///PATH`, `postgresql://…` or a bare path."""
+    text = str(url)
+    if "://" not in text:
+        return URL.create("sqlite", database=str(Path(text).expanduser()))
+    try:
+        parsed = make_url(text)
+    except ArgumentError as error:
+        raise LedgerError(f"ledger url: value={text!r} cannot be read; {_KNOWN}") from error
+    dialect = parsed.get_backend_name()
+    if dialect not in ("sqlite", "postgresql"):
+        raise LedgerError(f"ledger url: dialect={dialect!r} is not supported; {_KNOWN}")
+    if dialect == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise LedgerError(f"ledger url: value={text!r} names no file; {_KNOWN}")
+    return parsed.set(drivername="postgresql+psycopg") if dialect == "postgresql" else parsed
+
+
+_KNOWN = "use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
+
+
+def network_file_system(path: Path, mounts: str | None = None) -> str | None:
+    """The kind of network file system that `path` lies on, or None; `mounts` is the text of /proc/mounts."""
+    if mounts is None:
+        mounts = _read_mounts()
+    target = path.resolve()
+    kind, depth = "", -1
+    for line in mounts.splitlines():
+        fields = line.split()
+        if len(fields) < 3:
+            continue
+        point = Path(fields[1].replace("\\040", " "))
+        if target.is_relative_to(point) and len(point.parts) >= depth:
+            kind, depth = fields[2], len(point.parts)
+    return kind if kind in NETWORK_FILE_SYSTEMS else None
+
+
+def _read_mounts() -> str:
+    try:
+        return Path("/proc/mounts").read_text()
+    except OSError:
+        return ""
+
+
+def connect(url: str | Path, *, create: bool = True, mounts: str | None = None) -> Engine:
+    """An engine on a ledger of our schema version; a missing one is created unless `create` is False. LedgerError."""
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        _prepare_file(Path(str(parsed.database)), create, mounts)
+    engine = _engine(parsed)
+    try:
+        _check_schema(engine, create)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def _prepare_file(path: Path, create: bool, mounts: str | None) -> None:
+    kind = network_file_system(path, mounts)
+    if kind:
+        raise LedgerError(
+            f"ledger file: path={path} lies on a network file system ({kind}), where SQLite's locks do not hold; "
+            "use a local path or --ledger postgresql://USER@HOST/DATABASE (PostgreSQL)"
+        )
+    if not create and not path.exists():
+        raise LedgerError(f"ledger file: path={path} does not exist; run a sweep first or name another --ledger")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerError(
+            f"ledger file: path={path} cannot be created ({error.strerror}); use another --ledger"
+        ) from error
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(url, json_serializer=schema.dumps)
+        _configure_sqlite(engine)
+        return engine
+    try:
+        return create_engine(
+            url, json_serializer=schema.dumps, pool_pre_ping=True, connect_args={"connect_timeout": 10}
+        )
+    except ModuleNotFoundError as error:
+        raise LedgerError(
+            f"ledger driver: url={url.render_as_string()} needs {error.name}; pip install 'psycopg[binary]'"
+        ) from error
+
+
+def _configure_sqlite(engine: Engine) -> None:
+    """All that is SQLite's alone: write-ahead log, full syncs (4 ms a commit), waits, writers that lock at BEGIN."""
+
+    @event.listens_for(engine, "connect")
+    def set_pragmas(connection: Any, record: Any) -> None:
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+        _use_write_ahead_log(connection)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("cse_writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _use_write_ahead_log(connection: Any) -> None:
+    """SQLite does not wait for a lock when the journal mode changes, so the first openers of a file take turns here."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]:
+    """One transaction; commits at the end, rolls back on any error, and tells database errors as LedgerError."""
+    try:
+        with engine.connect().execution_options(cse_writes=writes) as connection, connection.begin():
+            yield connection
+    except IntegrityError:
+        raise
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        raise LedgerError(_reason(error, engine.url)) from error
+
+
+def _reason(error: Exception, url: URL) -> str:
+    """One line for a database error."""
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    text = (str(cause).strip() or type(cause).__name__).splitlines()[0]
+    where = url.render_as_string(hide_password=True)
+    for mark, told in _SQLITE_REASONS.items():
+        if mark in text:
+            return told.format(url=where, text=text)
+    if isinstance(error, OperationalError | InterfaceError):
+        return f"ledger unreachable: url={where} ({text}); check the address and that the server runs"
+    return f"ledger database: url={where} refused the request ({text}); check your rights there or use another --ledger"
+
+
+_SQLITE_REASONS = {
+    "file is not a database": "ledger file: url={url} is no SQLite database; use another --ledger",
+    "malformed": "ledger file: url={url} is damaged ({text}); restore a copy or use another --ledger",
+    "unable to open": "ledger file: url={url} cannot be opened; check that the folder exists and is writable",
+    "readonly": "ledger file: url={url} is read-only; make it writable or use another --ledger",
+    "disk is full": "ledger disk: url={url} has no space left; free some and give the same command again, "
+    "nothing finished is lost",
+    "No space left": "ledger disk: url={url} has no space left; free some and give the same command again, "
+    "nothing finished is lost",
+    "disk I/O error": "ledger disk: url={url} cannot be written ({text}); check it and give the same command again",
+    "is locked": "ledger busy: url={url} is locked by another process; wait for it and give the same command again",
+    "no such": "ledger schema: url={url} was changed by hand ({text}); restore a copy or use another --ledger",
+}
+
+
+def _check_schema(engine: Engine, create: bool) -> None:
+    found = _version(engine)
+    if found is None and create:
+        found = _create_or_join(engine)
+    where = engine.url.render_as_string(hide_password=True)
+    if found is None:
+        raise LedgerError(f"ledger schema: url={where} holds no ledger; run a sweep first or name another --ledger")
+    if found != str(schema.SCHEMA_VERSION):
+        raise LedgerError(
+            f"ledger schema: version={found} at {where}, this cse-search reads {schema.SCHEMA_VERSION}; "
+            "use another --ledger or upgrade"
+        )
+
+
+def _create_or_join(engine: Engine) -> str | None:
+    """The version after creation; of two creators at one moment the second fails and finds the first one's tables."""
+    try:
+        _create(engine)
+    except (LedgerError, IntegrityError):
+        found = _version(engine)
+        if found is None:
+            raise
+        return found
+    return _version(engine)
+
+
+def _version(engine: Engine) -> str | None:
+    """The schema version found; None where there is no ledger yet."""
+    with transaction(engine) as connection:
+        tables = set(inspect(connection).get_table_names())
+        if schema.meta.name not in tables:
+            return "unknown" if schema.runs.name in tables else None
+        value = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == "schema_version"))
+        return "unknown" if value is None else str(value)
+
+
+def _create(engine: Engine) -> None:
+    """All tables and their version in one transaction."""
+    with transaction(engine, writes=True) as connection:
+        if schema.meta.name not in inspect(connection).get_table_names():
+            schema.metadata.create_all(connection)
+            connection.execute(insert(schema.meta).values(key="schema_version", value=str(schema.SCHEMA_VERSION)))

@@ -1,0 +1,161 @@
+"""The ledger's tables (`cse_*`), the database's own clock, and JSON that every database accepts."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import JSON, Column, Float, ForeignKey, Integer, MetaData, String, Table, Text
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+SCHEMA_VERSION = 1
+
+HELD = ("claimed", "running")
+"""States that an owner holds by a lease."""
+OPEN = ("stopped", "failed", "lost")
+"""States from which anyone may claim the next attempt."""
+STATES = (*HELD, "done", *OPEN)
+
+
+class now(FunctionElement[float]):
+    """The database's clock in seconds since 1970: machines that share a ledger need not agree on the time."""
+
+    type = Float()
+    inherit_cache = True
+
+
+@compiles(now, "sqlite")
+def _sqlite_now(element: now, compiler: Any, **options: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(now, "postgresql")
+def _postgresql_now(element: now, compiler: Any, **options: Any) -> str:
+    return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
+
+
+def _plain(value: object) -> object:
+    """JSON's types alone: NaN and infinities become null (PostgreSQL refuses them), numpy scalars become Python's."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def dumps(value: object) -> str:
+    """Canonical JSON: keys sorted, no blanks, so that equal values have equal text."""
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: object) -> str:
+    """16 hex digits that identify a JSON value."""
+    return hashlib.sha256(dumps(value).encode()).hexdigest()[:16]
+
+
+metadata = MetaData()
+
+meta = Table(
+    "cse_meta",
+    metadata,
+    Column("key", String(32), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+runs = Table(
+    "cse_runs",
+    metadata,
+    Column("signature", String(64), primary_key=True),
+    Column("state", String(16), nullable=False, index=True),
+    Column("attempt", Integer, nullable=False),
+    Column("owner", String(255), nullable=False, index=True),
+    Column("lease_until", Float, nullable=False),
+    Column("previous_state", String(16)),
+    Column("method", String(64), nullable=False),
+    Column("seed", Integer, nullable=False),
+    Column("config", JSON, nullable=False),
+    Column("identity", JSON, nullable=False),
+    Column("examples", Integer),
+    Column("best", Float),
+    Column("best_examples", Integer),
+    Column("seconds", Float),
+    Column("folder", Text),
+    Column("reason", Text),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+)
+
+history = Table(
+    "cse_history",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("signature", ForeignKey("cse_runs.signature"), nullable=False, index=True),
+    Column("attempt", Integer, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("owner", String(255), nullable=False),
+    Column("at", Float, nullable=False),
+    Column("folder", Text),
+    Column("reason", Text),
+)
+
+curves = Table(
+    "cse_curves",
+    metadata,
+    Column("signature", ForeignKey("cse_runs.signature"), primary_key=True),
+    Column("examples", Integer, primary_key=True),
+    Column("attempt", Integer, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("seconds", Float),
+    Column("best", Float),
+    Column("best_examples", Integer),
+    Column("metrics", JSON, nullable=False),
+)
+
+scores = Table(
+    "cse_scores",
+    metadata,
+    Column("signature", ForeignKey("cse_runs.signature"), primary_key=True),
+    Column("suite", String(128), primary_key=True),
+    Column("protocol_hash", String(16), primary_key=True),
+    Column("value", Float),
+    Column("protocol", JSON, nullable=False),
+    Column("cosines_file", Text),
+    Column("cosines_hash", String(64)),
+    Column("at", Float, nullable=False),
+)
+
+provenance = Table(
+    "cse_provenance",
+    metadata,
+    Column("signature", ForeignKey("cse_runs.signature"), primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("details", JSON, nullable=False),
+    Column("examples", Integer),
+    Column("seconds", Float),
+    Column("at", Float, nullable=False),
+)
+
+sweeps = Table(
+    "cse_sweeps",
+    metadata,
+    Column("id", String(255), primary_key=True),
+    Column("spec", JSON, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+)
+
+sweep_runs = Table(
+    "cse_sweep_runs",
+    metadata,
+    Column("sweep", ForeignKey("cse_sweeps.id"), primary_key=True),
+    Column("signature", String(64), primary_key=True, index=True),
+    Column("cell_hash", String(16), primary_key=True),
+    Column("cell", JSON, nullable=False),
+    Column("seed", Integer, nullable=False),
+)
