@@ -14,78 +14,84 @@ Wordings = tuple[str, ...]
 Meaning = tuple[int, int, int, int, int, int]
 """(agent, domain, action in domain, object in domain, place, time)."""
 
-AGENTS: tuple[Wordings, ...] = (
-    ("the doctor", "a physician"),
-    ("the soldiers", "several troops"),
-    ("the king", "the monarch"),
-    ("a lawyer", "the attorney"),
-    ("the author", "a writer"),
-    ("the priest", "a clergyman"),
-    ("the children", "some kids"),
-    ("the scientist", "a researcher"),
-    ("the merchant", "a trader"),
-    ("the student", "a pupil"),
-    ("the police", "law officers"),
-    ("the company", "a business firm"),
-    ("the farmer", "a peasant"),
-    ("the president", "the head of state"),
-    ("the sailors", "the navy crew"),
-    ("the woman", "a lady"),
-    ("the boss", "the manager"),
-    ("a foreigner", "an immigrant"),
+
+def _slot(lines: str) -> tuple[Wordings, ...]:
+    """One meaning a line, its two wordings around the equals sign."""
+    return tuple(tuple(w.strip() for w in line.split("=")) for line in lines.strip().splitlines())
+
+
+AGENTS = _slot("""
+    the doctor = a physician
+    the soldiers = several troops
+    the king = the monarch
+    a lawyer = the attorney
+    the author = a writer
+    the priest = a clergyman
+    the children = some kids
+    the scientist = a researcher
+    the merchant = a trader
+    the student = a pupil
+    the police = law officers
+    the company = a business firm
+    the farmer = a peasant
+    the president = the head of state
+    the sailors = the navy crew
+    the woman = a lady
+    the boss = the manager
+    a foreigner = an immigrant
+""")
+PLACES = _slot("""
+    in the city = in a large town
+    near the sea = by the ocean
+    in the forest = among the woods
+    on the hill = upon a mountain
+    at the college = on the university campus
+    beside the river = along the stream
+    in the prison = inside the jail
+    at the airport = where planes land
+    in the church = inside a chapel
+    at the market = among the shops
+    abroad = in another country
+    on the border = at the frontier
+""")
+TIMES = _slot("""
+    in the morning = soon after dawn
+    in the evening = around sunset
+    at midnight = in the middle of the night
+    during the war = while the armies fought
+    last year = twelve months ago
+    every week = once in seven days
+    in winter = when it was cold and snowing
+    in summer = during the hot season
+    recently = not long before now
+    often = many times
+""")
+VEHICLES = (
+    _slot("repaired = fixed\nbought = purchased\ndestroyed = wrecked\nhid = concealed"),
+    _slot("the car = an automobile\nthe boat = a ship\nthe plane = an aircraft\na bike = the bicycle"),
 )
-PLACES: tuple[Wordings, ...] = (
-    ("in the city", "in a large town"),
-    ("near the sea", "by the ocean"),
-    ("in the forest", "among the woods"),
-    ("on the hill", "upon a mountain"),
-    ("at the college", "on the university campus"),
-    ("beside the river", "along the stream"),
-    ("in the prison", "inside the jail"),
-    ("at the airport", "where planes land"),
-    ("in the church", "inside a chapel"),
-    ("at the market", "among the shops"),
-    ("abroad", "in another country"),
-    ("on the border", "at the frontier"),
+TEXTS = (
+    _slot("wrote = composed\npublished = put into print\ntranslated = rendered into English\nread = studied"),
+    _slot("the book = a volume\na poem = some verses\nthe letter = a written message\nthe story = a tale"),
 )
-TIMES: tuple[Wordings, ...] = (
-    ("in the morning", "soon after dawn"),
-    ("in the evening", "around sunset"),
-    ("at midnight", "in the middle of the night"),
-    ("during the war", "while the armies fought"),
-    ("last year", "twelve months ago"),
-    ("every week", "once in seven days"),
-    ("in winter", "when it was cold and snowing"),
-    ("in summer", "during the hot season"),
-    ("recently", "in the past few days"),
-    ("often", "many times"),
+BUILDINGS = (
+    _slot("built = constructed\nburned = set fire to\nleft = abandoned\nsold = exchanged for money"),
+    _slot("the house = a home\nthe tower = a tall building\nthe road = a street\nthe castle = a fortress"),
 )
-DOMAINS: tuple[tuple[tuple[Wordings, ...], tuple[Wordings, ...]], ...] = (
-    (
-        (("repaired", "fixed"), ("bought", "purchased"), ("destroyed", "wrecked"), ("hid", "concealed")),
-        (("the car", "an automobile"), ("the boat", "a ship"), ("the plane", "an aircraft"), ("a bike", "the bicycle")),
-    ),
-    (
-        (("wrote", "composed"), ("published", "put into print"), ("translated", "rendered into English"), ("read", "studied")),
-        (("the book", "a volume"), ("a poem", "some verses"), ("the letter", "a written message"), ("the story", "a tale")),
-    ),
-    (
-        (("built", "constructed"), ("burned", "set fire to"), ("left", "abandoned"), ("sold", "exchanged for money")),
-        (("the house", "a home"), ("the tower", "a tall building"), ("the road", "a street"), ("the castle", "a fortress")),
-    ),
-    (
-        (("cooked", "prepared"), ("ate", "consumed"), ("stole", "took without permission"), ("praised", "spoke well of")),
-        (("the meal", "some food"), ("the meat", "a piece of beef"), ("the fruit", "apples and pears"), ("soup", "a broth")),
-    ),
-    (
-        (("won", "gained victory in"), ("lost", "was defeated in"), ("started", "began"), ("ended", "brought to a close")),
-        (("the match", "a game of football"), ("the race", "a running contest"), ("the fight", "a battle"), ("the vote", "an election")),
-    ),
-    (
-        (("killed", "shot dead"), ("fed", "gave something to eat to"), ("caught", "captured"), ("feared", "was afraid of")),
-        (("the horse", "a pony"), ("the dog", "a hound"), ("the snake", "a serpent"), ("the pigs", "some swine")),
-    ),
-)  # fmt: skip
+FOOD = (
+    _slot("cooked = prepared\nate = consumed\nstole = took without permission\npraised = spoke well of"),
+    _slot("the meal = some food\nthe meat = a piece of beef\nthe fruit = apples and pears\nsoup = a broth"),
+)
+CONTESTS = (
+    _slot("won = gained victory in\nlost = was defeated in\nstarted = began\nended = brought to a close"),
+    _slot("the match = a game of football\nthe race = a running contest\nthe fight = a battle\nthe vote = an election"),
+)
+ANIMALS = (
+    _slot("killed = shot dead\nfed = gave something to eat to\ncaught = captured\nfeared = was afraid of"),
+    _slot("the horse = a pony\nthe dog = a hound\nthe snake = a serpent\nthe pigs = some swine"),
+)
+DOMAINS = (VEHICLES, TEXTS, BUILDINGS, FOOD, CONTESTS, ANIMALS)
+"""Actions and the objects that they fit."""
 SLOTS = 5
 FORMS = 4
 KEEP_WORDS = 0.25
@@ -155,12 +161,8 @@ def _another(index: int, size: int, rng: np.random.Generator) -> int:
 def _say(meaning: Meaning, wording: np.ndarray, form: int) -> str:
     agent, domain, action, thing, place, time = meaning
     actions, things = DOMAINS[domain]
-    who, did, what, where, when = (
-        slot[w]
-        for slot, w in zip(
-            (AGENTS[agent], actions[action], things[thing], PLACES[place], TIMES[time]), wording, strict=True
-        )
-    )
+    slots = (AGENTS[agent], actions[action], things[thing], PLACES[place], TIMES[time])
+    who, did, what, where, when = (slot[w] for slot, w in zip(slots, wording, strict=True))
     return (
         f"{who} {did} {what} {where} {when} .",
         f"{when} , {who} {did} {what} {where} .",

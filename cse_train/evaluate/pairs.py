@@ -1,0 +1,180 @@
+"""Graded sentence pairs: the STS family in SentEval's layout, the hub's STS benchmark, and the generated set.
+
+Every count is asserted, because a truncated download scores as well as a whole one.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cse_train.config import DataPaths
+from cse_train.fields import ConfigError, nearest
+from cse_train.text import generated
+from cse_train.text.sources import load_hub_split, texts_hash
+
+HUB = "mteb/stsbenchmark-sts"
+HUB_COUNTS = {"train": 5749, "validation": 1500, "test": 1379}
+STS_B = {"sts_train": ("sts-train.csv", 5749), "sts_dev": ("sts-dev.csv", 1500), "sts_test": ("sts-test.csv", 1379)}
+SICK_R = {"sickr_dev": ("SICK_trial.txt", 500), "sickr_test": ("SICK_test_annotated.txt", 4927)}
+STS_YEARS: dict[str, dict[str, int]] = {
+    "sts12": {
+        "MSRpar": 750,
+        "MSRvid": 750,
+        "SMTeuroparl": 459,
+        "surprise.OnWN": 750,
+        "surprise.SMTnews": 399,
+    },
+    "sts13": {"FNWN": 189, "headlines": 750, "OnWN": 561},
+    "sts14": {
+        "deft-forum": 450,
+        "deft-news": 300,
+        "headlines": 750,
+        "images": 750,
+        "OnWN": 750,
+        "tweet-news": 750,
+    },
+    "sts15": {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
+    "sts16": {
+        "answer-answer": 254,
+        "headlines": 249,
+        "plagiarism": 230,
+        "postediting": 244,
+        "question-question": 209,
+    },
+}
+"""Subsets in SentEval's order with their scored pairs (reference_spec C1); STS13 lacks SMT, which is not free."""
+GENERATED_PAIRS = 600
+GENERATED_SEED = 1
+Graded = tuple[str, str, float]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A graded set: `left[i]` and `right[i]` are alike to degree `gold[i]`, 0-5 (SICK-R 1-5)."""
+
+    name: str
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    gold: np.ndarray
+    """float64 [pairs]."""
+    content_hash: str
+
+    def __len__(self) -> int:
+        return len(self.gold)
+
+
+def suite_names() -> list[str]:
+    """Every name that `load_pairs` knows, but for the variants `generated_dev:N` and `mteb/stsbenchmark-sts:SPLIT`."""
+    return [*STS_B, *STS_YEARS, *SICK_R, "generated_dev", HUB]
+
+
+def load_pairs(name: str, paths: DataPaths) -> Pairs:
+    """The set of that name (`generated_dev:N` makes N pairs). ConfigError, one line: unknown, missing or truncated."""
+    if name.partition(":")[0] == "generated_dev":
+        return _generated(name, name.partition(":")[2])
+    if hub_split(name):
+        return _from_hub(name, hub_split(name))
+    if name not in suite_names():
+        raise ConfigError([f"unknown suite: suite={name}; {nearest(name, suite_names())}"])
+    root = _root(name, paths)
+    if name in STS_YEARS:
+        return _pairs(name, [pair for subset in STS_YEARS[name] for pair in _subset(name, subset, root)])
+    file, count = (STS_B | SICK_R)[name]
+    path = _existing(name, root / ("STS/STSBenchmark" if name in STS_B else "SICK") / file)
+    found = _graded(path, (5, 6, 4)) if name in STS_B else _graded(path, (1, 2, 3))
+    _assert_count(name, len(found), count, path)
+    return _pairs(name, found)
+
+
+def hub_split(name: str) -> str:
+    """The split that a name of the hub's STS benchmark asks for; empty for any other set."""
+    rest = name.removeprefix("hf:")
+    return (rest.removeprefix(HUB).removeprefix(":") or "validation") if rest.startswith(HUB) else ""
+
+
+def split_of(name: str) -> str:
+    """The split that a set's name stands for: train, dev or test."""
+    stem = hub_split(name).replace("validation", "dev") or name.partition(":")[0]
+    return next((split for split in ("train", "dev") if stem.endswith(split)), "test")
+
+
+def _root(name: str, paths: DataPaths) -> Path:
+    if paths.senteval is None:
+        raise ConfigError([f"missing data: {name} needs senteval/downstream; give --data DIR or --senteval DIR"])
+    return paths.senteval
+
+
+def _existing(name: str, path: Path) -> Path:
+    if not path.is_file():
+        raise ConfigError([f"missing data: {name} needs {path}; fetch SentEval's data, or give --senteval DIR"])
+    return path
+
+
+def _read(path: Path) -> list[str]:
+    """Lines without their ends; only newlines end a line, unlike str.splitlines."""
+    try:
+        text = path.read_text(encoding="utf8")
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"not UTF-8: {path} ({error.reason}); fetch it again"]) from error
+    return text.removesuffix("\n").split("\n")
+
+
+def _graded(path: Path, columns: tuple[int, int, int]) -> list[Graded]:
+    """Columns (text, text, gold) of tab-separated lines, quotes untouched (T26); headers and cut lines fall out."""
+    rows = (line.split("\t") for line in _read(path))
+    chosen = (tuple(row[c] for c in columns) for row in rows if len(row) > max(columns))
+    return [(_clean(a), _clean(b), float(gold)) for a, b, gold in chosen if _is_number(gold)]
+
+
+def _subset(name: str, subset: str, root: Path) -> list[Graded]:
+    """One subset of a year; pairs without a gold score are dropped (SentEval sts.py:39-43)."""
+    folder = root / "STS" / f"{name.upper()}-en-test"
+    golds = _read(_existing(name, folder / f"STS.gs.{subset}.txt"))
+    path = _existing(name, folder / f"STS.input.{subset}.txt")
+    rows = [(line.split("\t"), gold) for line, gold in zip(_read(path), golds, strict=False) if _is_number(gold)]
+    found = [(_clean(row[0]), _clean(row[1]), float(gold)) for row, gold in rows if len(row) > 1]
+    _assert_count(f"{name} {subset}", len(found), STS_YEARS[name][subset], path)
+    return found
+
+
+def _clean(text: str) -> str:
+    """Single blanks between tokens, as SentEval's split and join leave them."""
+    return " ".join(text.split())
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _assert_count(name: str, found: int, expected: int, path: Path | str) -> None:
+    if found != expected:
+        rule = "truncated data" if found < expected else "unexpected data"
+        raise ConfigError([f"{rule}: {name}: {expected} pairs expected, {found} found in {path}; fetch it again"])
+
+
+def _generated(name: str, variant: str) -> Pairs:
+    if variant and not (variant.isdigit() and int(variant) >= 2):
+        raise ConfigError([f"wrong count: suite={name}; give generated_dev:N with N >= 2"])
+    left, right, gold = generated.graded_pairs(int(variant or GENERATED_PAIRS), GENERATED_SEED)
+    return _pairs(name, zip(left, right, gold, strict=True))
+
+
+def _from_hub(name: str, split: str) -> Pairs:
+    if split not in HUB_COUNTS:
+        raise ConfigError([f"unknown split: suite={name}; {nearest(split, HUB_COUNTS)}"])
+    table = load_hub_split(HUB, split, f"suite={name}")
+    found = [(row["sentence1"], row["sentence2"], float(row["score"])) for row in table]
+    _assert_count(name, len(found), HUB_COUNTS[split], HUB)
+    return _pairs(name, found)
+
+
+def _pairs(name: str, graded: Iterable[Graded]) -> Pairs:
+    left, right, gold = zip(*graded, strict=True)
+    content = texts_hash([*left, *right, *(repr(g) for g in gold)])
+    return Pairs(name, left, right, np.array(gold, dtype=np.float64), content)

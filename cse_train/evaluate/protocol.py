@@ -1,0 +1,39 @@
+"""How a score was made. It is stored with the score and printed under the table; unlike protocols never share one."""
+
+from dataclasses import asdict, dataclass
+
+from cse_train.evaluate.pairs import Pairs, split_of
+
+CODE_VERSION = "1"
+"""Raised whenever an evaluation's numbers change."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """Everything that two scores must agree on to be compared."""
+
+    suite: str
+    """Name of the pairs."""
+    pooler: str
+    """Pooler at test time."""
+    aggregation: str = "all"
+    """`all`: one Spearman correlation over the pairs of all subsets together."""
+    split: str
+    """train, dev or test."""
+    max_length: int
+    """Tokens kept of a sentence, special tokens included."""
+    precision: str = "fp32"
+    """Arithmetic of the encoder; cosines and ranks are always fp64."""
+    data_hash: str
+    """Hash of texts and grades."""
+    code_version: str = CODE_VERSION
+
+    def as_dict(self) -> dict[str, str | int]:
+        """Plain values, in the order above."""
+        return asdict(self)
+
+
+def sts_protocol(pairs: Pairs, *, pooler: str, max_length: int) -> Protocol:
+    """The protocol of an `StsEvaluator`."""
+    split = split_of(pairs.name)
+    return Protocol(suite=pairs.name, pooler=pooler, split=split, max_length=max_length, data_hash=pairs.content_hash)
