@@ -1,0 +1,139 @@
+"""A space under a profile: the cells it holds, each with all its settings but the seed."""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cluster import domains, keys
+from cluster.domains import Domain
+from cluster.profiles import Profile
+from cse_train.config import RunConfig, parse_run
+from cse_train.fields import ConfigError, Scalar
+
+if TYPE_CHECKING:
+    from cluster.space import Space
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of a space: what varies (`key`), and every setting of its runs except the seed."""
+
+    key: Mapping[str, Scalar]
+    """Axis -> value, in the space's order; an axis whose condition fails is absent."""
+    settings: Mapping[str, Scalar]
+    """Dotted keys without `train.seed`, as given: defaults are not spelled out."""
+    label: str | None = None
+
+    @functools.cached_property
+    def id(self) -> str:
+        """The key as canonical JSON: equal for equal cells."""
+        return json.dumps(dict(self.key), sort_keys=True)
+
+    @functools.cached_property
+    def _run(self) -> RunConfig:
+        return parse_run(self.settings)
+
+    def run(self, seed: int) -> RunConfig:
+        """The run of this cell with a seed; ConfigError lists every problem of its settings."""
+        return dataclasses.replace(self._run, train=dataclasses.replace(self._run.train, seed=seed))
+
+
+@dataclass(frozen=True)
+class ResolvedSpace:
+    """A space with a profile and command-line settings applied.
+
+    Precedence, weakest first: profile `train`, profile `methods`, the file's `set`, axis values, `overrides`.
+    An override of an axis narrows that axis to the one value.
+    """
+
+    space: "Space"
+    profile: Profile
+    overrides: Mapping[str, Scalar]
+    axes: Mapping[str, Domain]
+    """Axes after the overrides, parents first."""
+
+    @property
+    def fixed(self) -> dict[str, Scalar]:
+        """What conditions may name besides axes."""
+        return {"method": self.space.method} if self.space.method else {}
+
+    def size(self) -> int | None:
+        """Number of cells; None where an axis is continuous (or the product is beyond listing)."""
+        return len(self.space.cells) if self.space.cells else domains.size(self.axes, self.fixed)
+
+    def cells(self) -> list[Cell]:
+        """Every cell in the file's order; ConfigError for a space that only a search can walk."""
+        if self.space.cells:
+            return _distinct(self._explicit())
+        if self.size() is None:
+            raise ConfigError([f"{self.space.file}: no finite list of cells: id={self.space.id}; give it a `search:`"])
+        return [self.cell(key) for key in domains.assignments(self.axes, self.fixed)]
+
+    def cell(self, key: Mapping[str, Scalar], label: str | None = None) -> Cell:
+        """The cell with these axis values."""
+        method = str(self.overrides.get("method", key.get("method", self.space.method)))
+        ordered = {axis: key[axis] for axis in self.space.axis_names if axis in key}
+        given = {"method": method, **self.profile.settings(method), **self.space.settings, **ordered}
+        counted = {k: v for k, v in self.overrides.items() if k not in self.axes or self.axes[k].active(given)}
+        return Cell(ordered, {**given, **counted}, label)
+
+    def contains(self, key: Mapping[str, Scalar]) -> bool:
+        """Whether these axis values name a cell of this space."""
+        return domains.contains(self.axes, self.fixed, key)
+
+    def sample(self, rng: np.random.Generator) -> Cell:
+        """A random cell."""
+        return self.cell(domains.sample(self.axes, self.fixed, rng))
+
+    def key_of(self, flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """The axis values of a run's flat configuration, active axes only."""
+        return {axis: flat[axis] for axis, domain in self.axes.items() if axis in flat and domain.active(flat)}
+
+    def _explicit(self) -> Iterator[Cell]:
+        for given in self.space.cells:
+            shown = {axis: given.settings.get(axis, self.space.settings.get(axis)) for axis in self.space.axis_names}
+            changed = {axis: value for axis, value in self.overrides.items() if axis in shown}
+            yield self.cell({axis: v for axis, v in {**shown, **changed}.items() if v is not None}, given.label)
+
+
+def _distinct(cells: Iterator[Cell]) -> list[Cell]:
+    return list({cell.id: cell for cell in cells}.values())
+
+
+def resolve(space: "Space", profile: Profile, overrides: Mapping[str, Scalar]) -> ResolvedSpace:
+    """Apply a profile and overrides; ConfigError when an override, or the space under it, is not valid."""
+    candidates = [str(overrides["method"])] if "method" in overrides else space.methods()
+    found = [f"--set: {line}" for line in _override_problems(space, overrides, candidates)]
+    if found:
+        raise ConfigError(list(dict.fromkeys(found)))
+    overrides = {key: keys.normal(key, value, _owner(space, key, candidates)) for key, value in overrides.items()}
+    axes = {name: _narrow(name, domain, overrides) for name, domain in space.axes.items()}
+    return ResolvedSpace(space, profile, overrides, axes)
+
+
+def _override_problems(space: "Space", overrides: Mapping[str, Scalar], candidates: list[str]) -> list[str]:
+    found = []
+    for key, value in overrides.items():
+        found += keys.problems({key: value}, [m for m in candidates if _counts(space, key, m)] or candidates)
+    if "method" in overrides and not found:
+        free = {name: d.arguments[0] for name, d in space.axes.items() if not d.when and name != "method"}
+        found = keys.problems({**space.settings, **free}, candidates)
+    return found
+
+
+def _counts(space: "Space", key: str, method: str) -> bool:
+    domain = space.axes.get(key)
+    return domain is None or method in domain.when.get("method", (method,))
+
+
+def _owner(space: "Space", key: str, candidates: list[str]) -> str:
+    return next((m for m in candidates if _counts(space, key, m)), candidates[0])
+
+
+def _narrow(name: str, domain: Domain, overrides: Mapping[str, Scalar]) -> Domain:
+    return dataclasses.replace(domain, word="grid", arguments=(overrides[name],)) if name in overrides else domain

@@ -1,0 +1,178 @@
+"""What one key of a space may be: five domain words, and `when:` for keys that count only under a condition."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cse_train import fields
+from cse_train.fields import Scalar
+
+FINITE = ("grid", "choice", "randint")
+CONTINUOUS = ("loguniform", "uniform")
+WORDS = (*CONTINUOUS, "randint", "choice", "grid")
+"""`randint: [a, b]` includes both ends; `grid` runs every value, `choice` lets a sampler pick among them."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """One axis: its word, the word's arguments (two ends or the values), and the condition under which it counts."""
+
+    word: str
+    arguments: tuple[Scalar, ...]
+    when: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
+
+    @property
+    def finite(self) -> bool:
+        return self.word in FINITE
+
+    def values(self) -> tuple[Scalar, ...]:
+        """Every value of a finite domain, in the file's order."""
+        assert self.finite, self.word
+        if self.word == "randint":
+            low, high = self.ends()
+            return tuple(range(int(low), int(high) + 1))
+        return self.arguments
+
+    def ends(self) -> tuple[float, float]:
+        """Smallest and largest value of an interval."""
+        low, high = self.arguments
+        assert isinstance(low, int | float) and isinstance(high, int | float)
+        return low, high
+
+    def active(self, settings: Mapping[str, Scalar]) -> bool:
+        """Whether the axis counts, given the values of the axes before it."""
+        return all(settings.get(key) in allowed for key, allowed in self.when.items())
+
+    def contains(self, value: Scalar) -> bool:
+        if self.finite:
+            return value in self.values()
+        return isinstance(value, int | float) and self.ends()[0] <= value <= self.ends()[1]
+
+    def draw(self, rng: np.random.Generator) -> Scalar:
+        """A random value."""
+        if self.finite:
+            values = self.values()
+            return values[int(rng.integers(len(values)))]
+        low, high = self.ends()
+        if self.word == "uniform":
+            return float(rng.uniform(low, high))
+        return float(np.clip(math.exp(rng.uniform(math.log(low), math.log(high))), low, high))
+
+
+Axes = Mapping[str, Domain]
+
+
+def parse_domain(name: str, raw: Any) -> tuple[Domain | None, list[str]]:
+    """A domain from YAML, or every reason why it is none."""
+    if not isinstance(raw, Mapping):
+        return None, [f"wrong domain: {name}={raw!r}; give a mapping such as {{grid: [{_example(raw)}]}}"]
+    words = [key for key in raw if key in WORDS]
+    found = [f"unknown key: {name}.{key}; {fields.nearest(key, (*WORDS, 'when'))}" for key in raw if key not in _KEYS]
+    if len(words) != 1:
+        return None, [*found, f"wrong domain: {name}={dict(raw)!r}; give exactly one of {', '.join(WORDS)}"]
+    when, more = _parse_when(name, raw.get("when", {}))
+    found += more + _argument_problems(name, words[0], raw[words[0]])
+    return (None, found) if found else (Domain(words[0], tuple(raw[words[0]]), when), [])
+
+
+_KEYS = {*WORDS, "when"}
+
+
+def _example(raw: Any) -> str:
+    return ", ".join(str(v) for v in raw) if isinstance(raw, list) else str(raw)
+
+
+def _parse_when(name: str, raw: Any) -> tuple[dict[str, tuple[Scalar, ...]], list[str]]:
+    if not isinstance(raw, Mapping):
+        return {}, [f"wrong type: {name}.when={raw!r}; give a mapping such as {{method: esimcse}}"]
+    return {key: tuple(v) if isinstance(v, list) else (v,) for key, v in raw.items()}, []
+
+
+def _argument_problems(name: str, word: str, raw: Any) -> list[str]:
+    label = f"{name}.{word}={raw!r}"
+    if not isinstance(raw, list) or any(isinstance(v, list | dict) for v in raw):
+        return [f"wrong type: {label}; give a list of plain values"]
+    if word in ("grid", "choice"):
+        return _value_problems(name, word, raw)
+    numbers = int if word == "randint" else (int, float)
+    if len(raw) != 2 or any(isinstance(v, bool) or not isinstance(v, numbers) for v in raw):
+        return [f"wrong ends: {label}; give [low, high] as two {'integers' if word == 'randint' else 'numbers'}"]
+    if raw[0] > raw[1] or (raw[0] == raw[1] and word != "randint"):
+        return [f"wrong ends: {label}; put the smaller end first"]
+    if word == "loguniform" and raw[0] <= 0:
+        return [f"wrong ends: {label}; both ends of loguniform are above 0"]
+    return []
+
+
+def _value_problems(name: str, word: str, raw: list[Any]) -> list[str]:
+    if not raw:
+        return [f"empty grid: {name}.{word}=[]; give at least one value or remove the key"]
+    twice = [
+        v for i, v in enumerate(raw) if any(v == u and isinstance(v, bool) == isinstance(u, bool) for u in raw[:i])
+    ]
+    return [f"duplicate value: {name}.{word}={v}; list it once" for v in twice]
+
+
+def parents_first(axes: Axes) -> tuple[dict[str, Domain], list[str]]:
+    """The axes with every `when:` parent before its child, else in the file's order; a circle is a problem."""
+    ordered: dict[str, Domain] = {}
+    waiting = dict(axes)
+    while waiting:
+        ready = next((n for n, d in waiting.items() if not any(k in waiting for k in d.when)), None)
+        if ready is None:
+            circle = ", ".join(waiting)
+            return ordered, [f"circular when: space={circle}; let conditions point one way"]
+        ordered[ready] = waiting.pop(ready)
+    return ordered, []
+
+
+def assignments(axes: Axes, fixed: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
+    """Every combination of finite axes, first axis slowest; an axis whose condition fails is absent."""
+    partial: list[dict[str, Scalar]] = [{}]
+    for name, domain in axes.items():
+        partial = [p | extra for p in partial for extra in _extras(name, domain, {**fixed, **p})]
+    return partial
+
+
+def _extras(name: str, domain: Domain, settings: Mapping[str, Scalar]) -> Iterator[dict[str, Scalar]]:
+    if not domain.active(settings):
+        yield {}
+    else:
+        yield from ({name: value} for value in domain.values())
+
+
+def sample(axes: Axes, fixed: Mapping[str, Scalar], rng: np.random.Generator) -> dict[str, Scalar]:
+    """One random assignment; an axis whose condition fails is absent."""
+    drawn: dict[str, Scalar] = {}
+    for name, domain in axes.items():
+        if domain.active({**fixed, **drawn}):
+            drawn[name] = domain.draw(rng)
+    return drawn
+
+
+def contains(axes: Axes, fixed: Mapping[str, Scalar], values: Mapping[str, Scalar]) -> bool:
+    """Whether `values` is an assignment of these axes: each active axis inside its domain, no other key."""
+    active = [name for name, domain in axes.items() if domain.active({**fixed, **values})]
+    return set(active) == set(values) and all(axes[name].contains(values[name]) for name in active)
+
+
+def size(axes: Axes, fixed: Mapping[str, Scalar], limit: int = 100_000) -> int | None:
+    """How many assignments there are; None for a continuous axis or more than `limit`."""
+    if not all(domain.finite for domain in axes.values()):
+        return None
+    bound = math.prod(_length(domain) for domain in axes.values())
+    return len(assignments(axes, fixed)) if bound <= limit else None
+
+
+def _length(domain: Domain) -> int:
+    return int(domain.ends()[1] - domain.ends()[0]) + 1 if domain.word == "randint" else len(domain.arguments)
+
+
+def names_of(axes: Iterable[str]) -> dict[str, str]:
+    """Axis -> the short name a table shows: the last dotted part where that is not ambiguous."""
+    axes = list(axes)
+    short = [name.rpartition(".")[2] for name in axes]
+    return {name: part if short.count(part) == 1 else name for name, part in zip(axes, short, strict=True)}

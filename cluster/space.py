@@ -1,0 +1,132 @@
+"""A search-space file as data: what varies, what is fixed, how it is searched, and the published values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cluster import cells, profiles
+from cluster.catalog import files_in, find_space
+from cluster.cells import ResolvedSpace
+from cluster.domains import Domain
+from cluster.profiles import Profile
+from cse_train.fields import ConfigError, Range, Scalar
+
+Key = Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """How a space is searched when its cells are not all run."""
+
+    sampler: Literal["grid", "random", "tpe", "gp"] = "tpe"
+    """Who proposes cells: every cell in order, uniform draws, or Optuna's TPE or Gaussian process."""
+    num_samples: Annotated[int, Range(low=1)] | None = None
+    """Cells proposed in all, finished ones included; null walks a finite space to its end."""
+    scheduler: Literal["asha"] | None = None
+    """What stops poor trials early, on best-so-far at equal examples; null for nothing."""
+    grace_fraction: Annotated[float, Range(above=0, high=1)] = 0.2
+    """Share of a run's examples before the first rung: dev curves dip early."""
+    reduction_factor: Annotated[int, Range(low=2)] = 3
+    """One trial in this many survives a rung."""
+    startup: Annotated[int, Range(low=0)] = 8
+    """Random cells before TPE or GP models anything."""
+    seed: Annotated[int, Range(low=0)] = 0
+    """Seed of the sampler's own draws."""
+
+
+@dataclass(frozen=True)
+class ExplicitCell:
+    """One listed cell: a row name and the keys it sets."""
+
+    label: str
+    settings: Key
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A published table: rows have the shape of our own tables in JSON."""
+
+    citation: str
+    table: str
+    source: str
+    """File name of the paper that the values were read from."""
+    metric: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Key, Mapping[str, float]], ...]
+    notes: str = ""
+
+    def as_rows(self) -> list[dict[str, Any]]:
+        return [{"key": dict(key), "cells": dict(values)} for key, values in self.rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """One file. Either `axes` spans the cells or `cells` lists them."""
+
+    id: str
+    title: str
+    file: Path
+    method: str | None = None
+    """The one method of all cells; None where `method` is an axis or set by each cell."""
+    profile: str = profiles.DEFAULT
+    seeds: tuple[int, ...] = (0, 1, 2)
+    settings: Key = field(default_factory=dict)
+    """Fixed dotted keys (`set:`)."""
+    axes: Mapping[str, Domain] = field(default_factory=dict)
+    """Dotted key -> domain, `when:` parents first."""
+    cells: tuple[ExplicitCell, ...] = ()
+    evaluate: tuple[str, ...] = ()
+    """Suites that score each best checkpoint once."""
+    search: SearchConfig | None = None
+    paper: Paper | None = None
+    notes: str = ""
+
+    @property
+    def axis_names(self) -> list[str]:
+        """The axes of the table, in the file's order; for listed cells, every key that one of them sets."""
+        named = dict.fromkeys(key for cell in self.cells for key in cell.settings)
+        return list(self.axes) or list(named)
+
+    def methods(self) -> list[str]:
+        """Every method that a cell of this space may run."""
+        if self.method:
+            return [self.method]
+        if self.cells:
+            return list(dict.fromkeys(str(cell.settings["method"]) for cell in self.cells))
+        return [str(name) for name in self.axes["method"].arguments]
+
+    def resolve(self, profile: str | Profile | None = None, overrides: Key | None = None) -> ResolvedSpace:
+        """This space under a profile (default: the file's) and command-line settings."""
+        if not isinstance(profile, Profile):
+            profile = profiles.load_profile(profile or self.profile)
+        return cells.resolve(self, profile, overrides or {})
+
+
+def load_space(name: str | Path) -> Space:
+    """The space that a file or a shipped ID holds; ConfigError lists every problem, one line each."""
+    from cluster.space_parse import parse_file
+
+    return parse_file(find_space(str(name)))
+
+
+def load_spaces(name: str | Path) -> list[Space]:
+    """One space, or every space of a folder; the problems of all files at once."""
+    if not Path(name).is_dir():
+        return [load_space(name)]
+    from cluster.space_parse import parse_file
+
+    spaces, found = [], []
+    for path in files_in(Path(name)):
+        try:
+            spaces.append(parse_file(path))
+        except ConfigError as error:
+            found += error.problems
+    if found:
+        raise ConfigError(found)
+    return spaces
+
+
+def table_rows(resolved: ResolvedSpace) -> list[dict[str, Scalar]]:
+    """The rows of the space's table: one key per cell, an inactive axis as None, in the file's order."""
+    return [{axis: cell.key.get(axis) for axis in resolved.space.axis_names} for cell in resolved.cells()]

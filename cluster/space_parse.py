@@ -1,0 +1,198 @@
+"""From YAML to a `Space`: every problem of a file in one pass, each one line that says what to do."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cluster import keys
+from cluster.domains import Domain, parents_first, parse_domain
+from cluster.paper_parse import brief, parse_paper, row_problems
+from cluster.space import ExplicitCell, Key, SearchConfig, Space
+from cluster.yaml_strict import read_yaml
+from cse_train import fields
+from cse_train.fields import ConfigError, Scalar
+
+HEAD = ("version", "id", "title", "notes", "method", "profile", "seeds")
+TOP = (*HEAD, "set", "space", "cells", "evaluate", "search", "paper")
+
+
+def parse_file(path: Path) -> Space:
+    """The space in one file; ConfigError holds `FILE: rule: name=value; what to do` for each problem."""
+    space, found = parse(read_yaml(path), path)
+    if found or space is None:
+        raise ConfigError([f"{path}: {line}" for line in dict.fromkeys(found)])
+    return space
+
+
+def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
+    """The space, or None and every problem found."""
+    found = _shape_problems(raw)
+    axes, cells = _parse_axes(raw, found), _parse_cells(raw, found)
+    named = _candidates(raw, axes, cells, found)
+    settings = _mapping(raw, "set", found)
+    if named:
+        found += keys.problems(settings, named) + _axis_problems(axes, named) + _cell_problems(cells, named)
+        settings = _normal(settings, named[0])
+        axes = {name: _normal_domain(name, domain, named) for name, domain in axes.items()}
+        cells = [ExplicitCell(c.label, _normal(c.settings, _method_of(c, named))) for c in cells]
+    search = _parse_search(raw, axes, found)
+    paper = parse_paper(raw, found)
+    seeds = _parse_seeds(raw, found)
+    found += [f"key set twice: {k}={settings[k]} in `set` and `space`; keep one" for k in settings if k in axes]
+    if found:
+        return None, found
+    space = Space(
+        id=raw["id"], title=raw.get("title", raw["id"]), file=path, method=raw.get("method"),
+        profile=raw.get("profile", "small"), seeds=seeds, settings=settings, axes=axes, cells=tuple(cells),
+        evaluate=tuple(raw.get("evaluate", ())), search=search, paper=paper, notes=raw.get("notes", ""),
+    )  # fmt: skip
+    return space, row_problems(space)
+
+
+def _shape_problems(raw: Mapping[str, Any]) -> list[str]:
+    found = [f"unknown key: {key}={brief(raw[key])}; {fields.nearest(key, TOP)}" for key in raw if key not in TOP]
+    if raw.get("version") != 1:
+        found.append(f"wrong version: version={raw.get('version')}; write `version: 1`")
+    if not isinstance(raw.get("id"), str):
+        found.append(f"wrong type: id={raw.get('id')}; give the space a short name such as E7")
+    found += [
+        f"wrong type: {key}={raw[key]!r}; give text"
+        for key in ("title", "notes", "profile")
+        if not isinstance(raw.get(key, ""), str)
+    ]
+    if bool(raw.get("space")) == bool(raw.get("cells")):
+        what = "both" if raw.get("space") else "neither"
+        found.append(f"no single list of cells: space,cells={what}; give `space:` or `cells:`, not both")
+    suites = raw.get("evaluate", [])
+    if not isinstance(suites, list) or not all(isinstance(s, str) for s in suites):
+        found.append(f"wrong type: evaluate={suites!r}; give a list of suites such as [sts_dev]")
+    return found
+
+
+def _mapping(raw: Mapping[str, Any], key: str, found: list[str]) -> dict[str, Any]:
+    value = raw.get(key) or {}
+    if isinstance(value, dict):
+        return value
+    found.append(f"wrong type: {key}={brief(value)}; give a mapping of dotted keys")
+    return {}
+
+
+def _parse_axes(raw: Mapping[str, Any], found: list[str]) -> dict[str, Domain]:
+    axes = {}
+    for name, value in _mapping(raw, "space", found).items():
+        domain, problems = parse_domain(name, value)
+        found += problems
+        if domain:
+            axes[name] = domain
+    ordered, problems = parents_first(axes)
+    found += problems
+    return ordered
+
+
+def _parse_cells(raw: Mapping[str, Any], found: list[str]) -> list[ExplicitCell]:
+    listed = raw.get("cells") or []
+    if not isinstance(listed, list):
+        found.append(f"wrong type: cells={brief(listed)}; give a list of {{label: ..., set: {{...}}}}")
+        return []
+    cells = []
+    for number, cell in enumerate(listed):
+        if not isinstance(cell, dict) or set(cell) != {"label", "set"} or not isinstance(cell["set"], dict):
+            found.append(f"wrong cell: cells[{number}]={brief(cell)}; give {{label: ..., set: {{key: value}}}}")
+        else:
+            cells.append(ExplicitCell(str(cell["label"]), cell["set"]))
+    return cells
+
+
+def _candidates(
+    raw: Mapping[str, Any], axes: Mapping[str, Domain], cells: list[ExplicitCell], found: list[str]
+) -> list[str]:
+    """Every method the space may run; empty, with the problem noted, when that is not clear."""
+    if "method" in axes and "method" in raw:
+        found.append(f"key set twice: method={raw['method']} stands at top level and in `space`; keep one")
+    given = _named(raw, axes, cells)
+    wrong = [line for value in given if (line := keys.problem("method", value, ""))]
+    found += wrong
+    return [] if wrong else [str(name) for name in dict.fromkeys(given)]
+
+
+def _named(raw: Mapping[str, Any], axes: Mapping[str, Domain], cells: list[ExplicitCell]) -> list[Any]:
+    if "method" in axes:
+        return list(axes["method"].arguments)
+    if "method" in raw:
+        return [raw["method"]]
+    if "method" in (raw.get("space") or {}):
+        return []
+    return [cell.settings.get("method") for cell in cells] or [None]
+
+
+def _axis_problems(axes: Mapping[str, Domain], named: list[str]) -> list[str]:
+    found = []
+    for name, domain in axes.items():
+        found += _when_problems(name, domain, axes, named)
+        for value in domain.arguments:
+            found += keys.problems({name: value}, _methods_of(domain, named))
+    return found
+
+
+def _methods_of(domain: Domain, named: list[str]) -> list[str]:
+    """The methods under which an axis can count."""
+    allowed = domain.when.get("method", tuple(named))
+    return [name for name in named if name in allowed]
+
+
+def _when_problems(name: str, domain: Domain, axes: Mapping[str, Domain], named: list[str]) -> list[str]:
+    found = []
+    for key, allowed in domain.when.items():
+        if key not in axes and key != "method":
+            found.append(f"unknown key: {name}.when.{key}={list(allowed)}; {fields.nearest(key, [*axes, 'method'])}")
+            continue
+        outside = [v for v in allowed if not (axes[key].contains(v) if key in axes else v in named)]
+        found += [f"condition never true: {name}.when.{key}={v}; give a value that the space has" for v in outside]
+    return found
+
+
+def _cell_problems(cells: list[ExplicitCell], named: list[str]) -> list[str]:
+    found = []
+    for cell in cells:
+        found += keys.problems(cell.settings, [_method_of(cell, named)])
+    labels = [cell.label for cell in cells]
+    twice = {label for label in labels if labels.count(label) > 1}
+    return found + [f"duplicate label: cells.label={label}; name each cell once" for label in sorted(twice)]
+
+
+def _method_of(cell: ExplicitCell, named: list[str]) -> str:
+    return str(cell.settings.get("method", named[0]))
+
+
+def _normal(settings: Key, method: str) -> dict[str, Scalar]:
+    return {key: keys.normal(key, value, method) for key, value in settings.items()}
+
+
+def _normal_domain(name: str, domain: Domain, named: list[str]) -> Domain:
+    owner = next(iter(_methods_of(domain, named)), named[0])
+    return Domain(domain.word, tuple(keys.normal(name, v, owner) for v in domain.arguments), domain.when)
+
+
+def _parse_search(raw: Mapping[str, Any], axes: Mapping[str, Domain], found: list[str]) -> SearchConfig | None:
+    value = _mapping(raw, "search", found)
+    problems = fields.problems(SearchConfig, value, "search.")
+    found += problems
+    search = fields.make(SearchConfig, value) if "search" in raw and not problems else None
+    sampled = [name for name, domain in axes.items() if domain.word != "grid"]
+    if sampled and "search" not in raw:
+        found.append(f"no search: space.{sampled[0]}={axes[sampled[0]].word}; add `search:` or give it a grid")
+    endless = [name for name, domain in axes.items() if not domain.finite]
+    if search and endless and (search.num_samples is None or search.sampler == "grid"):
+        how = f"search.sampler={search.sampler} search.num_samples={search.num_samples}"
+        found.append(f"endless search: {how} over {endless[0]}; give num_samples and a sampler other than grid")
+    return search
+
+
+def _parse_seeds(raw: Mapping[str, Any], found: list[str]) -> tuple[int, ...]:
+    value = raw.get("seeds", 3)
+    if fields.fits(int, value) and value >= 1:
+        return tuple(range(value))
+    if isinstance(value, list) and value and all(fields.fits(int, v) and v >= 0 for v in value):
+        return tuple(value)
+    found.append(f"wrong type: seeds={value!r}; give a count such as 3 or a list such as [0, 1, 2]")
+    return ()
