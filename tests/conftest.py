@@ -38,23 +38,8 @@ def data_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The session's one Ray cluster; the driver works from a neutral folder while it lives."""
-    import ray
+    """The session's one Ray cluster of 2 CPUs; the process works from a neutral folder while it lives."""
+    from cluster import ray_cluster
 
-    before = Path.cwd()
-    os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.2")
-    os.chdir(tmp_path_factory.mktemp("ray"))
-    try:
-        ray.init(
-            address="local",
-            num_cpus=2,
-            resources={"trial_slot": 8},
-            object_store_memory=200_000_000,
-            include_dashboard=True,
-            log_to_driver=False,
-            runtime_env={"env_vars": {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}},
-        )
+    with ray_cluster.ray_cluster(tmp_path_factory.mktemp("ray"), num_cpus=2):
         yield
-    finally:
-        ray.shutdown()
-        os.chdir(before)
