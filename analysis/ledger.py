@@ -92,7 +92,8 @@ class Ledger:
                 created=schema.now(),
                 updated=schema.now(),
             )
-            if connection.execute(fresh.on_conflict_do_nothing()).rowcount == 1:
+            unknown = fresh.on_conflict_do_nothing().returning(schema.runs.c.signature)
+            if connection.scalar(unknown) is not None:
                 claim = Claim(signature, 1, owner, None, None)
             else:
                 taken = self._take_over(connection, signature, owner)
