@@ -1,0 +1,107 @@
+"""A run's signature: a hash of everything that changes its result, and of nothing else.
+
+In: method and its VERSION, every option, every training setting (seed, global batch, examples, evaluations, precision,
+dev truncation), content hashes of encoder, tokenizer, corpus and dev set, the rules of training and evaluation, and the
+number of ranks where the method says that it matters. Out: paths, names of what a content hash stands for, Ray.
+"""
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cse_train import fields, methods
+from cse_train.config import DataPaths, RunConfig
+from cse_train.fields import Scalar
+
+NAMED_BY_HASH = ("encoder", "corpus", "dev")
+"""Fields whose content is hashed instead of their name."""
+RULES = {
+    "training": 1,
+    "best": "first strict maximum of dev Spearman",
+    "evaluations": "evenly spaced in examples",
+    "schedule": "linear to zero at the last example",
+    "batches": "ragged last batch of an epoch dropped",
+}
+"""What no field says; raise `training` whenever the loop's numbers change for every method."""
+
+Identity = dict[str, str | int]
+
+
+def identity(run: RunConfig, paths: DataPaths, workers: int = 1) -> Identity:
+    """Content hashes of a run's inputs; `workers` only where the method's result depends on it.
+
+    Raises ConfigError when an input is missing. Hashes are remembered for the life of the process.
+    """
+    encoder, tokenizer = _backbone(run.train.encoder)
+    found: Identity = {"encoder": encoder, "tokenizer": tokenizer}
+    found |= {"corpus": _corpus(run.train.corpus, paths), "dev": _dev(run.train.dev, paths)}
+    depends = getattr(methods.load(run.method), "RANK_DEPENDENT", None)
+    return found | {"workers": workers} if depends and depends(run.options) else found
+
+
+def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
+    """24 hexadecimal digits, the same on every machine."""
+    payload = json.dumps(described(run, identity), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(payload.encode()).hexdigest()[:24]
+
+
+def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, Any]:
+    """What the signature hashes, readable: compare two of these to see why two runs differ."""
+    return {
+        "method": run.method,
+        "version": methods.load(run.method).VERSION,
+        "train": {k: v for k, v in _plain(run.train).items() if k not in NAMED_BY_HASH},
+        "options": _plain(run.options),
+        "inputs": dict(identity),
+        "rules": RULES,
+        "protocol": _protocol(),
+    }
+
+
+def _plain(config: object) -> dict[str, Scalar]:
+    """Fields as JSON values; a float field holds a float even where an int was given."""
+    kind: Any = type(config)
+    floats = _float_fields(kind)
+    values = {name: getattr(config, name) for name in _annotations(kind)}
+    return {name: float(v) if name in floats and v is not None else v for name, v in values.items()}
+
+
+@functools.cache
+def _annotations(config: type) -> dict[str, Any]:
+    return fields.hints(config)
+
+
+@functools.cache
+def _float_fields(config: type) -> frozenset[str]:
+    of_number = (name for name, a in _annotations(config).items() if fields.fits(a, 0.5))
+    return frozenset(name for name in of_number if not fields.fits(_annotations(config)[name], ""))
+
+
+@functools.cache
+def _protocol() -> dict[str, str]:
+    from cse_train.evaluate.protocol import CODE_VERSION
+
+    return {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
+
+
+@functools.cache
+def _backbone(name: str) -> tuple[str, str]:
+    from cse_train.modules.backbone import backbone_identity
+
+    return backbone_identity(name)
+
+
+@functools.cache
+def _corpus(name: str, paths: DataPaths) -> str:
+    from cse_train.text.sources import open_source
+
+    return open_source(name, paths).content_hash
+
+
+@functools.cache
+def _dev(name: str, paths: DataPaths) -> str:
+    from cse_train.evaluate.sts import load_pairs
+
+    return load_pairs(name, paths).content_hash

@@ -1,0 +1,35 @@
+"""The published schema is the code's, and every shipped file satisfies it."""
+
+import json
+
+import jsonschema
+import pytest
+
+from cluster.catalog import catalog, shipped
+from cluster.space_schema import schema, text
+from cluster.yaml_strict import parse_yaml, read_yaml
+
+
+def test_published_schema_is_current():
+    published = (shipped() / "schema.json").read_text()
+    assert published == text(), "run `python -m cluster.space_schema` and commit search_spaces/schema.json"
+    jsonschema.Draft202012Validator.check_schema(json.loads(published))
+
+
+@pytest.mark.parametrize("name", sorted(catalog()))
+def test_shipped_files_satisfy_it(name):
+    jsonschema.validate(read_yaml(catalog()[name]), schema())
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "space: {method.dup_rat: {grid: [1]}}", "space: {method.dup_rate: {grid: [2]}}",
+        "space: {train.seed: {grid: [1]}}",
+        "space: {method.dup_rate: {gird: [1]}}", "space: {method.dup_rate: {grid: []}}", "cells: []", "method: simcse",
+        "space: {train.precision: {grid: [fp8]}}", "space: {}\nsearch: {sampler: bayes}",
+    ],
+)  # fmt: skip
+def test_it_refuses_what_the_loader_refuses(bad):
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(parse_yaml(f"version: 1\nid: T\n{bad}\n", "T"), schema())
