@@ -1,0 +1,68 @@
+"""What a pretraining run is."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from transformers import BertConfig
+
+from cse_train.fields import Range
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig:
+    """One pretraining run."""
+
+    layers: Annotated[int, Range(low=1)] = 4
+    """Transformer layers."""
+    width: Annotated[int, Range(low=2)] = 128
+    """Hidden size H; heads are 64 wide, two at least, and the inner layer is 4 * H."""
+    tokens: Annotated[int, Range(low=1)] = 100_000_000
+    """Total training tokens, padding excluded; the horizon of the schedule."""
+    batch_sentences: Annotated[int, Range(low=1)] = 128
+    """Sentences in a short step."""
+    batch_documents: Annotated[int, Range(low=1)] = 8
+    """Rows of `max_positions` tokens in a long step."""
+    long_share: Annotated[float, Range(low=0, high=1)] = 0.16
+    """Probability that a step is a long one."""
+    max_sentence: Annotated[int, Range(low=4)] = 64
+    """Tokens of a sentence kept in a short step, special tokens included."""
+    max_positions: Annotated[int, Range(low=8)] = 512
+    """Position embeddings, and the width of a long step."""
+    mask_ratio: Annotated[float, Range(above=0, below=1)] = 0.2
+    """Share of the tokens that is predicted."""
+    dropout: Annotated[float, Range(low=0, below=1)] = 0.1
+    """Hidden and attention dropout."""
+    learning_rate: Annotated[float, Range(above=0)] = 1e-3
+    """Peak rate of AdamW."""
+    weight_decay: Annotated[float, Range(low=0)] = 0.01
+    """Decay of the matrices; none on biases and LayerNorm."""
+    warmup: Annotated[float, Range(above=0, high=1)] = 0.02
+    """Share of the tokens in linear warm-up."""
+    cooldown: Annotated[float, Range(above=0, high=1)] = 0.3
+    """Share of the tokens in the linear fall to zero."""
+    held_out: Annotated[int, Range(low=1)] = 4000
+    """Sentences at the end of the corpus that are never trained on."""
+    seed: Annotated[int, Range(low=0)] = 0
+    """Seed of weights, data order, masking and dropout."""
+
+
+def bert_config(config: PretrainConfig, vocab_size: int) -> BertConfig:
+    """The transformers configuration of a miniature."""
+    return BertConfig(
+        vocab_size=vocab_size,
+        hidden_size=config.width,
+        num_hidden_layers=config.layers,
+        num_attention_heads=max(2, config.width // 64),
+        intermediate_size=4 * config.width,
+        max_position_embeddings=config.max_positions,
+        hidden_dropout_prob=config.dropout,
+        attention_probs_dropout_prob=config.dropout,
+        pad_token_id=0,
+    )
+
+
+def learning_rate(config: PretrainConfig, tokens: int) -> float:
+    """Warm-up, constant, linear fall; a function of the tokens seen."""
+    warm = min(1.0, tokens / (config.warmup * config.tokens))
+    left = max(0.0, 1.0 - tokens / config.tokens)
+    return config.learning_rate * min(warm, left / config.cooldown, 1.0)
