@@ -1,0 +1,211 @@
+"""A table as data: means over seeds beside published values. Rendered elsewhere (`render`, `plots`)."""
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from analysis.statistics import mean_and_sd
+from analysis.table_spec import Key, TableError, TableSpec, identify, plain
+
+SUITE_FIELDS = ("suite", "data_hash", "split", "aggregation")
+"""Protocol fields in which the columns of one table may differ."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table with its seeds; `sd` (n - 1 below the line) needs two."""
+
+    n: int
+    mean: float | None
+    sd: float | None
+    published: float | None
+    values: tuple[float, ...] = ()
+    """One value per seed, in the order of the seeds."""
+
+    @property
+    def delta(self) -> float | None:
+        """Ours minus the published value."""
+        return None if self.mean is None or self.published is None else self.mean - self.published
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: its axis values and a cell for every column."""
+
+    key: dict[str, Any]
+    cells: dict[str, Cell]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A row without training: column -> value; a column may be absent."""
+
+    label: str
+    cells: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is printed: the spec, its rows, rows without training, the protocol that all numbers share, and remarks."""
+
+    spec: TableSpec
+    rows: list[Row]
+    baselines: list[Baseline]
+    protocol: dict[str, Any]
+    notes: list[str]
+    no_signal: bool = False
+    """All cells lie within the seeds' standard deviation of the untrained encoder."""
+
+    def seed_sd(self, column: str) -> float | None:
+        """Standard deviation between seeds, pooled over the column's cells; None where no cell has two seeds."""
+        cells = [row.cells[column] for row in self.rows]
+        squares = [(cell.n - 1, cell.sd**2) for cell in cells if cell.sd is not None]
+        freedom = sum(weight for weight, _ in squares)
+        return math.sqrt(sum(weight * square for weight, square in squares) / freedom) if freedom else None
+
+
+def aggregate(
+    spec: TableSpec,
+    results: pd.DataFrame,
+    *,
+    baselines: Sequence[Baseline] = (),
+    untrained: Mapping[str, float] | None = None,
+) -> Table:
+    """The table of `results` (columns: the axes, `seed`, `column`, `value`; optionally `protocol`, `state`).
+
+    `untrained` (column -> value of the untrained encoder) is given for small profiles: a table whose cells all lie
+    within the seed sd of it is marked as without signal. Raises TableError where scores have different protocols or
+    one seed has two values.
+    """
+    values = _values(spec, results)
+    printed = {identify(row["key"]): row["cells"] for row in spec.published}
+    rows = [_row(spec, key, values, printed) for key in spec.rows or _keys(spec, results)]
+    table = Table(spec, rows, list(baselines), _protocol(spec, results), [*spec.notes, *_remarks(spec, results)])
+    if untrained and _without_signal(table, untrained):
+        told = ", ".join(f"{column} {value:.2f}" for column, value in untrained.items() if column in spec.columns)
+        notes = [*table.notes, f"no signal at this scale: every cell lies within the seed sd of no training ({told})"]
+        return Table(spec, rows, table.baselines, table.protocol, notes, no_signal=True)
+    return table
+
+
+def _records(spec: TableSpec, results: pd.DataFrame) -> list[dict[str, Any]]:
+    """The lines that belong to the table's columns, as dictionaries (row by row access to a frame is slow)."""
+    if results.empty:
+        return []
+    missing = [name for name in (*spec.axes, "seed", "column", "value") if name not in results.columns]
+    if missing:
+        raise TableError(f"results frame: columns={missing} are missing for table {spec.id}; name the axes as the spec")
+    wanted = results[results["column"].isin(spec.columns)]
+    names = [str(name) for name in wanted.columns]
+    return [
+        dict(zip(names, line, strict=True)) for line in zip(*(wanted[name].tolist() for name in names), strict=True)
+    ]
+
+
+Identity = tuple[Any, ...]
+Values = Mapping[tuple[Identity, str], Mapping[int, float]]
+"""(row identity, column) -> seed -> value."""
+
+
+def _values(spec: TableSpec, results: pd.DataFrame) -> Values:
+    found: dict[tuple[Identity, str], dict[int, float]] = defaultdict(dict)
+    for line in _records(spec, results):
+        value, seed = float(line["value"]), int(line["seed"])
+        if not math.isfinite(value):
+            continue
+        seeds = found[identify(line, spec.axes), line["column"]]
+        if seeds.get(seed, value) != value:
+            key = {axis: line[axis] for axis in spec.axes}
+            raise TableError(
+                f"two values: seed={seed} of {key} in {line['column']} has {seeds[seed]} and {value}; "
+                "give the table an axis that tells these runs apart"
+            )
+        seeds[seed] = value
+    return found
+
+
+def _keys(spec: TableSpec, results: pd.DataFrame) -> list[dict[str, Any]]:
+    """Row keys in order of first appearance, for a table whose spec lists none."""
+    keys = {identify(line, spec.axes): {axis: line[axis] for axis in spec.axes} for line in _records(spec, results)}
+    return list(keys.values())
+
+
+def _row(spec: TableSpec, key: Key, values: Values, printed: Mapping[Identity, Mapping[str, float]]) -> Row:
+    name = identify(key)
+    paper = printed.get(name, {})
+    cells = {column: _cell(values.get((name, column), {}), paper.get(column)) for column in spec.columns}
+    return Row({axis: plain(key[axis]) for axis in spec.axes}, cells)
+
+
+def _cell(seeds: Mapping[int, float], published: float | None) -> Cell:
+    values = tuple(seeds[seed] for seed in sorted(seeds))
+    mean, sd = mean_and_sd(values)
+    return Cell(len(values), mean, sd, published, values)
+
+
+def _remarks(spec: TableSpec, results: pd.DataFrame) -> list[str]:
+    """Runs that the table lacks, by state."""
+    if results.empty or "state" not in results.columns:
+        return []
+    runs = results.drop_duplicates(subset=["signature"]) if "signature" in results.columns else results
+    states = Counter(runs["state"].tolist())
+    lacking = states.total() - states["done"]
+    told = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != "done")
+    return [f"{lacking} of {states.total()} runs are not done ({told})"] if lacking else []
+
+
+def _protocol(spec: TableSpec, results: pd.DataFrame) -> dict[str, Any]:
+    """The protocol fields that all scores share, over those of the spec. Raises TableError where scores disagree."""
+    found = _protocols(spec, results)
+    fields = {name for protocols in found.values() for protocol in protocols for name in protocol}
+    varied = {axis.rsplit(".", 1)[-1] for axis in spec.axes}
+    for name in sorted(fields - varied):
+        _check_field(spec, name, found)
+    shared = {}
+    for name in sorted(fields):
+        values = {json.dumps(protocol.get(name)) for protocols in found.values() for protocol in protocols}
+        if len(values) == 1:
+            shared[name] = json.loads(values.pop())
+    return {**spec.protocol, **shared}
+
+
+def _protocols(spec: TableSpec, results: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Column -> the distinct protocols of its scores."""
+    if results.empty or "protocol" not in results.columns:
+        return {}
+    distinct = results[["column", "protocol"]].drop_duplicates()
+    found = defaultdict(list)
+    for column, protocol in zip(distinct["column"].tolist(), distinct["protocol"].tolist(), strict=True):
+        if column in spec.columns and isinstance(protocol, str):
+            found[column].append(json.loads(protocol))
+    return found
+
+
+def _check_field(spec: TableSpec, name: str, found: Mapping[str, list[dict[str, Any]]]) -> None:
+    """One field agrees within each column and, unless it belongs to the suite, between them."""
+    groups = found if name in SUITE_FIELDS else {"the table": [one for many in found.values() for one in many]}
+    for group, protocols in groups.items():
+        values = sorted({json.dumps(protocol.get(name)) for protocol in protocols})
+        if len(values) > 1:
+            raise TableError(
+                f"one protocol: {name}={' and '.join(values)} in {group} of {spec.id}; "
+                "score the runs again under one protocol, or make it an axis"
+            )
+
+
+def _without_signal(table: Table, untrained: Mapping[str, float]) -> bool:
+    """Whether no cell of any column leaves the seed sd of the untrained encoder; False where seeds cannot tell."""
+    judged = [column for column in table.spec.columns if column in untrained]
+    return bool(judged) and all(_column_without_signal(table, column, untrained[column]) for column in judged)
+
+
+def _column_without_signal(table: Table, column: str, untrained: float) -> bool:
+    sd = table.seed_sd(column)
+    means = [row.cells[column].mean for row in table.rows]
+    known = [mean for mean in means if mean is not None]
+    return sd is not None and bool(known) and all(abs(mean - untrained) <= sd for mean in known)

@@ -1,0 +1,70 @@
+"""What a table asks for: its cells in order and the published numbers; filled from a space's `paper:` block."""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Key = Mapping[str, Any]
+"""Axis -> value: one row of a table."""
+
+
+class TableError(ValueError):
+    """A table cannot be made as asked: one line with the rule, `name=value` and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSpec:
+    """A table as data. Raises TableError where the published values do not fit the rows and columns."""
+
+    id: str
+    title: str = ""
+    axes: list[str]
+    """Names of the settings that tell rows apart, as in the space (`method.dup_rate`)."""
+    columns: list[str]
+    """Names of the results: `best` for the run's own dev score, else suites."""
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    """Row keys in order, each with a value for every axis; empty means rows as the results bring them."""
+    published: list[dict[str, Any]] = field(default_factory=list)
+    """`{"key": {axis: value}, "cells": {column: number}}` as the paper prints them."""
+    citation: str = ""
+    metric: str = ""
+    protocol: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    best: Literal["max", "min", "none"] = "max"
+    """Which mean of a column is set in bold."""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            self._check_axes(row)
+        known = {identify(row) for row in self.rows}
+        for row in self.published:
+            self._check_axes(row["key"])
+            if known and identify(row["key"]) not in known:
+                raise TableError(f"published row: key={row['key']} of table {self.id} is no row; correct `paper: rows`")
+            for column in row["cells"]:
+                if column not in self.columns:
+                    raise TableError(f"published column: name={column} of table {self.id} is not among {self.columns}")
+
+    def _check_axes(self, key: Key) -> None:
+        if set(key) != set(self.axes):
+            raise TableError(f"table row: key={dict(key)} of table {self.id} must name exactly the axes {self.axes}")
+
+    def replace(self, **changes: Any) -> "TableSpec":
+        """A copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+def plain(value: Any) -> Any:
+    """An axis value as YAML would write it: numpy scalars become Python's, NaN becomes None, 2.0 becomes 2."""
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float):
+        return None if math.isnan(value) else int(value) if value.is_integer() else value
+    return tuple(plain(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def identify(key: Key, axes: Iterable[str] | None = None) -> tuple[Any, ...]:
+    """A row key as something hashable: 2 and 2.0 are one value, True and 1 are two."""
+    names = sorted(key) if axes is None else sorted(axes)
+    return tuple((name, isinstance(key[name], bool), plain(key[name])) for name in names)
