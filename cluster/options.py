@@ -52,7 +52,9 @@ class SweepOptions:
     """`module:name` of what scores a best checkpoint."""
 
 
-EventKind = Literal["reused", "waiting", "started", "point", "retried", "scored", "done", "stopped", "failed", "cluster"]
+EventKind = Literal[
+    "reused", "waiting", "started", "point", "retried", "scored", "done", "stopped", "failed", "cluster"
+]
 
 
 @dataclass(frozen=True, kw_only=True)

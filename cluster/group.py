@@ -1,0 +1,153 @@
+"""One slot's worker group: a Ray Train run that lives as long as jobs keep coming, and its mailbox."""
+
+import threading
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from cluster.mailbox import start_mailbox
+from cluster.worker import serve
+
+CLOSE_S = 5.0
+STOP_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSettings:
+    """What a worker group is made of; a job that needs another makes the slot build it anew."""
+
+    workers: int
+    cpus: float
+    gpus: float
+    timeout_s: float
+    storage: str
+    digest: str
+
+
+class _Life:
+    """One generation: the thread in which Ray Train runs, and how it ended."""
+
+    def __init__(self, generation: int, settings: GroupSettings) -> None:
+        self.generation, self.settings = generation, settings
+        self.error: BaseException | None = None
+        self.served = 0
+        self.thread: threading.Thread | None = None
+
+    def start(self, mailbox: Any) -> None:
+        self.thread = threading.Thread(target=self._fit, args=(mailbox,), daemon=True)
+        self.thread.start()
+
+    def alive(self) -> bool:
+        return self.thread is not None and self.thread.is_alive()
+
+    def _fit(self, mailbox: Any) -> None:
+        try:
+            _trainer(self.settings, {"mailbox": mailbox, "generation": self.generation}).fit()
+        except BaseException as error:
+            self.error = error
+
+
+def _trainer(settings: GroupSettings, channel: dict[str, Any]) -> Any:
+    from ray.train import FailureConfig, RunConfig, ScalingConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+
+    per_worker = {"CPU": settings.cpus} | ({"GPU": settings.gpus} if settings.gpus else {})
+    # A group that does not fit is retried for ever unless the controller's own failures are limited too.
+    failures = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
+    return TorchTrainer(
+        serve,
+        train_loop_config={**channel, "digest": settings.digest},
+        torch_config=TorchConfig(backend="nccl" if settings.gpus else "gloo", timeout_s=int(settings.timeout_s)),
+        scaling_config=ScalingConfig(
+            num_workers=settings.workers, use_gpu=bool(settings.gpus), resources_per_worker=per_worker
+        ),
+        run_config=RunConfig(
+            name=f"group-{uuid.uuid4().hex[:12]}",
+            storage_path=str(Path(settings.storage, "ray", "train")),
+            failure_config=failures,
+        ),
+    )
+
+
+class WorkerGroup:
+    """Started when a job needs it; replaced after an error, after `recycle_after` jobs and when settings change."""
+
+    def __init__(self, recycle_after: int) -> None:
+        self.mailbox = start_mailbox()
+        self.recycle_after = recycle_after
+        self.life: _Life | None = None
+
+    def submit(self, settings: GroupSettings, payload: dict[str, Any]) -> int:
+        """Hand a job to a group with these settings, building one if need be; returns the job's number."""
+        life = self.life
+        if life and life.alive() and (life.settings != settings or life.served >= self.recycle_after):
+            self.close()
+        if self.life is None or not self.life.alive():
+            self._start(settings)
+        assert self.life is not None
+        self.life.served += 1
+        return int(self._call("submit", payload))
+
+    def events(self, timeout_s: float) -> list[dict[str, Any]]:
+        """What the ranks posted; waits up to `timeout_s` for something."""
+        found: list[dict[str, Any]] = self._call("take_events", timeout_s)
+        return found
+
+    def decide(self, number: int, index: int, stop: bool) -> None:
+        self._call("decide", number, index, stop)
+
+    def stop(self, number: int) -> None:
+        """End the job in hand at its next report; a group that does not leave it in time is aborted."""
+        if self.lost():
+            return
+        self._call("stop", number)
+        if not self._call("idle", STOP_S):
+            self.abort()
+
+    def lost(self) -> str | None:
+        """Why there is no group any more; None while there is one."""
+        if self.life is None:
+            return "no worker group"
+        if self.life.alive():
+            return None
+        error = self.life.error
+        return "worker group ended" if error is None else _reason(error)
+
+    def abort(self) -> None:
+        """End every rank's process now."""
+        if self.life:
+            self._call("end", self.life.generation, "aborted")
+            self.life = None
+
+    def close(self, wait_s: float = CLOSE_S) -> None:
+        """Let the ranks leave on their own, and abort those that do not."""
+        life = self.life
+        if life is None:
+            return
+        self._call("end", life.generation, "closed")
+        assert life.thread is not None
+        life.thread.join(wait_s)
+        if life.alive():
+            self.abort()
+        self.life = None
+
+    def ranks(self) -> dict[int, dict[str, Any]]:
+        """What the ranks told of themselves: pid and host."""
+        found: dict[int, dict[str, Any]] = self._call("ranks")
+        return found
+
+    def _start(self, settings: GroupSettings) -> None:
+        generation = self._call("open", settings.workers)
+        self.life = _Life(generation, settings)
+        self.life.start(self.mailbox)
+
+    def _call(self, method: str, *args: Any) -> Any:
+        return ray.get(getattr(self.mailbox, method).remote(*args))
+
+
+def _reason(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0][:300] if lines else ''}"

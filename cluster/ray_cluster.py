@@ -1,0 +1,95 @@
+"""Starting Ray, or joining a cluster that runs. Token authentication and the dashboard stay as Ray has them: on."""
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cluster.packages import leave_user_folder, package_parents
+
+SLOT = "trial_slot"
+TRIAL_SLOTS = 1024
+OBJECT_STORE_BYTES = 256 * 1024**2
+"""Messages between slots and ranks are small; models never pass through the object store."""
+
+WORKER_ENVIRONMENT = {
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.25",
+    "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
+    "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S": "5",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+DRIVER_ENVIRONMENT = {
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_GLOBAL_CHECKPOINT_S": "3600",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S": "600",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
+}
+_PASSED_ON = ("HF_HUB_OFFLINE", "HF_HOME", "CSE_CACHE", "CUBLAS_WORKSPACE_CONFIG")
+
+
+@contextlib.contextmanager
+def ray_cluster(folder: Path, *, address: str | None = None, num_cpus: int | None = None) -> Iterator[None]:
+    """Ray while inside, started here unless `address` names a cluster or this process has one already.
+
+    The process works from `folder` meanwhile, so that no folder of the user's shadows ours on the workers.
+    """
+    import ray
+
+    if ray.is_initialized():
+        with quiet():
+            yield
+        return
+    before = leave_user_folder(folder)
+    try:
+        with quiet():
+            start_ray(address=address, num_cpus=num_cpus)
+            yield
+    finally:
+        ray.shutdown()
+        os.chdir(before)
+
+
+def start_ray(*, address: str | None = None, num_cpus: int | None = None) -> None:
+    """`ray.init` for our drivers; without `address` always a cluster of its own, never one that happens to run here."""
+    import ray
+
+    environment = WORKER_ENVIRONMENT | {k: os.environ[k] for k in _PASSED_ON if k in os.environ}
+    shared: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address is not None:
+        try:
+            ray.init(address=address, runtime_env={"env_vars": environment}, **shared)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ValueError(f"no Ray cluster: address={address}: {str(error).splitlines()[0]}; start one") from error
+        return
+    environment["PYTHONPATH"] = os.pathsep.join([*map(str, package_parents()), os.environ.get("PYTHONPATH", "")])
+    ray.init(
+        address="local",
+        num_cpus=num_cpus,
+        resources={SLOT: TRIAL_SLOTS},
+        object_store_memory=OBJECT_STORE_BYTES,
+        include_dashboard=True,
+        runtime_env={"env_vars": environment},
+        **shared,
+    )
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Ray's own talk goes to its log files; what Tune and Train read from the environment is set meanwhile."""
+    before = {name: os.environ.get(name) for name in DRIVER_ENVIRONMENT}
+    levels = {name: logging.getLogger(name).level for name in ("ray", "ray.tune", "ray.train")}
+    os.environ.update(DRIVER_ENVIRONMENT)
+    for name in levels:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)

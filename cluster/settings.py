@@ -1,0 +1,111 @@
+"""All that a job may change in its process, set before and put back after: a slot's 50th run equals its first."""
+
+import contextlib
+import logging
+import os
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+_ONEDNN: Any = getattr(torch.backends.mkldnn, "matmul")  # noqa: B009
+"""oneDNN's matrix products; its type hints lack it."""
+
+
+@contextlib.contextmanager
+def process_settings(threads: int, seed: int) -> Iterator[None]:
+    """Known settings and random states inside, the ones found before outside."""
+    before = [(put, take()) for take, put in _KNOBS]
+    environment = dict(os.environ)
+    folder = Path.cwd()
+    try:
+        _set_known(threads, seed)
+        with warnings.catch_warnings():
+            yield
+    finally:
+        for put, value in before:
+            put(value)
+        _restore_environment(environment)
+        os.chdir(folder)
+
+
+def _set_known(threads: int, seed: int) -> None:
+    torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision("highest")
+    torch.set_grad_enabled(True)
+    torch.set_default_dtype(torch.float32)
+    torch.use_deterministic_algorithms(False)
+    torch.backends.cudnn.benchmark = False
+    torch.set_flush_denormal(False)
+    torch.manual_seed(seed)
+    np.random.seed(seed % 2**32)
+    random.seed(seed)
+
+
+def _cuda_states() -> list[torch.Tensor]:
+    return torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+
+
+def _put_cuda_states(states: list[torch.Tensor]) -> None:
+    if states:
+        torch.cuda.set_rng_state_all(states)
+
+
+def _put_cudnn(value: tuple[bool, bool, bool]) -> None:
+    cudnn = torch.backends.cudnn
+    cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32 = value
+
+
+def _put_onednn(value: str) -> None:
+    _ONEDNN.fp32_precision = value
+
+
+_KNOBS: list[tuple[Callable[[], Any], Callable[[Any], object]]] = [
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    (lambda: _ONEDNN.fp32_precision, _put_onednn),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+    (
+        lambda: (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32),
+        _put_cudnn,
+    ),
+    (torch.get_rng_state, torch.set_rng_state),
+    (_cuda_states, _put_cuda_states),
+    (np.random.get_state, np.random.set_state),
+    (random.getstate, random.setstate),
+]
+
+
+def _restore_environment(environment: dict[str, str]) -> None:
+    for name in set(os.environ) - set(environment):
+        del os.environ[name]
+    os.environ.update(environment)
+
+
+@contextlib.contextmanager
+def job_log(path: Path) -> Iterator[None]:
+    """Logging, prints and warnings of a job go to the file `path`, opened for append; nothing to the console."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    with path.open("a", encoding="utf-8", buffering=1) as stream:
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        root.handlers = [handler]
+        root.setLevel(logging.INFO)
+        out, err = sys.stdout, sys.stderr
+        sys.stdout = sys.stderr = stream
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = out, err
+            root.handlers = handlers
+            root.setLevel(level)

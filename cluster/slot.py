@@ -1,0 +1,166 @@
+"""The Tune trainable. A slot outlives its trials (`reuse_actors`), and so does the worker group that it owns."""
+
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+
+from cluster.group import GroupSettings, WorkerGroup
+
+HEARTBEAT_S = 1.0
+ECHO_S = 3.0
+"""Seconds to wait for the real error after one that only tells that a rank is gone."""
+
+
+class Slot(tune.Trainable):
+    """One trial is one job. `step` returns at each dev point, at the end, and after a second without news.
+
+    A user's error is a result (`state: failed`), never an exception: Tune would run it again. Lost workers are replaced
+    here and the job goes on from its checkpoint. With `isolation: trial` Tune gives each trial a slot of its own.
+    """
+
+    def setup(self, config: dict[str, Any]) -> None:
+        self.group = WorkerGroup(config["recycle_after"])
+        self._begin(config)
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        self._end_job()
+        self._begin(new_config)
+        return True
+
+    def step(self) -> dict[str, Any]:
+        self._answer(stop=False)
+        while True:
+            event = self._next_event()
+            result = self._heartbeat() if event is None else self._on_event(event)
+            if result is not None:
+                return result
+
+    def cleanup(self) -> None:
+        if self.running:
+            self.group.abort()
+        self.group.close()
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Nothing: a run's checkpoints lie in its folder."""
+
+    def load_checkpoint(self, checkpoint: Any) -> None:
+        """Nothing: see `save_checkpoint`."""
+
+    # The job in hand
+
+    def _begin(self, config: dict[str, Any]) -> None:
+        self.job, self.settings = config["job"], GroupSettings(**config["group"])
+        self.max_retries, self.retries = config["max_retries"], 0
+        self.examples, self.best = 0, float("-inf")
+        self.points: list[dict[str, Any]] = []
+        self.scores: list[dict[str, Any]] = []
+        self.events: deque[dict[str, Any]] = deque()
+        self.undecided: int | None = None
+        self.echo: tuple[float, str] | None = None
+        self._submit()
+
+    def _submit(self) -> None:
+        self.events.clear()
+        self.undecided, self.echo = None, None
+        self.number = self.group.submit(self.settings, {**self.job, "resume_from": self._checkpoint()})
+        self.running = True
+
+    def _checkpoint(self) -> str | None:
+        """The folder to go on from: this attempt's own, else the newest earlier attempt's that has a checkpoint."""
+        for folder in (self.job["folder"], *self.job["previous"]):
+            last = Path(folder, "last")
+            if last.is_dir() and any(not path.name.startswith(".") for path in last.iterdir()):
+                return str(folder)
+        return None
+
+    def _end_job(self) -> None:
+        if self.running:
+            self.group.stop(self.number)
+            self.running = False
+
+    def _answer(self, stop: bool) -> None:
+        """Tune asks for more: the report that it has just seen may go on."""
+        if self.undecided is not None:
+            self.group.decide(self.number, self.undecided, stop)
+            self.undecided = None
+
+    # Events of the ranks
+
+    def _next_event(self) -> dict[str, Any] | None:
+        if not self.events:
+            self.events.extend(self.group.events(HEARTBEAT_S))
+        return self.events.popleft() if self.events else None
+
+    def _on_event(self, event: dict[str, Any]) -> dict[str, Any] | None:
+        kind = event["kind"]
+        if kind == "point":
+            return self._on_point(event["index"], event["point"])
+        if kind == "score":
+            self.scores.append(event["score"])
+            return None
+        if kind == "error":
+            return self._on_error(event)
+        self.running = False
+        outcome = event["outcome"] or {}
+        self.best = outcome.get("best", self.best)
+        self.examples = outcome.get("examples", self.examples)
+        return self._final(outcome.get("state", "done"), "", outcome=outcome)
+
+    def _on_point(self, index: int, point: dict[str, Any]) -> dict[str, Any] | None:
+        """A point seen before (the run was continued) or the last one is not Tune's to decide on."""
+        news = point["examples"] > self.examples
+        if news:
+            self.points.append(point)
+            self.examples, self.best = point["examples"], point["best"]
+        if not news or point["examples"] >= self.job["total_examples"]:
+            self.group.decide(self.number, index, False)
+            return None
+        self.undecided = index
+        return self._result("running")
+
+    def _on_error(self, event: dict[str, Any]) -> dict[str, Any] | None:
+        if event["cause"] == "echo":
+            self.echo = self.echo or (time.monotonic(), event["reason"])
+            return None
+        self.running = False
+        self.group.abort()
+        return self._final("refused" if event["cause"] == "setup" else "failed", event["reason"])
+
+    def _heartbeat(self) -> dict[str, Any] | None:
+        lost = self.group.lost()
+        if self.echo and (lost or time.monotonic() - self.echo[0] > ECHO_S):
+            lost = lost or self.echo[1]
+        return self._on_lost(lost) if lost else self._result("running")
+
+    def _on_lost(self, reason: str) -> dict[str, Any]:
+        """Workers died: the job goes on from its checkpoint in a new group, a limited number of times."""
+        self.group.abort()
+        self.running = False
+        if self.retries >= self.max_retries:
+            return self._final("failed", f"workers lost {self.retries + 1} times: {reason}")
+        self.retries += 1
+        self._submit()
+        return self._result("running", retried=reason)
+
+    # Results
+
+    def _result(self, state: str, **more: Any) -> dict[str, Any]:
+        points, self.points = self.points, []
+        return {
+            "examples": self.examples,
+            "best": self.best,
+            "state": state,
+            "points": points,
+            "scores": [],
+            "reason": "",
+            "outcome": {},
+            "retried": "",
+            "done": False,
+            **more,
+        }
+
+    def _final(self, state: str, reason: str, outcome: dict[str, Any] | None = None) -> dict[str, Any]:
+        return self._result(state, reason=reason, outcome=outcome or {}, scores=self.scores, done=True)

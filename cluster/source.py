@@ -1,0 +1,105 @@
+"""Where runs come from: a fixed list (a grid), or a search that proposes cells. Both hand out one run at a time."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from cse_train.config import RunConfig
+
+
+class Planned(Protocol):
+    """One run that a sweep wants (`cluster.plan.PlannedRun`)."""
+
+    @property
+    def signature(self) -> str: ...
+    @property
+    def run(self) -> RunConfig: ...
+    @property
+    def identity(self) -> dict[str, Any]: ...
+    @property
+    def cell(self) -> dict[str, Any]: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def sweep(self) -> str: ...
+
+
+class Source(Protocol):
+    """Hands out runs and is told how each ended."""
+
+    keeps_stopped: bool
+    """Whether a run that a scheduler stopped counts as answered, or is trained on."""
+
+    def take(self) -> Planned | None:
+        """The next run that is wanted; None when there is none now."""
+        ...
+
+    def exhausted(self) -> bool:
+        """Whether `take` will give None for ever."""
+        ...
+
+    def tell(self, planned: Planned, state: str, value: float | None) -> None:
+        """A run ended (`done`, `stopped`, `failed`) with this best dev score."""
+        ...
+
+
+class GridSource:
+    """Each distinct run of a list, once, in order."""
+
+    keeps_stopped = False
+
+    def __init__(self, planned: Iterable[Planned]) -> None:
+        self._left = deque({run.signature: run for run in planned}.values())
+
+    def take(self) -> Planned | None:
+        return self._left.popleft() if self._left else None
+
+    def exhausted(self) -> bool:
+        return not self._left
+
+    def tell(self, planned: Planned, state: str, value: float | None) -> None:
+        """A grid asks for nothing more, whatever came out."""
+
+
+C = TypeVar("C", contravariant=True)
+
+
+class Proposer(Protocol[C]):
+    """What `cluster.search` offers: `propose` gives a cell, None for no more, or its word for "ask again"."""
+
+    def propose(self) -> Any: ...
+    def observe(self, cell: C, seed: int, value: float | None) -> None: ...
+
+
+class SearchSource:
+    """Cells of a proposer, each as one run per seed."""
+
+    keeps_stopped = True
+
+    def __init__(self, proposer: Proposer[Any], runs_of: Callable[[Any], Sequence[Planned]], wait: object) -> None:
+        """`runs_of` gives a cell's runs, one per seed; `wait` is what `propose` returns for "ask again later"."""
+        self._proposer, self._runs_of, self._wait = proposer, runs_of, wait
+        self._left: deque[Planned] = deque()
+        self._cells: dict[str, Any] = {}
+        self._over = False
+
+    def take(self) -> Planned | None:
+        while not self._left and not self._over:
+            cell = self._proposer.propose()
+            if cell is self._wait:
+                return None
+            if cell is None:
+                self._over = True
+                break
+            runs = self._runs_of(cell)
+            self._cells.update({run.signature: cell for run in runs})
+            self._left.extend(runs)
+        return self._left.popleft() if self._left else None
+
+    def exhausted(self) -> bool:
+        return self._over and not self._left
+
+    def tell(self, planned: Planned, state: str, value: float | None) -> None:
+        cell = self._cells.get(planned.signature)
+        if cell is not None:
+            self._proposer.observe(cell, planned.seed, value)

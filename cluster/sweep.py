@@ -1,0 +1,156 @@
+"""`run_sweep`: all that a source wants, trained once, booked in the ledger. The same call goes on where one ended."""
+
+import contextlib
+import os
+import platform
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.ledger import Ledger, LedgerError
+from cluster.desk import Desk
+from cluster.options import AshaOptions, Failure, OnEvent, SweepEvent, SweepOptions, SweepOutcome
+from cluster.resources import check_options, cluster_nodes, slots_that_fit, this_machine
+from cluster.source import GridSource, Planned, Source
+from cse_train.config import DataPaths
+
+__all__ = ["AshaOptions", "Failure", "SweepEvent", "SweepOptions", "SweepOutcome", "run_sweep"]
+
+HEARTBEAT_S = 10.0
+
+
+def run_sweep(
+    source: Source | Iterable[Planned],
+    ledger_url: str | Path,
+    paths: DataPaths,
+    options: SweepOptions,
+    on_event: OnEvent = lambda event: None,
+    suites: Mapping[str, Sequence[str]] | None = None,
+) -> SweepOutcome:
+    """Train what `source` wants and the ledger does not have, as many runs at once as fit.
+
+    `suites`: sweep id -> suites on which each finished run's best checkpoint is scored. Runs that another driver holds
+    are waited for. Ray is not started when nothing is left to run. Raises ConfigError (does not fit, different code on
+    a worker) and LedgerError; a run's own error is a `Failure` of the outcome.
+    """
+    begun = time.monotonic()
+    options = _absolute(options)
+    check_options(options)
+    ledger = Ledger.open(ledger_url)
+    chosen = source if _is_source(source) else GridSource(source)  # type: ignore[arg-type]
+    desk = Desk(chosen, ledger, _absolute_paths(paths), options, _owner(), suites or {}, on_event)  # type: ignore[arg-type]
+    over = threading.Event()
+    interrupted = threading.Event()
+    with _signals(over, interrupted), _heartbeats(ledger, desk.owner):
+        try:
+            _run(desk, options, over)
+        finally:
+            ledger.release(desk.owner)
+            ledger.close()
+    counts = desk.counts
+    return SweepOutcome(
+        done=counts.done,
+        reused=counts.reused,
+        stopped=counts.stopped,
+        failures=tuple(counts.failures),
+        interrupted=interrupted.is_set(),
+        seconds=time.monotonic() - begun,
+    )
+
+
+def _run(desk: Desk, options: SweepOptions, over: threading.Event) -> None:
+    """Ray is started for the first run that is ours to do."""
+    first = None
+    while first is None and not desk.finished() and not over.is_set():
+        first = desk.next_ticket()
+        if first is None and not desk.finished():
+            over.wait(1.0)
+    if first is None:
+        return
+    desk.put_back(first)
+    if options.address is None:
+        slots_that_fit(options, [this_machine()])
+
+    from cluster.ray_cluster import ray_cluster
+    from cluster.tuning import run_trials
+
+    with ray_cluster(options.storage, address=options.address):
+        import ray
+
+        slots = slots_that_fit(options, cluster_nodes())
+        if options.address is None:
+            slots = min(slots, slots_that_fit(options, [this_machine()]))
+        desk.on_event(SweepEvent(kind="cluster", reason=_described(slots, options, ray)))
+        run_trials(desk, options, slots, over)
+
+
+def _described(slots: int, options: SweepOptions, ray: Any) -> str:
+    shape = f"{slots} x {options.workers} workers, isolation {options.isolation}"
+    dashboard = ray._private.worker.global_worker.node.address_info.get("webui_url") if ray.is_initialized() else None
+    return f"{shape}; dashboard {dashboard}" if dashboard else shape
+
+
+def _is_source(source: Any) -> bool:
+    return all(hasattr(source, name) for name in ("take", "exhausted", "tell"))
+
+
+def _owner() -> str:
+    return f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def _absolute(options: SweepOptions) -> SweepOptions:
+    import dataclasses
+
+    return dataclasses.replace(options, storage=Path(options.storage).resolve())
+
+
+def _absolute_paths(paths: DataPaths) -> DataPaths:
+    """The driver leaves the user's folder, so relative paths are settled now."""
+    return DataPaths(**{k: Path(v).resolve() if v else None for k, v in vars(paths).items()})
+
+
+@contextlib.contextmanager
+def _signals(over: threading.Event, interrupted: threading.Event) -> Iterator[None]:
+    """The first SIGINT or SIGTERM ends the sweep in order; the second does what it always does."""
+    names = (signal.SIGINT, signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {name: signal.getsignal(name) for name in names}
+
+    def end(number: int, frame: Any) -> None:
+        interrupted.set()
+        over.set()
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+    for name in names:
+        signal.signal(name, end)
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+@contextlib.contextmanager
+def _heartbeats(ledger: Ledger, owner: str) -> Iterator[None]:
+    """Renew this driver's leases while inside; a database that is away for a while is tried again."""
+    done = threading.Event()
+
+    def beat() -> None:
+        while not done.wait(HEARTBEAT_S):
+            with contextlib.suppress(LedgerError):
+                ledger.heartbeat(owner)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(5)
