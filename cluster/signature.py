@@ -8,12 +8,12 @@ number of ranks where the method says that it matters. Out: paths, names of what
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cse_train import fields, methods
 from cse_train.config import DataPaths, RunConfig
-from cse_train.fields import Scalar
+from cse_train.fields import ConfigError, Scalar
 
 NAMED_BY_HASH = ("encoder", "corpus", "dev")
 """Fields whose content is hashed instead of their name."""
@@ -29,16 +29,29 @@ RULES = {
 Identity = dict[str, str | int]
 
 
-def identity(run: RunConfig, paths: DataPaths, workers: int = 1) -> Identity:
+def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: list[str] | None = None) -> Identity:
     """Content hashes of a run's inputs; `workers` only where the method's result depends on it.
 
-    Raises ConfigError when an input is missing. Hashes are remembered for the life of the process.
+    A missing input raises ConfigError. Given the list `absent`, it gets a stand-in instead and its problem is noted
+    there: good for counting runs, never for the ledger. Hashes are remembered for the life of the process.
     """
-    encoder, tokenizer = _backbone(run.train.encoder)
-    found: Identity = {"encoder": encoder, "tokenizer": tokenizer}
-    found |= {"corpus": _corpus(run.train.corpus, paths), "dev": _dev(run.train.dev, paths)}
+    found: Identity = dict(
+        zip(("encoder", "tokenizer"), _or_stand_in(_backbone, absent, run.train.encoder), strict=True)
+    )
+    found["corpus"] = _or_stand_in(_corpus, absent, run.train.corpus, paths)[0]
+    found["dev"] = _or_stand_in(_dev, absent, run.train.dev, paths)[0]
     depends = getattr(methods.load(run.method), "RANK_DEPENDENT", None)
     return found | {"workers": workers} if depends and depends(run.options) else found
+
+
+def _or_stand_in(hashes: Callable[..., tuple[str, ...]], absent: list[str] | None, *given: Any) -> tuple[str, ...]:
+    try:
+        return hashes(*given)
+    except ConfigError as error:
+        if absent is None:
+            raise
+        absent += [line for line in error.problems if line not in absent]
+        return (f"absent:{given[0]}",) * (2 if hashes is _backbone else 1)
 
 
 def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
@@ -94,14 +107,14 @@ def _backbone(name: str) -> tuple[str, str]:
 
 
 @functools.cache
-def _corpus(name: str, paths: DataPaths) -> str:
+def _corpus(name: str, paths: DataPaths) -> tuple[str]:
     from cse_train.text.sources import open_source
 
-    return open_source(name, paths).content_hash
+    return (open_source(name, paths).content_hash,)
 
 
 @functools.cache
-def _dev(name: str, paths: DataPaths) -> str:
+def _dev(name: str, paths: DataPaths) -> tuple[str]:
     from cse_train.evaluate.sts import load_pairs
 
-    return load_pairs(name, paths).content_hash
+    return (load_pairs(name, paths).content_hash,)

@@ -88,6 +88,11 @@ class Space:
         named = dict.fromkeys(key for cell in self.cells for key in cell.settings)
         return list(self.axes) or list(named)
 
+    @property
+    def sampled(self) -> bool:
+        """Whether a search picks the cells, rather than all being run."""
+        return self.search is not None and (self.search.sampler != "grid" or self.search.num_samples is not None)
+
     def methods(self) -> list[str]:
         """Every method that a cell of this space may run."""
         if self.method:

@@ -10,6 +10,7 @@ from cluster.paper_parse import brief, parse_paper, row_problems
 from cluster.space import ExplicitCell, Key, SearchConfig, Space
 from cluster.yaml_strict import read_yaml
 from cse_train import fields
+from cse_train.evaluate.pairs import suite_names
 from cse_train.fields import ConfigError, Scalar
 
 HEAD = ("version", "id", "title", "notes", "method", "profile", "seeds")
@@ -63,10 +64,14 @@ def _shape_problems(raw: Mapping[str, Any]) -> list[str]:
     if bool(raw.get("space")) == bool(raw.get("cells")):
         what = "both" if raw.get("space") else "neither"
         found.append(f"no single list of cells: space,cells={what}; give `space:` or `cells:`, not both")
-    suites = raw.get("evaluate", [])
+    return found + _suite_problems(raw.get("evaluate", []))
+
+
+def _suite_problems(suites: Any) -> list[str]:
     if not isinstance(suites, list) or not all(isinstance(s, str) for s in suites):
-        found.append(f"wrong type: evaluate={suites!r}; give a list of suites such as [sts_dev]")
-    return found
+        return [f"wrong type: evaluate={suites!r}; give a list of suites such as [sts_dev]"]
+    unknown = [suite for suite in suites if suite.partition(":")[0] not in suite_names()]
+    return [f"unknown suite: evaluate={suite}; {fields.nearest(suite, suite_names())}" for suite in unknown]
 
 
 def _mapping(raw: Mapping[str, Any], key: str, found: list[str]) -> dict[str, Any]:
@@ -178,6 +183,8 @@ def _parse_search(raw: Mapping[str, Any], axes: Mapping[str, Domain], found: lis
     problems = fields.problems(SearchConfig, value, "search.")
     found += problems
     search = fields.make(SearchConfig, value) if "search" in raw and not problems else None
+    if search and not axes:
+        found.append("nothing to search: search.sampler needs `space:`; listed cells are all run")
     sampled = [name for name, domain in axes.items() if domain.word != "grid"]
     if sampled and "search" not in raw:
         found.append(f"no search: space.{sampled[0]}={axes[sampled[0]].word}; add `search:` or give it a grid")

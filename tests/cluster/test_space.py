@@ -132,6 +132,7 @@ space:
         ("{grid: [1e-4, 3e-4]}", "{loguniform: [1e-4, 1]}\nsearch: {}", "endless search: search.sampler=tpe"),
         ("version: 1", "version: 1\nsearch: {smapler: tpe}", "unknown key: search.smapler=tpe; did you mean"),
         ("version: 1", "version: 1\nevaluate: sts_dev", "wrong type: evaluate='sts_dev'"),
+        ("version: 1", "version: 1\nevaluate: [sts_dve]", "unknown suite: evaluate=sts_dve; did you mean sts_dev?"),
         ("version: 1", "version: 1\nmethod: [simcse]", "duplicate key: method"),
     ],
 )  # fmt: skip
