@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 from transformers import BertConfig, PreTrainedTokenizerBase
 
@@ -31,7 +31,7 @@ def write_weights(
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = {name: t.to(torch.float16) for name, t in _transformers_tensors(model_state, config).items()}
-    save_file(written, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").write_bytes(save(written, metadata={"format": "pt"}))
     described = config.to_dict() | {"architectures": ["BertForMaskedLM"], "dtype": "float32"}
     _write_json(folder / "config.json", {k: v for k, v in described.items() if k != "_name_or_path"})
     if tokenizer is not None:
@@ -69,15 +69,15 @@ def make_card(
 def readme(name: str, card: Mapping[str, Any]) -> str:
     """The card in words, as a model page."""
     recipe, held_out, alone = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
+    size = f"{recipe['layers']} layers, hidden size {recipe['width']}, positions 0-{recipe['max_positions'] - 1}"
+    spent = f"{card['tokens'] / 1e6:.0f} M tokens of English Wikipedia, {card['seconds']} s"
     return f"""# {name}
 
-A miniature BERT: {recipe["layers"]} layers, hidden size {recipe["width"]}, 8k WordPiece, lower-cased, positions
-0-{recipe["max_positions"] - 1}. Pretrained by masked LM on {card["tokens"] / 1e6:.0f} M tokens of English Wikipedia in
-{card["seconds"]} s of training. It exists so that everything runs without a model hub; it is no substitute for
-BERT-base.
+A miniature BERT: {size}, lower-casing WordPiece vocabulary of the shared tokenizer.
+Pretrained by masked LM ({spent}).
+It exists so that everything runs without a model hub; it is no substitute for BERT-base.
 
-Held-out masked-LM loss by position (text never trained on, packed to {recipe["max_positions"]} tokens), and of single
-sentences:
+Held-out masked LM, on text never trained on: packed to {recipe["max_positions"]} tokens, and sentence by sentence.
 
 | positions | loss | accuracy |
 |---|---|---|
@@ -85,7 +85,7 @@ sentences:
 | all | {held_out["loss"]:.3f} | {held_out["accuracy"]:.3f} |
 | single sentences | {alone["loss"]:.3f} | {alone["accuracy"]:.3f} |
 {_dev_table(card["sts_dev_against_tokens"])}
-`card.json` holds the whole recipe, the text's hash and the training loss. `cse pretrain` repeats it.
+`card.json` holds the whole recipe, the text's hash and the training loss; `cse pretrain` repeats it.
 """
 
 
