@@ -100,7 +100,7 @@ def _glove(wanted: set[str]) -> dict[str, np.ndarray] | None:
     found = importlib.util.find_spec(GLOVE_PACKAGE)
     if found is None or found.origin is None:
         return None
-    from pyarrow import parquet  # comes with datasets; half a second to import
+    from pyarrow import parquet  # type: ignore[import-untyped]  # comes with datasets; half a second to import
 
     folder = Path(found.origin).parent / "data"
     index = parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()

@@ -5,13 +5,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from cse_train.checkpoint import load_model, replace_file
 from cse_train.config import DataPaths
 from cse_train.evaluate.protocol import Protocol, sts_protocol
-from cse_train.evaluate.sts import StsEvaluator, load_pairs
+from cse_train.evaluate.sts import Encode, StsEvaluator, load_pairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ def score_checkpoint(best_folder: Path, suites: Sequence[str], paths: DataPaths,
     pooler = getattr(run.options, "pooler", run.method)
     scores = []
     for pairs in sets:
-        found = StsEvaluator(pairs, tokenizer, run.train.dev_max_length)(model.encode)
+        found = StsEvaluator(pairs, tokenizer, run.train.dev_max_length)(cast(Encode, model.encode))
         path = out / f"cosines-{re.sub('[^A-Za-z0-9_]+', '-', pairs.name)}.npz"
         digest = save_cosines(path, found.cosines, pairs.gold)
         protocol = sts_protocol(pairs, pooler=pooler, max_length=run.train.dev_max_length)

@@ -94,8 +94,8 @@ DOMAINS = (VEHICLES, TEXTS, BUILDINGS, FOOD, CONTESTS, ANIMALS)
 """Actions and the objects that they fit."""
 SLOTS = 5
 FORMS = 4
-KEEP_WORDS = 0.25
-"""Probability that a shared slot of a pair below grade 5 keeps its words; at grade 5 none does."""
+KEEP_WORDS = 0.6
+"""Probability that a shared slot keeps its words, in the half of the pairs that are not paraphrases."""
 
 
 @lru_cache(maxsize=4)
@@ -109,21 +109,25 @@ def sentences(count: int, seed: int) -> list[str]:
 
 
 def graded_pairs(count: int, seed: int) -> tuple[list[str], list[str], list[float]]:
-    """`count` pairs (left, right, gold 0-5); grades in turn, so every grade has the same share."""
+    """`count` pairs (left, right, gold 0-5); grades in turn, so every grade has the same share.
+
+    Every second round of grades is paraphrases: whatever their grade, the two sentences share no content word.
+    """
     rng = np.random.Generator(np.random.PCG64([seed, 2]))
-    left, right, gold = zip(*(_pair(i % (SLOTS + 1), rng) for i in range(count)), strict=True)
+    grades = SLOTS + 1
+    pairs = [_pair(i % grades, i // grades % 2 == 0, rng) for i in range(count)]
+    left, right, gold = zip(*pairs, strict=True)
     return list(left), list(right), list(gold)
 
 
-def _pair(shared: int, rng: np.random.Generator) -> tuple[str, str, float]:
+def _pair(shared: int, paraphrase: bool, rng: np.random.Generator) -> tuple[str, str, float]:
     one = _meaning(rng)
-    kept = rng.permutation(SLOTS) < shared
-    other = _differ(one, kept, rng)
+    other = _differ(one, rng.permutation(SLOTS) < shared, rng)
     wording = rng.integers(0, 2, SLOTS)
-    same_words = (rng.random(SLOTS) < KEEP_WORDS) & (shared < SLOTS)
+    keeps = (rng.random(SLOTS) < KEEP_WORDS) & (not paraphrase)
     forms = rng.permutation(FORMS)[:2]
     left = _say(one, wording, int(forms[0]))
-    right = _say(other, np.where(same_words, wording, 1 - wording), int(forms[1]))
+    right = _say(other, np.where(keeps, wording, 1 - wording), int(forms[1]))
     return left, right, float(shared)
 
 
