@@ -1,0 +1,71 @@
+"""The `cse` command: the one place that knows all four packages. Each subcommand is one module of `commands`."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from cluster.commands import best, demo, eval, export, failure, ls, plan, pretrain, run, table, train, trials
+
+app = typer.Typer(
+    name="cse",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="A search-space YAML becomes trained runs on Ray and comes back as the paper's table.",
+    epilog="Exit codes: 0 done, 1 some runs failed, 2 your mistake (one line says which), 130 interrupted.",
+)
+
+COMMANDS: tuple[Callable[..., int | None], ...] = (
+    demo.demo,
+    plan.plan,
+    run.run,
+    ls.ls,
+    trials.trials,
+    best.best,
+    table.table,
+    train.train,
+    eval.evaluate,
+    export.export,
+    pretrain.pretrain,
+)
+NAMES = {eval.evaluate: "eval"}
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+) -> None:
+    """Nothing: `main` reads --debug wherever it stands."""
+
+
+def _returning(command: Callable[..., int | None]) -> Callable[..., None]:
+    """Typer drops what a command returns; its exit code leaves by `typer.Exit`."""
+    import functools
+
+    @functools.wraps(command)
+    def called(*args: object, **options: object) -> None:
+        raise typer.Exit(command(*args, **options) or 0)
+
+    return called
+
+
+for _command in COMMANDS:
+    app.command(NAMES.get(_command, _command.__name__))(_returning(_command))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line; returns the exit code, and prints one line per problem on stderr."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    arguments = [word for word in given if word != "--debug"]
+    return failure.ended(lambda: _call(arguments), debug=len(arguments) < len(given))
+
+
+def _call(arguments: list[str]) -> int:
+    try:
+        app(arguments, prog_name="cse")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0

@@ -1,0 +1,118 @@
+"""Options that several commands share, and what they mean."""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cse_train.fields import ConfigError, Scalar
+
+if TYPE_CHECKING:
+    from analysis.ledger import Ledger
+    from cse_train.config import DataPaths
+
+RESULTS = Path("results")
+
+SpaceName = Annotated[str, typer.Argument(metavar="FILE|ID", help="A space: a YAML file, or a shipped ID such as E7.")]
+Profile = Annotated[
+    str | None, typer.Option(help="Scale settings: paper, small, or a YAML file (the space's).", show_default=False)
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(envvar="CSE_DATA", help="Folder with wiki/, nli/ and senteval/downstream.", show_default=False),
+]
+TrainFile = Annotated[
+    Path | None,
+    typer.Option(help="Training text alone: .txt or .txt.gz, one sentence a line, or .csv.", show_default=False),
+]
+SentEval = Annotated[Path | None, typer.Option("--senteval", help="SentEval's downstream folder.", show_default=False)]
+Seeds = Annotated[int | None, typer.Option(min=1, help="Seeds per cell (the space's own number).", show_default=False)]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Fix a setting; may be given again.", show_default=False),
+]
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option("--ledger", help="SQLite path or postgresql:// URL (results/ledger.db).", show_default=False),
+]
+Storage = Annotated[
+    Path | None, typer.Option(help="Folder of runs, checkpoints and logs (results).", show_default=False)
+]
+
+
+def settings(pairs: list[str] | None) -> dict[str, Scalar]:
+    """`--set key=value` pairs, values read as YAML; ConfigError lists every pair that is none."""
+    from cluster.yaml_strict import parse_yaml
+
+    wrong = [pair for pair in pairs or [] if "=" not in pair.strip("=")]
+    if wrong:
+        raise ConfigError([f"wrong --set: set={pair}; write --set key=value" for pair in wrong])
+    split = (pair.split("=", 1) for pair in pairs or [])
+    found = {key.strip(): parse_yaml(f"value: {value}", f"--set {key}")["value"] for key, value in split}
+    nested = [f"wrong --set: {key}={value}; give one plain value" for key, value in found.items() if _nested(value)]
+    if nested:
+        raise ConfigError(nested)
+    return found
+
+
+def _nested(value: object) -> bool:
+    return isinstance(value, list | dict)
+
+
+def data_paths(data: Path | None, train_file: Path | None, senteval: Path | None) -> "DataPaths":
+    """Absolute paths of the inputs; ConfigError for every path that is given and absent."""
+    from cse_train.config import DataPaths
+
+    given = {"--data": data, "--train-file": train_file, "--senteval": senteval}
+    absent = [f"no such path: {name}={path}; give one that exists" for name, path in given.items() if _absent(path)]
+    if absent:
+        raise ConfigError(absent)
+    found = DataPaths.from_folder(data) if data is not None else DataPaths()
+    own = {"senteval": senteval} | _as_corpora(train_file)
+    resolved = {name: path.resolve() for name, path in own.items() if path is not None}
+    return dataclasses.replace(found, cache=cache_folder(), **resolved)
+
+
+def _absent(path: Path | None) -> bool:
+    return path is not None and not path.exists()
+
+
+def _as_corpora(train_file: Path | None) -> dict[str, Path | None]:
+    """`--train-file` is what `corpus: file` reads, and stands in for --data's text or NLI file."""
+    if train_file is None:
+        return {}
+    return {"train_file": train_file, "nli" if train_file.suffix == ".csv" else "wiki": train_file}
+
+
+def cache_folder() -> Path:
+    """Where tokenised corpora are kept: $CSE_CACHE, else the user's cache folder."""
+    return Path(os.environ.get("CSE_CACHE") or Path.home() / ".cache" / "cse-search").resolve()
+
+
+def storage_folder(storage: Path | None) -> Path:
+    """The folder of runs, absolute: commands leave the user's folder before Ray starts."""
+    return (storage or RESULTS).resolve()
+
+
+def ledger_url(url: str | None) -> str:
+    """The ledger's address; a path becomes absolute."""
+    url = url or str(RESULTS / "ledger.db")
+    if url.startswith("sqlite:///"):
+        url = url.removeprefix("sqlite:///")
+    return url if "://" in url else str(Path(url).expanduser().resolve())
+
+
+def open_ledger(url: str | None, *, create: bool = False) -> "Ledger":
+    """The ledger to read, or with `create` to write; LedgerError in one line."""
+    from analysis.ledger import Ledger
+
+    return Ledger.open(ledger_url(url), create=create)
+
+
+def existing_ledger(url: str | None) -> "Ledger | None":
+    """The ledger, or None where the default one has not been made yet."""
+    if url is None and not Path(ledger_url(None)).exists():
+        return None
+    return open_ledger(url)

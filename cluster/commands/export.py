@@ -1,0 +1,36 @@
+"""`cse export`: a run's best checkpoint as a folder that other libraries load."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster.commands import arguments
+from cluster.commands.run_folder import run_folder
+from cse_train.fields import ConfigError
+
+
+class Layout(StrEnum):
+    """Whose folder layout is written."""
+
+    sentence_transformers = "sentence-transformers"
+    hf = "hf"
+
+
+Run = Annotated[str, typer.Argument(help="A run's folder, signature, or a sweep (its best run).")]
+To = Annotated[Path, typer.Option(help="The folder to write.")]
+FormatOption = Annotated[Layout, typer.Option("--format", help="sentence-transformers or hf (transformers).")]
+
+
+def export(
+    run: Run, to: To, form: FormatOption = Layout.sentence_transformers, ledger: arguments.LedgerUrl = None
+) -> None:
+    """Write a run's best checkpoint in sentence-transformers' or transformers' layout."""
+    folder = run_folder(run, ledger)
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise ConfigError([f"folder not empty: to={to}; give a new one"])
+    from cse_train.export import export as write
+
+    write(folder / "best" if (folder / "best").is_dir() else folder, to.resolve(), form.value)
+    print(f"wrote {to.resolve()} ({form.value})")

@@ -1,0 +1,65 @@
+"""How a command ends: the lines a person reads, and the code the shell gets."""
+
+import errno
+import sys
+import traceback
+from collections.abc import Callable
+
+DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+OURS = ("analysis", "cluster", "cse_train")
+
+
+def ended(command: Callable[[], int | None], *, debug: bool = False) -> int:
+    """Run a command; every error becomes one line per problem on stderr and an exit code."""
+    try:
+        return command() or DONE
+    except KeyboardInterrupt:
+        say(["interrupted; the same command continues"])
+        return INTERRUPTED
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        code, lines = verdict(error)
+        say(lines)
+        return code
+
+
+def say(lines: list[str]) -> None:
+    """One line each on stderr."""
+    for line in lines:
+        print(f"cse: {line}", file=sys.stderr)
+
+
+def verdict(error: Exception) -> tuple[int, list[str]]:
+    """The exit code and the lines for an error."""
+    if isinstance(error, OSError):
+        return _of_the_system(error)
+    if is_ours(error):
+        lines = getattr(error, "problems", None) or str(error).splitlines()
+        return (MISTAKE if isinstance(error, ValueError) else FAILED), list(lines)
+    first = (str(error).strip().splitlines() or ["no message"])[0]
+    return FAILED, [f"internal error: {type(error).__name__}: {first}; run again with --debug for the traceback"]
+
+
+def is_ours(error: Exception) -> bool:
+    """Whether the message was written by us for a person: one of our classes, or a ValueError raised in our code."""
+    if type(error).__module__.partition(".")[0] in OURS:
+        return True
+    return isinstance(error, ValueError) and _raised_in(error).partition(".")[0] in OURS
+
+
+def _raised_in(error: Exception) -> str:
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return "" if at is None else str(at.tb_frame.f_globals.get("__name__", ""))
+
+
+def _of_the_system(error: OSError) -> tuple[int, list[str]]:
+    where = f"file={error.filename}" if error.filename else "file=unknown"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return FAILED, [
+            f"disk full: {where}; free some space and give the same command again, nothing finished is lost"
+        ]
+    reason = error.strerror or type(error).__name__
+    return MISTAKE, [f"cannot use a file: {where} ({reason}); check the path and its permissions"]

@@ -1,0 +1,144 @@
+"""`cse table`: a space's table out of the ledger, finished or not, with the published values beside."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cluster.commands import arguments, baselines, results
+from cse_train.fields import Scalar
+
+if TYPE_CHECKING:
+    from analysis.aggregate import Table
+    from analysis.ledger import Ledger
+    from analysis.table_spec import TableSpec
+    from cluster.cells import ResolvedSpace
+
+UNTRAINED = {"mean": "mean", "first_last": "first_last", "first_last_layer1": "first_last_layer1"}
+"""Pooler -> the baseline that it starts from; every [CLS] pooler starts from the bare [CLS]."""
+SCALE = ("encoder", "corpus", "examples", "batch_size", "evaluations", "max_seq_length", "learning_rate")
+
+
+class Markup(StrEnum):
+    """What the table is written in."""
+
+    md = "md"
+    tex = "tex"
+    json = "json"
+
+
+FormatOption = Annotated[Markup, typer.Option("--format", help="Markdown, LaTeX (booktabs) or JSON.")]
+Figure = Annotated[Path | None, typer.Option(help="Also draw the table into this file.", show_default=False)]
+
+
+def table(
+    space: arguments.SpaceName,
+    form: FormatOption = Markup.md,
+    profile: arguments.Profile = None,
+    seeds: arguments.Seeds = None,
+    settings: arguments.Set = None,
+    ledger: arguments.LedgerUrl = None,
+    storage: arguments.Storage = None,
+    data: arguments.Data = None,
+    senteval: arguments.SentEval = None,
+    figure: Figure = None,
+) -> None:
+    """Print a space's table: rows of its axes, n seeds, mean ± sd, the published value and the difference."""
+    from cluster.space import load_space
+
+    resolved = load_space(space).resolve(profile, arguments.settings(settings))
+    folder = arguments.storage_folder(storage)
+    if data is not None or senteval is not None:
+        paths = arguments.data_paths(data, None, senteval)
+        baselines.ensure(setups(resolved), columns_of(resolved), folder, paths)
+    made = build(resolved, arguments.existing_ledger(ledger), folder, range(seeds) if seeds else None)
+    print(rendered(made, form), end="")
+    if figure is not None:
+        draw(made, figure)
+
+
+def rendered(table: "Table", form: Markup) -> str:
+    """The table as text."""
+    from analysis.render import render
+
+    return render(table, form.value)
+
+
+def draw(table: "Table", path: Path) -> None:
+    """The table as a figure."""
+    from analysis.plots import axis_plot, save
+
+    save(axis_plot(table), path)
+
+
+def build(
+    resolved: "ResolvedSpace", ledger: "Ledger | None", folder: Path, seeds: Sequence[int] | None = None
+) -> "Table":
+    """The table as data; `folder` holds the stored rows without training."""
+    import pandas as pd
+
+    from analysis.aggregate import Baseline, aggregate
+    from analysis.results import results_frame
+
+    spec = spec_of(resolved)
+    found = results.answers(resolved, ledger.runs(), seeds) if ledger else []
+    planned = [(answer.key, answer.run.signature, answer.run.seed) for answer in found]
+    frame = results_frame(ledger, planned, spec.columns) if ledger else pd.DataFrame()
+    rows = [Baseline(row["name"], row["cells"]) for row in baselines.stored(setups(resolved), spec.columns, folder)]
+    return aggregate(spec, frame, baselines=rows, untrained=_starting_point(resolved, rows))
+
+
+def spec_of(resolved: "ResolvedSpace") -> "TableSpec":
+    """What the space says of its table, for `analysis`."""
+    from analysis.table_spec import TableSpec
+
+    space, paper = resolved.space, resolved.space.paper
+    rows = [] if resolved.size() is None else [results.full_key(resolved, cell.key) for cell in resolved.cells()]
+    return TableSpec(
+        id=space.id,
+        title=space.title,
+        axes=space.axis_names,
+        columns=columns_of(resolved),
+        rows=rows,
+        published=[row for row in paper.as_rows() if row["key"] in rows] if paper else [],
+        citation=f"{paper.citation}, {paper.table}" if paper else "",
+        metric=paper.metric if paper else "",
+        protocol=scale(resolved),
+        notes=[note for note in (space.notes, paper.notes if paper else "") if note],
+    )
+
+
+def columns_of(resolved: "ResolvedSpace") -> list[str]:
+    """The paper's columns, then the suites that the space evaluates, or else the dev set alone."""
+    space = resolved.space
+    named = [*(space.paper.columns if space.paper else ()), *space.evaluate]
+    return list(dict.fromkeys(named)) or list(dict.fromkeys(str(setup["train.dev"]) for setup in setups(resolved)))
+
+
+def setups(resolved: "ResolvedSpace") -> list[dict[str, Scalar]]:
+    """Every cell's settings, defaults spelled out; of an endless space those of one cell per method."""
+    if resolved.size() is not None:
+        return [cell.run(0).flat() for cell in resolved.cells()]
+    import numpy as np
+
+    return [resolved.sample(np.random.default_rng(0)).run(0).flat()]
+
+
+def scale(resolved: "ResolvedSpace") -> dict[str, Any]:
+    """The scale that all cells share, for the line under the table."""
+    flats = setups(resolved)
+    shared = {"profile": resolved.profile.name} if resolved.profile.train else {}
+    for name in SCALE:
+        values = {flat[f"train.{name}"] for flat in flats}
+        if len(values) == 1:
+            shared[name] = values.pop()
+    return shared
+
+
+def _starting_point(resolved: "ResolvedSpace", rows: Sequence[Any]) -> dict[str, float] | None:
+    """Column -> the untrained encoder's value under the cells' pooler; None where they differ or it is not stored."""
+    poolers = {UNTRAINED.get(str(flat.get("method.pooler")), "cls") for flat in setups(resolved)}
+    label = baselines.NAMES[poolers.pop()] if len(poolers) == 1 else None
+    return next((dict(row.cells) for row in rows if row.label == label), None)

@@ -1,0 +1,40 @@
+"""`cse trials`: the runs of a ledger."""
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cluster.commands.arguments import LedgerUrl, existing_ledger
+from cluster.commands.columns import Format, FormatOption, listing
+
+if TYPE_CHECKING:
+    from analysis.ledger import RunRow
+
+Sweep = Annotated[
+    str | None, typer.Argument(help="Only the runs of this sweep (cse ls names them).", show_default=False)
+]
+State = Annotated[list[str] | None, typer.Option("--state", help="Only runs in this state.", show_default=False)]
+
+
+def trials(
+    sweep: Sweep = None, ledger: LedgerUrl = None, state: State = None, form: FormatOption = Format.text
+) -> None:
+    """List runs: one row per (cell, seed), failed ones too."""
+    opened = existing_ledger(ledger)
+    runs = opened.runs(sweep=sweep, states=state) if opened else []
+    rows = [dataclasses.asdict(run) if form is Format.json else _short(run) for run in runs]
+    print(listing(rows, form, "no runs yet: cse run E7 starts some"))
+
+
+def _short(run: "RunRow") -> dict[str, Any]:
+    return {
+        "signature": run.signature[:12],
+        "state": run.state,
+        "method": run.method,
+        "seed": run.seed,
+        "examples": run.examples,
+        "best": run.best,
+        "seconds": run.seconds,
+        "folder or reason": run.reason or run.folder or "",
+    }
