@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from cluster.cells import Cell, ResolvedSpace
 from cluster.known import Memory, Row
+from cluster.profiles import Profile
 from cluster.signature import Identity, identity, signature
 from cluster.space import Space
 from cse_train.config import DataPaths, RunConfig
@@ -102,7 +103,7 @@ class Plan:
 
 def plan(
     spaces: Iterable[Space],
-    profile: str | None,
+    profile: str | Profile | None,
     seeds: int | Sequence[int] | None,
     ledger: RunStates | None,
     paths: DataPaths,

@@ -1,0 +1,64 @@
+"""A copy of a search in a database of its own, for optuna-dashboard. Written once per observation, never read."""
+
+import logging
+import warnings
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import create_trial
+
+from cluster.cells import ResolvedSpace
+from cluster.domains import Domain
+from cluster.known import Known
+from cluster.search_optuna import outcome
+from cse_train.fields import ConfigError
+
+log = logging.getLogger(__name__)
+
+
+class StudyMirror:
+    """One study in an Optuna database; made anew from the ledger at every start, under the space's ID."""
+
+    def __init__(self, url: str, resolved: ResolvedSpace) -> None:
+        """Raises ConfigError, one line, when the database cannot be opened."""
+        self._axes = resolved.axes
+        self._broken = False
+        name = resolved.space.id
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        try:
+            storage = optuna.storages.RDBStorage(url)
+            if name in optuna.study.get_all_study_names(storage):
+                optuna.delete_study(study_name=name, storage=storage)
+            self._study = optuna.create_study(storage=storage, study_name=name, direction="maximize")
+        except Exception as error:
+            reason = str(error).splitlines()[0]
+            raise ConfigError([f"no mirror: mirror={url}; {reason}, give a URL such as sqlite:///mirror.db"]) from error
+
+    def add(self, seen: Known) -> None:
+        """Add one finished run; a database that fails later is given up with one warning."""
+        if self._broken:
+            return
+        try:
+            self._study.add_trial(self._frozen(seen))
+        except Exception as error:
+            self._broken = True
+            log.warning("mirror given up: %s; the ledger has everything", str(error).splitlines()[0])
+
+    def _frozen(self, seen: Known) -> optuna.trial.FrozenTrial:
+        key: dict[str, Any] = dict(seen.cell.key)
+        distributions = {name: _shown(self._axes[name]) for name in key}
+        notes = {"seed": seen.seed, "state": seen.state}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return create_trial(params=key, distributions=distributions, user_attrs=notes, **outcome(seen))
+
+
+def _shown(domain: Domain) -> BaseDistribution:
+    """The axis with its real values, as people want to see it."""
+    values: list[Any] = list(domain.values() if domain.finite else domain.ends())
+    if domain.word == "randint":
+        return IntDistribution(values[0], values[-1])
+    if any(isinstance(v, bool) or not isinstance(v, int | float) for v in values):
+        return CategoricalDistribution(values)
+    return FloatDistribution(float(min(values)), float(max(values)), log=domain.word == "loguniform")

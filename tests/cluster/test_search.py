@@ -1,0 +1,218 @@
+"""Searches: the ledger is the only truth, no cell twice, a finite space ends."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from optuna.trial import TrialState
+
+from cluster.known import Memory, known
+from cluster.profiles import Profile
+from cluster.search import ASKS, Search, Unvisited, make_search
+from cluster.search_optuna import OptunaSampler
+from cluster.signature import signature
+from cluster.space import load_space
+
+EIGHT = """
+  method.dup_rate: {choice: [0.1, 0.2, 0.3, 0.4]}
+  method.dup_rule: {choice: [paper, released]}
+"""
+ENDLESS = """
+  train.learning_rate: {loguniform: [1e-5, 1e-2]}
+  method.queue_multiple: {grid: [0, 1, 2]}
+  method.momentum: {uniform: [0.9, 0.999], when: {method.queue_multiple: [1, 2]}}
+"""
+SAMPLERS = ("grid", "random", "tpe", "gp")
+INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
+
+
+def sign(run):
+    return signature(run, INPUTS)
+
+
+@dataclasses.dataclass
+class Row:
+    signature: str
+    state: str
+    seed: int
+    config: dict
+    best: float | None = None
+    live: bool = False
+    method: str = "esimcse"
+    examples: int | None = 64
+    best_examples: int | None = 64
+
+
+def row(cell, seed, state="done", best=None, **more):
+    run = cell.run(seed)
+    return Row(sign(run), state, seed, run.flat(), best, **more)
+
+
+@pytest.fixture
+def resolve(tmp_path: Path):
+    def made(axes=EIGHT, sampler="tpe", num_samples=100, seeds=1):
+        text = f"version: 1\nid: T\nmethod: esimcse\nseeds: {seeds}\nspace:{axes}"
+        (tmp_path / "t.yaml").write_text(
+            text + f"search: {{sampler: {sampler}, num_samples: {num_samples}, startup: 4}}\n"
+        )
+        return load_space(tmp_path / "t.yaml").resolve(Profile("p", {"train.examples": 64}))
+
+    return made
+
+
+def score(cell, seed=0):
+    return 80 - 100 * abs(cell.key.get("method.dup_rate", 0.3) - 0.3) + 0.1 * seed
+
+
+def drain(search, seeds=(0,), limit=200):
+    """Run a search to its end."""
+    cells = []
+    while (cell := search.propose()) is not None and len(cells) < limit:
+        cells.append(cell)
+        for seed in seeds:
+            search.observe(cell, seed, score(cell, seed))
+    return cells
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_eight_cells_end_after_eight_of_a_hundred(resolve, sampler):
+    cells = drain(make_search(resolve(sampler=sampler), [], sign))
+    assert len(cells) == 8 == len({cell.id for cell in cells})
+
+
+@pytest.mark.parametrize("sampler", ["random", "tpe"])
+def test_an_endless_space_ends_after_num_samples(resolve, sampler):
+    resolved = resolve(ENDLESS, sampler, num_samples=15)
+    cells = drain(make_search(resolved, [], sign))
+    assert len({cell.id for cell in cells}) == 15
+    assert all(resolved.contains(cell.key) for cell in cells)
+    assert any("method.momentum" not in cell.key for cell in cells), "conditional axes switch off"
+
+
+def test_tpe_and_gp_find_the_better_half(resolve):
+    axes = "\n  method.dup_rate: {uniform: [0.0, 0.9]}\n"
+    for sampler in ("tpe", "gp"):
+        cells = drain(make_search(resolve(axes, sampler, num_samples=16), [], sign))
+        late = [abs(cell.key["method.dup_rate"] - 0.3) for cell in cells[8:]]
+        assert sum(late) / len(late) < 0.2, sampler
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_new_start_continues_where_the_ledger_stands(resolve, sampler):
+    """kill -9 between the ledger's commit and the tell: the row is there, so the cell is neither lost nor run again."""
+    resolved = resolve(sampler=sampler)
+    search = make_search(resolved, [], sign)
+    ran = [search.propose() for _ in range(3)]
+    rows = [row(cell, 0, best=score(cell)) for cell in ran]
+    again = make_search(resolved, rows, sign)
+    assert again.visited == 3
+    assert {c.id for c in drain(again)}.isdisjoint({c.id for c in ran})
+    assert again.visited == 8
+
+
+def test_num_samples_counts_what_the_ledger_has(resolve):
+    resolved = resolve(num_samples=5)
+    rows = [row(cell, 0, best=1.0) for cell in resolved.cells()[:3]]
+    assert len(drain(make_search(resolved, rows, sign))) == 2
+
+
+def test_rows_of_other_settings_are_not_this_space(resolve):
+    resolved = resolve()
+    cell = resolved.cells()[0]
+    other = dataclasses.replace(cell, settings={**cell.settings, "train.examples": 128})
+    wrong_signature = dataclasses.replace(row(cell, 0, best=1.0), signature="0" * 24)
+    outside = dataclasses.replace(cell, settings={**cell.settings, "method.dup_rate": 0.77})
+    rows = [row(other, 0, best=1.0), wrong_signature, row(outside, 0, best=1.0), row(cell, 5, best=2.0)]
+    found = Memory(resolved, sign).known(rows)
+    assert [(one.cell.id, one.seed, one.value) for one in found] == [(cell.id, 5, 2.0)]
+
+
+def test_half_finished_cells_come_first_and_cells_held_elsewhere_last(resolve):
+    resolved = resolve(seeds=2)
+    half, lost, held, done = resolved.cells()[:4]
+    rows = [
+        row(half, 0, best=80.0), row(lost, 0, "lost"), row(held, 0, "running", live=True),
+        row(done, 0, best=70.0), row(done, 1, "failed"),
+    ]  # fmt: skip
+    proposed = [cell.id for cell in drain(make_search(resolved, rows, sign), seeds=(0, 1))]
+    assert proposed[:2] == [half.id, lost.id]
+    assert proposed[-1] == held.id
+    assert done.id not in proposed and len(proposed) == 7
+
+
+def test_a_repeated_suggestion_is_told_and_asked_at_most_twenty_times(resolve):
+    resolved = resolve()
+    first = resolved.cells()[0]
+
+    class Stubborn:
+        def __init__(self):
+            self.repeats = []
+
+        def suggest(self):
+            return first
+
+        def repeat(self, cell, value):
+            self.repeats.append(value)
+
+        def take(self, cell): ...
+        def learn(self, seen): ...
+
+    sampler = Stubborn()
+    search = Search(sampler, Unvisited(resolved, np.random.default_rng(0)), (0, 1), 100)
+    assert search.propose() == first
+    search.observe(first, 0, 80.0)
+    search.observe(first, 1, 82.0)
+    assert search.propose() != first
+    assert sampler.repeats == [81.0] * ASKS
+    assert len(drain(search)) == 6
+
+
+def test_each_seed_is_an_observation_and_saying_it_twice_changes_nothing(resolve):
+    resolved = resolve(seeds=3)
+    search = make_search(resolved, [], sign)
+    cell = search.propose()
+    sampler: OptunaSampler = search._sampler
+    assert [t.state for t in sampler.trials] == [TrialState.RUNNING]
+    for _ in range(2):
+        search.observe(cell, 0, 80.0)
+        search.observe(cell, 1, 61.5, "stopped", examples=32)
+        search.observe(cell, 2, math.nan)
+    states = [t.state for t in sampler.trials]
+    assert states == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL]
+    assert sampler.trials[0].value == 80.0
+    assert sampler.trials[1].intermediate_values == {32: 61.5}
+    assert len({str(t.params) for t in sampler.trials}) == 1
+
+
+def test_study_from_the_ledger_equals_the_study_that_was_lost(resolve):
+    resolved = resolve(ENDLESS, num_samples=6)
+    live = make_search(resolved, [], sign)
+    rows = []
+    for state, best in (("done", 80.0), ("stopped", 60.0), ("failed", None), ("done", 81.0)):
+        cell = live.propose()
+        live.observe(cell, 0, best, state, examples=64)
+        rows.append(row(cell, 0, state, best))
+    rebuilt = make_search(resolved, rows, sign)
+
+    def told(search):
+        return [(t.state, t.values, t.intermediate_values, t.params) for t in search._sampler.trials]
+
+    assert told(rebuilt) == told(live)
+
+
+def test_cells_of_other_drivers_enter_as_running(resolve):
+    resolved = resolve()
+    held = resolved.cells()[2]
+    search = make_search(resolved, [row(held, 0, "claimed", live=True)], sign)
+    assert [t.state for t in search._sampler.trials] == [TrialState.RUNNING]
+    search.observe(held, 0, 77.0)
+    assert [(t.state, t.value) for t in search._sampler.trials] == [(TrialState.COMPLETE, 77.0)]
+
+
+def test_scores_that_are_not_finite_are_failures(resolve):
+    cell = resolve().cells()[0]
+    assert known(cell, 0, "done", math.inf).state == "failed"
+    assert known(cell, 0, "stopped", None).state == "failed"
+    assert known(cell, 0, "failed", 3.0).state == "failed"

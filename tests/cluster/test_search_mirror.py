@@ -1,0 +1,65 @@
+"""The mirror for optuna-dashboard: complete, in a database of its own, and never in the way."""
+
+import optuna
+import pytest
+
+from cluster.known import known
+from cluster.profiles import Profile
+from cluster.search_mirror import StudyMirror
+from cluster.space import load_space
+from cse_train.fields import ConfigError
+
+SPACE = """
+version: 1
+id: T
+method: esimcse
+space:
+  train.learning_rate: {loguniform: [1e-5, 1e-2]}
+  method.dup_rule: {choice: [paper, released]}
+  method.dup_rate: {grid: [0.1, 0.3]}
+search: {num_samples: 5}
+"""
+
+
+@pytest.fixture
+def resolved(tmp_path):
+    (tmp_path / "t.yaml").write_text(SPACE)
+    return load_space(tmp_path / "t.yaml").resolve(Profile("p"))
+
+
+def cell_of(resolved, rate):
+    return resolved.cell({"train.learning_rate": rate, "method.dup_rule": "paper", "method.dup_rate": 0.3})
+
+
+def test_it_shows_real_values_and_is_made_anew_at_each_start(tmp_path, resolved):
+    url = f"sqlite:///{tmp_path}/mirror.db"
+    for _ in range(2):
+        mirror = StudyMirror(url, resolved)
+        mirror.add(known(cell_of(resolved, 1e-3), 1, "done", 80.0))
+        mirror.add(known(cell_of(resolved, 1e-4), 0, "stopped", 60.0, 32))
+        mirror.add(known(cell_of(resolved, 1e-5), 0, "failed", None))
+    study = optuna.load_study(study_name="T", storage=url)
+    assert [t.state.name for t in study.trials] == ["COMPLETE", "PRUNED", "FAIL"]
+    expected = {"train.learning_rate": 1e-3, "method.dup_rule": "paper", "method.dup_rate": 0.3}
+    assert study.best_trial.params == expected
+    assert study.best_trial.user_attrs == {"seed": 1, "state": "done"}
+
+
+def test_a_database_that_breaks_later_costs_one_warning(tmp_path, resolved, caplog, monkeypatch):
+    mirror = StudyMirror(f"sqlite:///{tmp_path}/mirror.db", resolved)
+
+    def broken(trial):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(mirror._study, "add_trial", broken)
+    for rate in (1e-3, 1e-4):
+        mirror.add(known(cell_of(resolved, rate), 0, "done", 80.0))
+    assert [r.message for r in caplog.records if r.name.startswith("cluster")] == [
+        "mirror given up: disk full; the ledger has everything"
+    ]
+
+
+def test_a_database_that_cannot_be_opened_is_one_line(resolved):
+    with pytest.raises(ConfigError, match=r"no mirror: mirror=sqlite:////none/x\.db") as caught:
+        StudyMirror("sqlite:////none/x.db", resolved)
+    assert "\n" not in str(caught.value)
