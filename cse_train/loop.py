@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from cse_train import checkpoint, distributed, methods, streams
 from cse_train.arithmetic import fast_fp32
 from cse_train.config import DataPaths, RunConfig, TrainConfig
-from cse_train.evaluate.sts import StsEvaluator, load_pairs
+from cse_train.evaluate.pairs import load_pairs
+from cse_train.evaluate.sts import NotFinite, StsEvaluator
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Batch
 from cse_train.modules.backbone import load_backbone
@@ -267,6 +268,8 @@ class Session:
         self.model.eval()
         try:
             return self.evaluator(self.model.encode, self.device).spearman  # type: ignore[operator]
+        except NotFinite as error:
+            raise Diverged(str(error)) from error
         finally:
             self.model.train()
 

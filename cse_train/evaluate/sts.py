@@ -36,6 +36,10 @@ class StsScore:
     """float64 [pairs], in the order of the set."""
 
 
+class NotFinite(ValueError):
+    """Embeddings hold NaN or infinity: the run diverged."""
+
+
 class StsEvaluator:
     """Scores an encoder on one set. Texts are tokenised once; every distinct text is encoded once per call.
 
@@ -57,12 +61,12 @@ class StsEvaluator:
         self.packed: dict[int, Packed] = {}
 
     def __call__(self, encode: Encode, device: str | torch.device = "cpu") -> StsScore:
-        """Encode this rank's share, join all shares, and score. Raises ValueError when an embedding is not finite."""
+        """Encode this rank's share, join all shares, and score. Raises NotFinite when an embedding is not."""
         embeddings_UD = self._embed(encode, device)
         bad = int((~np.isfinite(embeddings_UD).all(axis=1)).sum())
         if bad:
             rule = f"not finite: {bad} of {len(embeddings_UD)} embeddings of {self.pairs.name} are NaN or infinite"
-            raise ValueError(f"{rule}; lower train.learning_rate")
+            raise NotFinite(f"{rule}; lower train.learning_rate")
         cosines = _cosines(embeddings_UD, self.left_rows, self.right_rows)
         return StsScore(spearman(cosines, self.pairs.gold), cosines)
 

@@ -1,13 +1,16 @@
-"""A tiny random encoder with the shipped vocabulary, and a small corpus with a dev set, both made on the spot."""
+"""A tiny random encoder with the shipped vocabulary, and a small corpus, both made on the spot."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+WORDS = "river stone bridge old market town winter letter music garden road light glass field summer house".split()
+
 
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A two-layer BERT with a masked-LM head, random weights, in transformers' layout."""
+    """A two-layer BERT with a masked-LM head in transformers' layout, weights spread wide so that gradients are too."""
     import torch
     from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
@@ -23,8 +26,49 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         num_attention_heads=2,
         intermediate_size=64,
         max_position_embeddings=64,
+        initializer_range=0.2,
         pad_token_id=tokenizer.pad_token_id,
     )
     BertForMaskedLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def text_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40 short made-up lines of different lengths."""
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    lines = [" ".join(WORDS[(i * 7 + j * j) % 16] for j in range(3 + i % 9)) + f" {i}" for i in range(40)]
+    path.write_text("\n".join(lines), encoding="utf8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def triplets_file(tmp_path_factory: pytest.TempPathFactory, text_file: Path) -> Path:
+    """The same lines as sent0, sent1, hard_neg."""
+    path = tmp_path_factory.mktemp("triplets") / "triplets.csv"
+    lines = text_file.read_text(encoding="utf8").split("\n")
+    rows = [f'"{a}","{b}","{c}"' for a, b, c in zip(lines, lines[1:], lines[2:], strict=False)]
+    path.write_text("\n".join(["sent0,sent1,hard_neg", *rows]), encoding="utf8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny_settings(tiny_encoder: Path) -> Callable[..., dict]:
+    """Dotted keys of a run of 20 steps on the text file, the dev set generated; `train_seed=1` sets train.seed."""
+
+    def settings(method: str, **changes: object) -> dict:
+        flat: dict[str, object] = {
+            "method": method,
+            "train.encoder": str(tiny_encoder),
+            "train.corpus": "file",
+            "train.dev": "generated_dev:40",
+            "train.batch_size": 8,
+            "train.examples": 160,
+            "train.evaluations": 20,
+            "train.max_seq_length": 16,
+            "train.learning_rate": 1e-3,
+        }
+        return flat | {key.replace("_", ".", 1): value for key, value in changes.items()}
+
+    return settings

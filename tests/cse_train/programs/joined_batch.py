@@ -1,8 +1,10 @@
-"""One rank of a world-size comparison: RANK WORLD RENDEZVOUS OUT ENCODER TRAIN_FILE.
+"""A comparison of world sizes: FOLDER ENCODER TRAIN_FILE TRIPLETS_FILE.
 
-For every case, three steps on this rank's share of a fixed global batch; rank 0 keeps losses and DDP's gradients.
+For every case, three steps on each rank's share of a fixed global batch; rank 0 keeps losses and DDP's gradients.
+The ranks of all worlds fork from this process before it computes anything, so that the imports are paid once.
 """
 
+import multiprocessing
 import sys
 from pathlib import Path
 
@@ -46,22 +48,37 @@ def losses_and_gradients(settings: dict, encoder: str, text: Path, triplets: Pat
         with torch.no_grad():
             for parameter in model.parameters():
                 if parameter.grad is not None:
-                    parameter -= 0.5 * parameter.grad
+                    parameter -= 0.01 * parameter.grad
         model.zero_grad()
     return steps
 
 
-def main(rank: int, world: int, rendezvous: str, out: str, encoder: str, text: str, triplets: str) -> None:
+def run_rank(rank: int, world: int, folder: Path, encoder: str, text: Path, triplets: Path) -> None:
     torch.set_num_threads(1)
     if world > 1:
-        dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=world)
-    results = {name: losses_and_gradients(case, encoder, Path(text), Path(triplets)) for name, case in CASES.items()}
+        rendezvous = f"file://{folder}/rendezvous{world}"
+        dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=world)
+    results = {name: losses_and_gradients(case, encoder, text, triplets) for name, case in CASES.items()}
     if rank == 0:
-        torch.save(results, out)
+        torch.save(results, folder / f"w{world}.pt")
     if world > 1:
         dist.barrier()
         dist.destroy_process_group()
 
 
+def main(folder: Path, encoder: Path, text: Path, triplets: Path) -> int:
+    fork = multiprocessing.get_context("fork")
+    for world in (1, 2, 4):
+        arguments = (world, folder, str(encoder), text, triplets)
+        ranks = [fork.Process(target=run_rank, args=(rank, *arguments), daemon=True) for rank in range(world)]
+        for process in ranks:
+            process.start()
+        for process in ranks:
+            process.join()
+        if any(process.exitcode for process in ranks):
+            return 1
+    return 0
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
+    sys.exit(main(*map(Path, sys.argv[1:])))
