@@ -15,21 +15,27 @@ from analysis.render import axis_text
 OURS, PAPER, GREY = "#1f5fa8", "#c0482d", "#8a8a8a"
 
 
-def axis_figure(table: Table, to: Path, column: str | None = None) -> Path:
+def axis_plot(table: Table, column: str | None = None) -> Figure:
     """One column of a table over its rows: a dot per seed, the mean line, the seed-noise band, the published curve.
 
-    The published curve has its own scale on the right, so that shapes compare where levels do not. Returns `to`.
+    The published curve has its own scale on the right, shifted but of equal span: levels differ, shapes compare.
     """
     chosen = column or table.spec.columns[0]
-    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = _canvas(" · ".join(part for part in (table.spec.id, table.spec.title) if part))
     handles = [*_ours(axes, table, chosen), *_baselines(axes, table, chosen), *_paper(axes, table, chosen)]
     axes.set_xticks(range(len(table.rows)), [_tick(row) for row in table.rows])
     axes.set_xlabel(", ".join(table.spec.axes))
     axes.set_ylabel(f"{chosen} (ours)")
-    axes.set_title(" · ".join(part for part in (table.spec.id, table.spec.title) if part), fontsize=10)
-    axes.legend(handles=handles, fontsize=8, frameon=False)
-    return _write(figure, to)
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    return figure
+
+
+def _canvas(title: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title(title, fontsize=10)
+    return figure, axes
 
 
 def _tick(row: Row) -> str:
@@ -66,31 +72,36 @@ def _paper(axes: Axes, table: Table, column: str) -> Iterator[Any]:
         twin.set_ylabel("published", color=PAPER)
         twin.tick_params(axis="y", colors=PAPER)
         xs, ys = [place for place, _ in known], [value for _, value in known]
-        yield twin.plot(xs, ys, color=PAPER, lw=1.2, marker="s", ms=4, linestyle="--", label="published (right scale)")[
-            0
-        ]
+        label = "published (right scale)"
+        line = twin.plot(xs, ys, color=PAPER, lw=1.2, marker="s", ms=4, linestyle="--", label=label)[0]
+        _match_spans(axes, twin)
+        yield line
 
 
-def learning_figure(
-    curves: Mapping[str, Sequence[Mapping[str, Any]]], metric: str, to: Path, *, title: str = ""
-) -> Path:
-    """A metric over training examples, one line per label; points as `Ledger.curve` gives them. Returns `to`."""
-    figure = Figure(figsize=(7.0, 4.2), layout="constrained")
-    axes = figure.subplots()
+def _match_spans(left: Axes, right: Axes) -> None:
+    """Widens the narrower scale around its middle, so that a point is as high on both."""
+    span = max(high - low for low, high in (left.get_ylim(), right.get_ylim()))
+    for axes in (left, right):
+        middle = sum(axes.get_ylim()) / 2
+        axes.set_ylim(middle - span / 2, middle + span / 2)
+
+
+def learning_plot(curves: Mapping[str, Sequence[Mapping[str, Any]]], metric: str, *, title: str = "") -> Figure:
+    """A metric over training examples, one line per label; points as `Ledger.curve` gives them."""
+    figure, axes = _canvas(title)
     for label, points in curves.items():
         known = [(point["examples"], point["metrics"].get(metric)) for point in points]
         drawn = [(examples, value) for examples, value in known if value is not None]
         axes.plot([examples for examples, _ in drawn], [value for _, value in drawn], lw=1.3, label=label)
     axes.set_xlabel("training examples")
     axes.set_ylabel(metric)
-    axes.set_title(title, fontsize=10)
     if 0 < len(curves) <= 12:
         axes.legend(fontsize=8, frameon=False)
-    return _write(figure, to)
+    return figure
 
 
-def _write(figure: Figure, to: Path) -> Path:
-    """Draws aside and renames, so that no reader ever finds half a picture."""
+def save(figure: Figure, to: Path) -> Path:
+    """Draws aside and renames, so that no reader ever finds half a picture; the suffix names the format (png)."""
     to.parent.mkdir(parents=True, exist_ok=True)
     aside = to.with_name(f".{to.name}.{os.getpid()}.part")
     FigureCanvasAgg(figure)

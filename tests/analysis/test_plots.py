@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from analysis.aggregate import Baseline, Table, aggregate
-from analysis.plots import axis_figure, learning_figure
+from analysis.plots import axis_plot, learning_plot, save
 from analysis.table_spec import TableSpec
 
 
@@ -22,23 +22,22 @@ def table() -> Table:
     return aggregate(spec, pd.DataFrame(lines), baselines=[Baseline("word counts", {"dev": 49.0})])
 
 
-def test_an_axis_figure_shows_seeds_mean_noise_baseline_and_paper(
-    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[Figure] = []
-    save = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (drawn.append(self), save(self, *a, **k)))
-    path = axis_figure(table, tmp_path / "figures" / "x.png")
-    assert imread(path).shape[1] == 1050
-    assert [entry.name for entry in path.parent.iterdir()] == ["x.png"]
-    ours, paper = drawn[0].axes
+def test_an_axis_plot_shows_seeds_mean_noise_baseline_and_paper(table: Table) -> None:
+    figure = axis_plot(table)
+    ours, paper = figure.axes
     assert len(ours.collections[-1].get_offsets()) == 6
-    legend = ours.get_legend()
-    assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == [
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "± seed sd (1.00)", "mean over seeds", "one seed", "without training: word counts", "published (right scale)",
     ]  # fmt: skip
     assert list(paper.lines[0].get_ydata()) == [80.0]
+    spans = [high - low for low, high in (ours.get_ylim(), paper.get_ylim())]
+    assert spans[0] == pytest.approx(spans[1])
+
+
+def test_a_figure_is_saved_whole(table: Table, tmp_path: Path) -> None:
+    path = save(axis_plot(table), tmp_path / "figures" / "x.png")
+    assert imread(path).shape[1] == 1050
+    assert [entry.name for entry in path.parent.iterdir()] == ["x.png"]
 
 
 def test_a_failed_drawing_leaves_the_old_picture(table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,15 +50,17 @@ def test_a_failed_drawing_leaves_the_old_picture(table: Table, tmp_path: Path, m
 
     monkeypatch.setattr(Figure, "savefig", broken)
     with pytest.raises(OSError, match="disk full"):
-        axis_figure(table, path)
+        save(axis_plot(table), path)
     assert path.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_learning_figure_skips_points_without_the_metric(tmp_path: Path) -> None:
+def test_a_learning_plot_skips_points_without_the_metric() -> None:
     points = [{"examples": 64 * step, "metrics": {"dev": 50.0 + step} if step % 2 else {}} for step in range(1, 6)]
-    assert learning_figure({"seed 1": points, "seed 2": []}, "dev", tmp_path / "curve.png").stat().st_size > 5000
+    (axes,) = learning_plot({"seed 1": points, "seed 2": []}, "dev").axes
+    assert [list(line.get_xdata()) for line in axes.lines] == [[64, 192, 320], []]
+    assert list(axes.lines[0].get_ydata()) == [51.0, 53.0, 55.0]
 
 
 def test_an_empty_table_still_draws(tmp_path: Path) -> None:
     spec = TableSpec(id="X", axes=["rate"], columns=["dev"], rows=[{"rate": 1}])
-    assert axis_figure(aggregate(spec, pd.DataFrame()), tmp_path / "x.png").exists()
+    assert save(axis_plot(aggregate(spec, pd.DataFrame())), tmp_path / "x.png").exists()
