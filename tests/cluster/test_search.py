@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from optuna.trial import TrialState
 
+from analysis.ledger import Ledger
 from cluster.known import Memory, known
+from cluster.plan import PlannedRun
 from cluster.profiles import Profile
 from cluster.search import ASKS, Search, Unvisited, make_search
 from cluster.search_optuna import OptunaSampler
 from cluster.signature import signature
+from cluster.source import SearchSource
 from cluster.space import load_space
 
 EIGHT = """
@@ -55,7 +58,7 @@ def resolve(tmp_path: Path):
     def made(axes=EIGHT, sampler="tpe", num_samples=100, seeds=1):
         text = f"version: 1\nid: T\nmethod: esimcse\nseeds: {seeds}\nspace:{axes}"
         (tmp_path / "t.yaml").write_text(
-            text + f"search: {{sampler: {sampler}, num_samples: {num_samples}, startup: 4}}\n"
+            text + f"search: {{sampler: {sampler}, num_samples: {num_samples}, startup: 6}}\n"
         )
         return load_space(tmp_path / "t.yaml").resolve(Profile("p", {"train.examples": 64}))
 
@@ -91,15 +94,15 @@ def test_an_endless_space_ends_after_num_samples(resolve, sampler):
     assert any("method.momentum" not in cell.key for cell in cells), "conditional axes switch off"
 
 
-def test_tpe_and_gp_find_the_better_half(resolve):
+@pytest.mark.parametrize(("sampler", "num_samples"), [("tpe", 30), ("gp", 12)])
+def test_model_based_samplers_go_where_scores_are_good(resolve, sampler, num_samples):
     axes = "\n  method.dup_rate: {uniform: [0.0, 0.9]}\n"
-    for sampler in ("tpe", "gp"):
-        cells = drain(make_search(resolve(axes, sampler, num_samples=16), [], sign))
-        late = [abs(cell.key["method.dup_rate"] - 0.3) for cell in cells[8:]]
-        assert sum(late) / len(late) < 0.2, sampler
+    cells = drain(make_search(resolve(axes, sampler, num_samples), [], sign))
+    late = [abs(cell.key["method.dup_rate"] - 0.3) for cell in cells[-4:]]
+    assert sum(late) / len(late) < 0.12, "random draws lie 0.25 away"
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("sampler", ["grid", "random", "tpe"])
 def test_a_new_start_continues_where_the_ledger_stands(resolve, sampler):
     """kill -9 between the ledger's commit and the tell: the row is there, so the cell is neither lost nor run again."""
     resolved = resolve(sampler=sampler)
@@ -110,6 +113,35 @@ def test_a_new_start_continues_where_the_ledger_stands(resolve, sampler):
     assert again.visited == 3
     assert {c.id for c in drain(again)}.isdisjoint({c.id for c in ran})
     assert again.visited == 8
+
+
+def test_kill_between_commit_and_tell_with_a_real_ledger(resolve, tmp_path):
+    resolved = resolve(seeds=2)
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/ledger.db")
+    ran = make_search(resolved, ledger.runs(), sign, seeds=(0, 1)).propose()
+    run = ran.run(0)
+    claim = ledger.claim(sign(run), run.flat(), method=run.method, seed=0, owner="dead", identity=INPUTS, provenance={})
+    ledger.running(claim)
+    ledger.finish(claim, "done", examples=64, best=77.5, best_examples=32, seconds=1.0, folder=str(tmp_path))
+    again = make_search(resolved, ledger.runs(), sign, seeds=(0, 1))
+    assert [(t.state, t.value) for t in again._sampler.trials] == [(TrialState.COMPLETE, 77.5)]
+    assert again.propose().id == ran.id, "its second seed is still wanted"
+    again.observe(ran, 0, 77.5)
+    assert len(again._sampler.trials) == 1
+    assert again.propose().id != ran.id
+
+
+def test_a_source_tells_the_search_how_a_run_ended(resolve):
+    search = make_search(resolve(num_samples=1), [], sign)
+
+    def runs_for(cell):
+        run = cell.run(0)
+        return [PlannedRun(sign(run), run, INPUTS, dict(cell.key), 0, "T")]
+
+    source = SearchSource(search, runs_for, wait=object())
+    source.tell(source.take(), "stopped", 60.0)
+    assert [t.state for t in search._sampler.trials] == [TrialState.PRUNED]
+    assert source.take() is None and source.exhausted()
 
 
 def test_num_samples_counts_what_the_ledger_has(resolve):
