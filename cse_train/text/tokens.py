@@ -236,27 +236,32 @@ def tokenise(texts: Sequence[str], tokenizer: Any, max_length: int) -> tuple[np.
     )
     lengths = np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
     flat = np.fromiter(chain.from_iterable(encoded["input_ids"]), np.int32, int(lengths.sum()))
-    offsets = chain.from_iterable(chain.from_iterable(e.offsets for e in encoded.encodings))
+    pieces = encoded.encodings
+    offsets = chain.from_iterable(chain.from_iterable(e.offsets for e in pieces))
     spans = np.fromiter(offsets, np.int64, 2 * len(flat)).reshape(-1, 2)
-    return flat, lengths, _word_starts(texts, spans, lengths)
+    special = np.fromiter(chain.from_iterable(e.special_tokens_mask for e in pieces), np.bool_, len(flat))
+    return flat, lengths, _word_starts(texts, spans, special, lengths)
 
 
-def _word_starts(texts: Sequence[str], spans: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """A piece begins a word when its span does, or when it holds the blank before it (byte-level pieces may).
+def _word_starts(texts: Sequence[str], spans: np.ndarray, special: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """A piece begins a word when it is the first whose span reaches the word's first character.
 
-    Special tokens have an empty span. Bytes of one character share its span: only the first of them begins a word.
+    Byte-level tokenizers need the care: the blank before a word may be a piece of its own with an empty span, and the
+    bytes of one character share a span.
     """
-    blank, first_char = _blanks(texts)
-    at = np.repeat(first_char, lengths) + spans[:, 0]
-    begins = (spans[:, 0] == 0) | blank[at - 1] | blank[at]
-    again = np.zeros(len(spans), dtype=bool)
-    again[1:] = (spans[1:] == spans[:-1]).all(axis=1)
-    return np.where(spans[:, 0] == spans[:, 1], True, begins & ~again).astype(np.uint8)
+    words_before, first_char = _words_before(texts)
+    starts = np.repeat(first_char, lengths) + spans[:, 0]
+    ends = np.maximum(starts + 1, np.repeat(first_char, lengths) + spans[:, 1])
+    reaches = (words_before[ends] > words_before[starts]) & ~special
+    word = np.where(reaches, words_before[starts], -1)
+    return (special | (reaches & (word != np.roll(word, 1)))).astype(np.uint8)
 
 
-def _blanks(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Which characters of the joined texts are blank, and where each text begins in it."""
+def _words_before(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """For the texts joined by blanks: how many words begin before each character, and where each text begins."""
     points = np.frombuffer("".join(f"{text} " for text in texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     distinct, which = np.unique(points, return_inverse=True)
+    blank = np.array([chr(point).isspace() for point in distinct])[which]
+    begins = ~blank & np.append(True, blank[:-1])
     sizes = np.array([len(text) + 1 for text in texts])
-    return np.array([chr(point).isspace() for point in distinct])[which], np.cumsum(sizes) - sizes
+    return np.append(0, np.cumsum(begins)), np.cumsum(sizes) - sizes

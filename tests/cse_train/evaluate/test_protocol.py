@@ -1,0 +1,28 @@
+import dataclasses
+
+import pytest
+
+from cse_train.evaluate.pairs import Pairs
+from cse_train.evaluate.protocol import CODE_VERSION, sts_protocol
+
+
+def test_protocol_of_a_set(pairs: Pairs) -> None:
+    protocol = sts_protocol(pairs, pooler="mean", max_length=64)
+    assert protocol.as_dict() == {
+        "suite": "made",
+        "pooler": "mean",
+        "aggregation": "all",
+        "split": "test",
+        "max_length": 64,
+        "precision": "fp32",
+        "data_hash": "hash",
+        "code_version": CODE_VERSION,
+    }
+
+
+def test_protocol_cannot_change_after_the_fact(pairs: Pairs) -> None:
+    protocol = sts_protocol(pairs, pooler="mean", max_length=64)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        protocol.pooler = "cls"  # type: ignore[misc]
+    assert protocol == sts_protocol(pairs, pooler="mean", max_length=64)
+    assert protocol != sts_protocol(pairs, pooler="cls", max_length=64)

@@ -1,0 +1,74 @@
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cse_train import checkpoint, methods
+from cse_train.config import DataPaths, RunConfig, parse_run
+from cse_train.evaluate.pairs import load_pairs
+from cse_train.evaluate.score import save_cosines, score_checkpoint
+from cse_train.evaluate.sts import StsEvaluator
+from cse_train.fields import ConfigError
+from cse_train.modules.backbone import load_backbone
+
+
+@pytest.fixture
+def run(tiny_encoder: Path) -> RunConfig:
+    flat = {"method": "simcse", "method.pooler": "cls_no_mlp", "train.encoder": str(tiny_encoder)}
+    return parse_run(flat | {"train.dev_max_length": 48})
+
+
+@pytest.fixture
+def folder(run: RunConfig, tmp_path: Path) -> Path:
+    """A finished run: its best checkpoint."""
+    model = methods.load(run.method).build(run.options, load_backbone(run.train.encoder))
+    checkpoint.save_best(tmp_path / "run", run, model, {})
+    return tmp_path / "run"
+
+
+def test_scores_files_and_protocols(run: RunConfig, folder: Path, tmp_path: Path) -> None:
+    suites = ["generated_dev:18", "generated_dev:30"]
+    scores = score_checkpoint(folder, suites, DataPaths(), tmp_path / "out")
+    assert [score.suite for score in scores] == suites
+    backbone = load_backbone(run.train.encoder)
+    backbone.encoder.eval()
+    for score in scores:
+        pairs = load_pairs(score.suite, DataPaths())
+        expected = StsEvaluator(pairs, backbone.tokenizer, 48)(lambda packed: backbone.encoder(packed).cls_VNH[0])
+        stored = np.load(score.cosines_file)
+        assert score.value == pytest.approx(expected.spearman, abs=1e-6)
+        np.testing.assert_allclose(stored["cosines"], expected.cosines, atol=1e-6)
+        np.testing.assert_array_equal(stored["gold"], pairs.gold)
+        assert hashlib.sha256(score.cosines_file.read_bytes()).hexdigest() == score.cosines_hash
+        protocol = score.protocol
+        assert (protocol.pooler, protocol.max_length, protocol.split) == ("cls_no_mlp", 48, "dev")
+        assert protocol.data_hash == pairs.content_hash
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(s.cosines_file.name for s in scores)
+
+
+def test_equal_cosines_have_equal_hashes(tmp_path: Path) -> None:
+    gold = np.arange(4.0)
+    first = save_cosines(tmp_path / "a.npz", gold / 7, gold)
+    assert save_cosines(tmp_path / "b.npz", gold / 7, gold) == first
+    assert save_cosines(tmp_path / "a.npz", gold / 8, gold) != first
+
+
+def test_a_bad_suite_is_found_before_anything_is_scored(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^missing data: sts_dev"):
+        score_checkpoint(folder, ["generated_dev:18", "sts_dev"], DataPaths(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_full_disk_leaves_the_earlier_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gold = np.arange(4.0)
+    digest = save_cosines(tmp_path / "a.npz", gold, gold)
+
+    def full(*_args: object, **_kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="No space left"):
+        save_cosines(tmp_path / "a.npz", gold / 2, gold)
+    assert hashlib.sha256((tmp_path / "a.npz").read_bytes()).hexdigest() == digest
+    assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]

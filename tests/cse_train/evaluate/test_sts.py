@@ -1,0 +1,132 @@
+import multiprocessing
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from scipy.stats import spearmanr
+from torch import Tensor
+
+from cse_train.config import DataPaths
+from cse_train.evaluate import sts
+from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.evaluate.sts import StsEvaluator, spearman
+from cse_train.modules.backbone import Backbone
+from cse_train.modules.packing import Packed, pack_lists
+
+
+def one_by_one(backbone: Backbone, pairs: Pairs) -> np.ndarray:
+    """Cosines with every text encoded alone."""
+
+    def embed(text: str) -> np.ndarray:
+        ids = backbone.tokenizer(text, truncation=True, max_length=64)["input_ids"]
+        with torch.no_grad():
+            return backbone.encoder(pack_lists([ids])).cls_VNH[0, 0].double().numpy()
+
+    made = [(embed(a), embed(b)) for a, b in zip(pairs.left, pairs.right, strict=True)]
+    return np.array([a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in made])
+
+
+def cls(backbone: Backbone):
+    return lambda packed: backbone.encoder(packed).cls_VNH[0]
+
+
+def test_equals_every_text_alone(backbone: Backbone, pairs: Pairs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sts, "ROWS", 16)
+    found = StsEvaluator(pairs, backbone.tokenizer, 64)(cls(backbone))
+    expected = one_by_one(backbone, pairs)
+    np.testing.assert_allclose(found.cosines, expected, atol=1e-5)
+    assert found.cosines.dtype == np.float64
+    assert found.spearman == pytest.approx(100 * spearmanr(found.cosines, pairs.gold).statistic, abs=1e-9)
+
+
+def test_each_distinct_text_is_encoded_once(backbone: Backbone, pairs: Pairs) -> None:
+    seen: list[int] = []
+
+    def encode(packed: Packed) -> Tensor:
+        seen.append(packed.rows)
+        return torch.ones(packed.rows, 2)
+
+    StsEvaluator(pairs, backbone.tokenizer, 64)(encode)
+    assert sum(seen) == len({*pairs.left, *pairs.right}) < 2 * len(pairs)
+
+
+def test_long_texts_make_small_batches() -> None:
+    lengths = np.array([512] * 40 + [10] * 300)
+    batches = sts._batches(lengths)
+    assert sorted(np.concatenate(batches)) == list(range(340))
+    assert max(len(rows) for rows in batches) == sts.ROWS
+    assert max(len(rows) * lengths[rows].max() for rows in batches) <= sts.SLOTS
+
+
+def test_truncates_to_max_length(backbone: Backbone, pairs: Pairs) -> None:
+    assert StsEvaluator(pairs, backbone.tokenizer, 6).lengths.max() == 6
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_embeddings_that_are_not_finite_raise_one_line(value: float, backbone: Backbone, pairs: Pairs) -> None:
+    def encode(packed: Packed) -> Tensor:
+        rows = torch.ones(packed.rows, 3)
+        rows[0, 1] = value
+        return rows
+
+    with pytest.raises(ValueError, match=r"^not finite: \d+ of \d+ embeddings of made") as error:
+        StsEvaluator(pairs, backbone.tokenizer, 64)(encode)
+    assert "\n" not in str(error.value)
+
+
+def test_zero_and_constant_embeddings_score_zero(backbone: Backbone, pairs: Pairs) -> None:
+    evaluator = StsEvaluator(pairs, backbone.tokenizer, 64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for value in (0.0, 1.0):
+            found = evaluator(lambda packed, value=value: torch.full((packed.rows, 4), value))
+            assert found.spearman == 0.0
+            np.testing.assert_allclose(found.cosines, value, atol=1e-12)
+
+
+def test_spearman_with_ties_is_scipys() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 5, 200), rng.integers(0, 4, 200) + rng.integers(0, 5, 200)
+    assert spearman(a, b) == pytest.approx(100 * spearmanr(a, b).statistic, abs=1e-9)
+    assert spearman(np.array([1, 2, 3]), np.array([1, 3, 2])) == pytest.approx(50)
+
+
+def test_all_is_one_correlation_over_all_subsets_and_not_their_mean(data_dir: Path, backbone: Backbone) -> None:
+    pairs = load_pairs("sts13", DataPaths.from_folder(data_dir))
+    found = StsEvaluator(pairs, backbone.tokenizer, 32)(cls(backbone))
+    by_subset = np.split(np.arange(1500), [189, 189 + 750])
+    mean = np.mean([spearman(found.cosines[at], pairs.gold[at]) for at in by_subset])
+    assert found.spearman == pytest.approx(100 * spearmanr(found.cosines, pairs.gold).statistic)
+    assert abs(found.spearman - mean) > 0.1
+
+
+def rank_of_a_group(rank: int, world: int, meeting: Path, backbone: Backbone, pairs: Pairs, out: Path) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world)
+    found = StsEvaluator(pairs, backbone.tokenizer, 64)(cls(backbone))
+    np.savez(out / f"{rank}.npz", cosines=found.cosines, spearman=found.spearman)
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("rows", [16, 1000])
+def test_two_ranks_equal_one_process(rows: int, backbone: Backbone, pairs: Pairs, tmp_path: Path, monkeypatch) -> None:
+    """With one batch for two ranks as well: the second rank repeats it."""
+    monkeypatch.setattr(sts, "ROWS", rows)
+    alone = StsEvaluator(pairs, backbone.tokenizer, 64)(cls(backbone))
+    fork = multiprocessing.get_context("fork")
+    ranks = [
+        fork.Process(target=rank_of_a_group, args=(rank, 2, tmp_path / "meeting", backbone, pairs, tmp_path))
+        for rank in range(2)
+    ]
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join(60)
+    assert [process.exitcode for process in ranks] == [0, 0]
+    for rank in range(2):
+        found = np.load(tmp_path / f"{rank}.npz")
+        np.testing.assert_allclose(found["cosines"], alone.cosines, atol=1e-6)
+        assert found["spearman"] == pytest.approx(alone.spearman, abs=1e-6)

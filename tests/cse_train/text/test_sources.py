@@ -1,0 +1,123 @@
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from cse_train.config import DataPaths
+from cse_train.fields import ConfigError
+from cse_train.text.sources import GENERATED_SENTENCES, open_source
+
+
+def one_line(error: pytest.ExceptionInfo[ConfigError]) -> str:
+    assert len(error.value.problems) == 1
+    assert "\n" not in error.value.problems[0]
+    return error.value.problems[0]
+
+
+def write(path: Path, text: str) -> DataPaths:
+    path.write_text(text, encoding="utf8")
+    return DataPaths(train_file=path)
+
+
+def test_text_drops_blank_lines_and_keeps_unusual_line_separators(tmp_path: Path) -> None:
+    source = open_source("file", write(tmp_path / "a.txt", "one\n\n  \n two\u2028three \r\nfour"))
+    assert source.columns == ("text",)
+    assert list(source.rows()) == [("one",), ("two\u2028three",), ("four",)]
+    assert list(source.rows()) == list(source.rows())
+
+
+def test_gzipped_text_reads_like_plain_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"one\ntwo\n"))
+    assert list(open_source("wiki", DataPaths(wiki=path)).rows()) == [("one",), ("two",)]
+
+
+def test_csv_is_read_by_position_and_empty_fields_become_a_blank(tmp_path: Path) -> None:
+    text = 'premise,entails,contradicts\n"a, ""b""",c,d\ne,,f\ng,h\n\n'
+    source = open_source("nli", DataPaths(nli=write(tmp_path / "a.csv", text).train_file))
+    assert source.columns == ("sent0", "sent1", "hard_neg")
+    assert list(source.rows()) == [('a, "b"', "c", "d"), ("e", " ", "f"), ("g", "h", " ")]
+
+
+def test_tsv_with_one_column_is_a_text_corpus(tmp_path: Path) -> None:
+    source = open_source("file", write(tmp_path / "a.tsv", "sentence\na, b\n"))
+    assert (source.columns, list(source.rows())) == (("text",), [("a, b",)])
+
+
+def test_content_hash_follows_the_text_and_not_the_place(tmp_path: Path) -> None:
+    first = open_source("file", write(tmp_path / "a.txt", "one\n")).content_hash
+    assert open_source("wiki", DataPaths(wiki=write(tmp_path / "b.txt", "one\n").train_file)).content_hash == first
+    assert open_source("file", write(tmp_path / "a.txt", "one!\n")).content_hash != first
+    assert open_source("file", write(tmp_path / "a.csv", "one\n")).content_hash != first
+
+
+@pytest.mark.parametrize("corpus", ["wiki", "nli", "file"])
+def test_missing_data_says_what_to_give(corpus: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"^missing data: train.corpus={corpus} .*--train-file FILE$") as error:
+        open_source(corpus, DataPaths())
+    one_line(error)
+    gone = tmp_path / "gone.txt"
+    with pytest.raises(ConfigError, match=str(gone)):
+        open_source(corpus, DataPaths(wiki=gone, nli=gone, train_file=gone))
+
+
+def test_missing_wiki_names_the_file() -> None:
+    with pytest.raises(ConfigError) as error:
+        open_source("wiki", DataPaths())
+    wanted = "missing data: train.corpus=wiki needs wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE"
+    assert one_line(error) == wanted
+
+
+def test_unknown_corpus_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"unknown corpus: train.corpus=wkii; did you mean wiki\?"):
+        open_source("wkii", DataPaths())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rule"),
+    [
+        ("latin.txt", "caf\xe9\n".encode("latin-1"), "not UTF-8"),
+        ("cut.txt.gz", gzip.compress(b"some text\n" * 1000)[:-9], "truncated data"),
+        ("wide.csv", b"a,b\n1,2,3\n", "wrong row: .*line 2 has 3 fields"),
+        ("four.csv", b"a,b,c,d\n", "wrong header: .*4 columns"),
+    ],
+)
+def test_damaged_files_give_one_line(name: str, content: bytes, rule: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=f"^{rule}") as error:
+        list(open_source("file", DataPaths(train_file=path)).rows())
+    one_line(error)
+
+
+def test_generated_corpus() -> None:
+    source = open_source("generated", DataPaths())
+    rows = list(source.rows())
+    assert len(rows) == len(set(rows)) == GENERATED_SENTENCES
+    assert open_source("generated", DataPaths()).content_hash == source.content_hash
+
+
+def test_hub_data_set_from_a_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "set"
+    folder.mkdir()
+    rows = [{"id": i, "title": f"title {i}", "text": text} for i, text in enumerate(["one", "", "two"])]
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = open_source(f"hf:{folder}", DataPaths())
+    assert (source.columns, list(source.rows())) == (("text",), [("one",), ("two",)])
+    titles = open_source(f"hf:{folder}:train:title", DataPaths())
+    assert list(titles.rows()) == [("title 0",), ("title 1",), ("title 2",)]
+    assert titles.content_hash != source.content_hash
+    with pytest.raises(ConfigError, match=r"unknown column: .*did you mean title"):
+        open_source(f"hf:{folder}:train:titel", DataPaths())
+    with pytest.raises(ConfigError, match=r"^unreadable data set: .*split test") as error:
+        open_source(f"hf:{folder}:test", DataPaths())
+    one_line(error)
+
+
+def test_real_corpora(data_dir: Path) -> None:
+    paths = DataPaths.from_folder(data_dir)
+    triplets = list(open_source("nli", paths).rows())
+    assert (len(triplets), {len(row) for row in triplets}) == (5864, {3})
+    assert next(open_source("wiki", paths).rows())[0].startswith("Anarchism originated")
