@@ -62,7 +62,11 @@ def bert_config(config: PretrainConfig, vocab_size: int) -> BertConfig:
 
 
 def learning_rate(config: PretrainConfig, tokens: int) -> float:
-    """Warm-up, constant, linear fall; a function of the tokens seen."""
+    """Warm-up, constant, linear fall: a function of the tokens seen.
+
+    Between warm-up and fall the total does not matter, so a run may be lengthened or cut short there. A run begun
+    with total T and ended with U is the run with total U and warm-up `warmup * T / U`.
+    """
     warm = min(1.0, tokens / (config.warmup * config.tokens))
     left = max(0.0, 1.0 - tokens / config.tokens)
     return config.learning_rate * min(warm, left / config.cooldown, 1.0)
