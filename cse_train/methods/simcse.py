@@ -73,7 +73,9 @@ class Collate:
         tensors: dict[str, Tensor] = {}
         if self.config.mlm_weight is not None:
             copies = 2 if len(columns) == 1 else 1
-            sentences = [(c.row(i), rng_of(int(i))) for c in columns for _ in range(copies) for i in rows]
+            rngs = [rng_of(int(i)) for i in rows]
+            texts = [c for c in columns for _ in range(copies)]
+            sentences = [(c.row(i), rng) for c in texts for i, rng in zip(rows, rngs, strict=True)]
             inputs["masked"], tensors["at_M"], tensors["target_M"] = self._masked(sentences)
         return Batch(inputs, len(rows), tensors)
 
