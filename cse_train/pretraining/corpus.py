@@ -16,6 +16,9 @@ from cse_train.modules.packing import Packed, pack
 from cse_train.pretraining.config import PretrainConfig
 from cse_train.text.masking import mask_tokens
 
+CHUNK = 20_000
+"""Sentences tokenised at once; the tokenizer's own objects take several kB a sentence."""
+
 
 @dataclass
 class Corpus:
@@ -49,12 +52,18 @@ def read_corpus(path: Path, tokenizer: PreTrainedTokenizerBase) -> Corpus:
 
 def tokenised(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> Corpus:
     """A corpus of the given sentences, in their order."""
-    encoded = tokenizer(sentences, add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False)
-    lengths = np.array([len(ids) for ids in encoded["input_ids"]])
-    flat = np.concatenate([np.asarray(ids, dtype=np.int32) for ids in encoded["input_ids"]])
+    parts = [_token_ids(sentences[at : at + CHUNK], tokenizer) for at in range(0, len(sentences), CHUNK)]
+    flat = np.concatenate([flat for flat, _ in parts])
+    lengths = np.concatenate([lengths for _, lengths in parts])
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     cls_id, sep_id, mask_id = (getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask"))
     return Corpus(flat, starts, lengths, cls_id, sep_id, mask_id, len(tokenizer))
+
+
+def _token_ids(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> tuple[np.ndarray, np.ndarray]:
+    encoded = tokenizer(sentences, add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False)
+    lengths = np.array([len(ids) for ids in encoded["input_ids"]])
+    return np.concatenate([np.asarray(ids, dtype=np.int32) for ids in encoded["input_ids"]]), lengths
 
 
 def read_lines(path: Path) -> Iterator[str]:

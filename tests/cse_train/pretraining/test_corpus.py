@@ -5,8 +5,11 @@ import gzip
 import numpy as np
 import pytest
 
+from cse_train.modules.backbone import load_tokenizer
+from cse_train.modules.weight_files import shipped_folder
 from cse_train.pretraining.config import PretrainConfig, learning_rate
-from cse_train.pretraining.corpus import Batches, Corpus, masked, read_lines, text_hash
+from cse_train.pretraining.corpus import Batches, Corpus, masked, read_lines, text_hash, tokenised
+from cse_train.text.generated import sentences as generated_sentences
 
 
 @pytest.fixture
@@ -74,6 +77,23 @@ def test_learning_rate_rises_stays_and_falls():
 def test_learning_rate_of_a_longer_total_differs_only_at_the_ends():
     short, long = (PretrainConfig(tokens=tokens, learning_rate=2.0) for tokens in (1000, 2000))
     assert [learning_rate(short, t) == learning_rate(long, t) for t in (40, 300, 700, 900)] == [True, True, True, False]
+
+
+def test_a_run_cut_short_is_the_run_with_a_longer_warmup():
+    begun, ended = PretrainConfig(tokens=110_000_000), PretrainConfig(tokens=84_000_000)
+    equal = PretrainConfig(tokens=84_000_000, warmup=begun.warmup * begun.tokens / ended.tokens)
+    assert all(learning_rate(begun, t) == learning_rate(equal, t) for t in range(1, 40_000_000, 99_991))
+    assert learning_rate(equal, 80_000_000) == learning_rate(ended, 80_000_000)
+
+
+def test_tokenising_in_chunks_changes_nothing(monkeypatch):
+    tokenizer = load_tokenizer(shipped_folder() / "tokenizer")
+    sentences = generated_sentences(50, 0)
+    whole = tokenised(sentences, tokenizer)
+    monkeypatch.setattr("cse_train.pretraining.corpus.CHUNK", 7)
+    parts = tokenised(sentences, tokenizer)
+    assert (parts.flat == whole.flat).all() and (parts.starts == whole.starts).all()
+    assert whole.flat[: whole.lengths[0]].tolist() == tokenizer(sentences[0])["input_ids"][1:-1]
 
 
 def test_plain_and_gzipped_text_have_one_hash(tmp_path):
