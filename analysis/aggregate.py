@@ -149,14 +149,16 @@ def _cell(seeds: Mapping[int, float], published: float | None) -> Cell:
 
 
 def _remarks(spec: TableSpec, results: pd.DataFrame) -> list[str]:
-    """Runs that the table lacks, by state."""
+    """What the table lacks: runs that are not done, by state, and done runs without a score."""
     if results.empty or "state" not in results.columns:
         return []
     runs = results.drop_duplicates(subset=["signature"]) if "signature" in results.columns else results
     states = Counter(runs["state"].tolist())
     lacking = states.total() - states["done"]
     told = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != "done")
-    return [f"{lacking} of {states.total()} runs are not done ({told})"] if lacking else []
+    remarks = [f"{lacking} of {states.total()} runs are not done ({told})"] if lacking else []
+    unscored = Counter(results[(results["state"] == "done") & results["value"].isna()]["column"].tolist())
+    return remarks + [f"done runs without a {name} score: {unscored[name]}" for name in spec.columns if unscored[name]]
 
 
 def _protocol(spec: TableSpec, results: pd.DataFrame) -> dict[str, Any]:

@@ -49,6 +49,12 @@ def test_missing_runs_leave_empty_cells_and_a_remark() -> None:
     assert all(row.cells["sts_dev"].n == 0 for row in aggregate(E7, pd.DataFrame()).rows)
 
 
+def test_done_runs_without_a_score_are_counted() -> None:
+    lines = frame((0.08, 1, 50.0), (0.08, 2, float("nan")))
+    lines["state"] = "done"
+    assert aggregate(E7, lines).notes == ["done runs without a sts_dev score: 1"]
+
+
 def test_the_same_run_twice_counts_once_but_two_values_of_a_seed_are_refused() -> None:
     assert aggregate(E7, frame((0.08, 1, 50.0), (0.08, 1, 50.0))).rows[0].cells["sts_dev"].n == 1
     with pytest.raises(
