@@ -89,7 +89,7 @@ class Desk:
         if row and row.state == "done":
             return self._reuse(planned, row)
         if row and row.state == "stopped" and self.source.keeps_stopped:
-            self.source.tell(planned, "stopped", row.best)
+            self.source.tell(planned, "stopped", row.best, row.examples)
             self.counts.reused += 1
             self._say("reused", planned, row=row)
             return None
@@ -117,7 +117,7 @@ class Desk:
 
     def _reuse(self, planned: Planned, row: RunRow) -> Ticket | None:
         """A finished run is not trained again; it is scored where a suite was added since."""
-        self.source.tell(planned, "done", row.best)
+        self.source.tell(planned, "done", row.best, row.examples)
         self.counts.reused += 1
         self._say("reused", planned, row=row)
         wanted = self._suites(planned)
@@ -138,6 +138,7 @@ class Desk:
                 continue
             del self.waiting[signature]
             if row and row.state == "failed":
+                self.source.tell(planned, "failed", None, None)
                 self._book_failure(planned, row.reason or "failed in another driver", "")
                 continue
             ticket = self._consider(planned)
@@ -212,7 +213,7 @@ class Desk:
         self._close(ticket)
         if ticket.claim:
             self._finish(ticket, "failed", {}, ticket.folder, reason)
-            self.source.tell(ticket.planned, "failed", None)
+            self.source.tell(ticket.planned, "failed", None, None)
         self._book_failure(ticket.planned, reason, self._log(ticket))
 
     def taken_over(self, ticket: Ticket) -> None:
@@ -229,9 +230,9 @@ class Desk:
         self._book_scores(dataclasses.replace(ticket, folder=folder), result)
         self.counts.done += state == "done"
         self.counts.stopped += state == "stopped"
-        self.source.tell(ticket.planned, state, best)
-        kind: EventKind = "done" if state == "done" else "stopped"
         examples = outcome.get("examples", ticket.last.get("examples", 0))
+        self.source.tell(ticket.planned, state, best, examples)
+        kind: EventKind = "done" if state == "done" else "stopped"
         self._say(kind, ticket.planned, state=state, examples=examples, best=best)
 
     def _finish(

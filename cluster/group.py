@@ -117,10 +117,13 @@ class WorkerGroup:
         return "worker group ended" if error is None else _reason(error)
 
     def abort(self) -> None:
-        """End every rank's process now."""
-        if self.life:
-            self._call("end", self.life.generation, "aborted")
-            self.life = None
+        """End every rank's process now, also out of a collective."""
+        if self.life is None:
+            return
+        for facts in self.ranks().values():
+            ray.kill(facts["actor"])
+        self._call("end", self.life.generation, "aborted")
+        self.life = None
 
     def close(self, wait_s: float = CLOSE_S) -> None:
         """Let the ranks leave on their own, and abort those that do not."""
@@ -135,7 +138,7 @@ class WorkerGroup:
         self.life = None
 
     def ranks(self) -> dict[int, dict[str, Any]]:
-        """What the ranks told of themselves: pid and host."""
+        """What the ranks told of themselves: pid, host, actor."""
         found: dict[int, dict[str, Any]] = self._call("ranks")
         return found
 

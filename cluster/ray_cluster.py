@@ -81,14 +81,20 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None) -> Non
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Ray's own talk goes to its log files; what Tune and Train read from the environment is set meanwhile."""
+    import ray
+
+    worker = ray._private.worker
+    said = getattr(worker, "print_to_stdstream", None)
     before = {name: os.environ.get(name) for name in DRIVER_ENVIRONMENT}
     levels = {name: logging.getLogger(name).level for name in ("ray", "ray.tune", "ray.train")}
     os.environ.update(DRIVER_ENVIRONMENT)
+    worker.print_to_stdstream = lambda *args, **kwargs: None
     for name in levels:
         logging.getLogger(name).setLevel(logging.ERROR)
     try:
         yield
     finally:
+        worker.print_to_stdstream = said
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
         for name, level in levels.items():

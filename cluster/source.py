@@ -38,8 +38,8 @@ class Source(Protocol):
         """Whether `take` will give None for ever."""
         ...
 
-    def tell(self, planned: Planned, state: str, value: float | None) -> None:
-        """A run ended (`done`, `stopped`, `failed`) with this best dev score."""
+    def tell(self, planned: Planned, state: str, value: float | None, examples: int | None) -> None:
+        """A run ended (`done`, `stopped`, `failed`) with this best dev score after so many examples."""
         ...
 
 
@@ -57,7 +57,7 @@ class GridSource:
     def exhausted(self) -> bool:
         return not self._left
 
-    def tell(self, planned: Planned, state: str, value: float | None) -> None:
+    def tell(self, planned: Planned, state: str, value: float | None, examples: int | None) -> None:
         """A grid asks for nothing more, whatever came out."""
 
 
@@ -99,7 +99,7 @@ class SearchSource:
     def exhausted(self) -> bool:
         return self._over and not self._left
 
-    def tell(self, planned: Planned, state: str, value: float | None) -> None:
+    def tell(self, planned: Planned, state: str, value: float | None, examples: int | None) -> None:
         cell = self._cells.get(planned.signature)
         if cell is not None:
             self._proposer.observe(cell, planned.seed, value, state)

@@ -1,6 +1,7 @@
 """`run_sweep`: all that a source wants, trained once, booked in the ledger. The same call goes on where one ended."""
 
 import contextlib
+import dataclasses
 import os
 import platform
 import signal
@@ -44,10 +45,9 @@ def run_sweep(
     chosen = source if _is_source(source) else GridSource(source)  # type: ignore[arg-type]
     desk = Desk(chosen, ledger, _absolute_paths(paths), options, _owner(), suites or {}, on_event)  # type: ignore[arg-type]
     over = threading.Event()
-    interrupted = threading.Event()
-    with _signals(over, interrupted), _heartbeats(ledger, desk.owner):
+    with _Signals(over) as signals, _heartbeats(ledger, desk.owner):
         try:
-            _run(desk, options, over)
+            _run(desk, options, over, signals)
         finally:
             ledger.release(desk.owner)
             ledger.close()
@@ -57,12 +57,12 @@ def run_sweep(
         reused=counts.reused,
         stopped=counts.stopped,
         failures=tuple(counts.failures),
-        interrupted=interrupted.is_set(),
+        interrupted=signals.seen,
         seconds=time.monotonic() - begun,
     )
 
 
-def _run(desk: Desk, options: SweepOptions, over: threading.Event) -> None:
+def _run(desk: Desk, options: SweepOptions, over: threading.Event, signals: "_Signals") -> None:
     """Ray is started for the first run that is ours to do."""
     first = None
     while first is None and not desk.finished() and not over.is_set():
@@ -81,6 +81,7 @@ def _run(desk: Desk, options: SweepOptions, over: threading.Event) -> None:
     with ray_cluster(options.storage, address=options.address):
         import ray
 
+        signals.install()
         slots = slots_that_fit(options, cluster_nodes())
         if options.address is None:
             slots = min(slots, slots_that_fit(options, [this_machine()]))
@@ -103,8 +104,6 @@ def _owner() -> str:
 
 
 def _absolute(options: SweepOptions) -> SweepOptions:
-    import dataclasses
-
     return dataclasses.replace(options, storage=Path(options.storage).resolve())
 
 
@@ -113,27 +112,35 @@ def _absolute_paths(paths: DataPaths) -> DataPaths:
     return DataPaths(**{k: Path(v).resolve() if v else None for k, v in vars(paths).items()})
 
 
-@contextlib.contextmanager
-def _signals(over: threading.Event, interrupted: threading.Event) -> Iterator[None]:
+class _Signals:
     """The first SIGINT or SIGTERM ends the sweep in order; the second does what it always does."""
-    names = (signal.SIGINT, signal.SIGTERM)
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {name: signal.getsignal(name) for name in names}
 
-    def end(number: int, frame: Any) -> None:
-        interrupted.set()
-        over.set()
-        for name, handler in before.items():
-            signal.signal(name, handler)
+    def __init__(self, over: threading.Event) -> None:
+        self._over = over
+        self._before: dict[signal.Signals, Any] = {}
+        self.seen = False
 
-    for name in names:
-        signal.signal(name, end)
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
+    def __enter__(self) -> "_Signals":
+        if threading.current_thread() is threading.main_thread():
+            self._before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
+        self.install()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+    def install(self) -> None:
+        """Also to be called after `ray.init`, which puts a handler of its own on SIGTERM."""
+        for name in self._before:
+            signal.signal(name, self._end)
+
+    def _end(self, number: int, frame: Any) -> None:
+        self.seen = True
+        self._over.set()
+        self._restore()
+
+    def _restore(self) -> None:
+        for name, handler in self._before.items():
             signal.signal(name, handler)
 
 

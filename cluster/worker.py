@@ -4,11 +4,10 @@ import dataclasses
 import errno
 import gc
 import importlib
-import logging
 import os
 import platform
-import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from cluster.settings import job_log, process_settings
 ECHOES = ("gloo", "nccl", "connection closed by peer", "connection reset by peer", "broken pipe", "processgroup")
 """Words in the message of an error that only tells that another rank is gone."""
 
-logger = logging.getLogger(__name__)
+GRACE_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -40,12 +39,18 @@ class Channel:
 
 def serve(config: dict[str, Any]) -> None:
     """The Train function: jobs until the group ends. `config` holds mailbox, generation and the driver's digest."""
+    import ray
     import ray.train
 
     rank = ray.train.get_context().get_world_rank()
     channel = Channel(config["mailbox"], config["generation"], rank)
     threading.Thread(target=_leave_when_aborted, args=(channel,), daemon=True).start()
-    facts = {"pid": os.getpid(), "host": platform.node(), "problem": digest_problem(config["digest"])}
+    facts = {
+        "pid": os.getpid(),
+        "host": platform.node(),
+        "actor": ray.get_runtime_context().current_actor,
+        "problem": digest_problem(config["digest"]),
+    }
     channel.call("hello", rank, facts)
     done = 0
     while True:
@@ -168,7 +173,7 @@ def _paths(given: dict[str, str | None]) -> Any:
 
 
 def _leave_when_aborted(channel: Channel) -> None:
-    """Watcher of one rank: ends the process when its group is aborted or its slot is gone, also out of a collective."""
+    """Watcher of one rank: ends the process, also out of a collective, when its slot is gone or could not kill it."""
     ended = "open"
     while ended == "open":
         try:
@@ -176,5 +181,5 @@ def _leave_when_aborted(channel: Channel) -> None:
         except Exception:
             ended = "aborted"
     if ended == "aborted":
-        sys.stdout.flush()
+        time.sleep(GRACE_S)
         os._exit(1)
