@@ -68,7 +68,7 @@ class Proposer(Protocol[C]):
     """What `cluster.search` offers: `propose` gives a cell, None for no more, or its word for "ask again"."""
 
     def propose(self) -> Any: ...
-    def observe(self, cell: C, seed: int, value: float | None, state: str) -> None: ...
+    def observe(self, cell: C, seed: int, value: float | None, state: str, examples: int | None) -> None: ...
 
 
 class SearchSource:
@@ -102,4 +102,4 @@ class SearchSource:
     def tell(self, planned: Planned, state: str, value: float | None, examples: int | None) -> None:
         cell = self._cells.get(planned.signature)
         if cell is not None:
-            self._proposer.observe(cell, planned.seed, value, state)
+            self._proposer.observe(cell, planned.seed, value, state, examples)

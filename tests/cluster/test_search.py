@@ -98,8 +98,8 @@ def test_an_endless_space_ends_after_num_samples(resolve, sampler):
 def test_model_based_samplers_go_where_scores_are_good(resolve, sampler, num_samples):
     axes = "\n  method.dup_rate: {uniform: [0.0, 0.9]}\n"
     cells = drain(make_search(resolve(axes, sampler, num_samples), [], sign))
-    late = [abs(cell.key["method.dup_rate"] - 0.3) for cell in cells[-4:]]
-    assert sum(late) / len(late) < 0.12, "random draws lie 0.25 away"
+    late = [abs(cell.key["method.dup_rate"] - 0.3) for cell in cells[num_samples // 2 :]]
+    assert sum(late) / len(late) < 0.17, "random draws lie 0.25 away"
 
 
 @pytest.mark.parametrize("sampler", ["grid", "random", "tpe"])
@@ -139,8 +139,8 @@ def test_a_source_tells_the_search_how_a_run_ended(resolve):
         return [PlannedRun(sign(run), run, INPUTS, dict(cell.key), 0, "T")]
 
     source = SearchSource(search, runs_for, wait=object())
-    source.tell(source.take(), "stopped", 60.0)
-    assert [t.state for t in search._sampler.trials] == [TrialState.PRUNED]
+    source.tell(source.take(), "stopped", 60.0, 32)
+    assert [(t.state, t.intermediate_values) for t in search._sampler.trials] == [(TrialState.PRUNED, {32: 60.0})]
     assert source.take() is None and source.exhausted()
 
 
