@@ -1,5 +1,6 @@
 """The `cse` command: the one place that knows all four packages. Each subcommand is one module of `commands`."""
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated
@@ -18,6 +19,9 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 some runs failed, 2 your mistake (one line says which), 130 interrupted.",
 )
 
+QUIET = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TOKENIZERS_PARALLELISM": "false"}
+"""Libraries keep their notes and bars to themselves; what is set already wins."""
+
 COMMANDS: tuple[Callable[..., int | None], ...] = (
     demo.demo,
     plan.plan,
@@ -31,7 +35,7 @@ COMMANDS: tuple[Callable[..., int | None], ...] = (
     export.export,
     pretrain.pretrain,
 )
-NAMES = {eval.evaluate: "eval"}
+NAMES: dict[Callable[..., int | None], str] = {eval.evaluate: "eval"}
 
 
 @app.callback()
@@ -60,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; returns the exit code, and prints one line per problem on stderr."""
     given = list(sys.argv[1:] if argv is None else argv)
     arguments = [word for word in given if word != "--debug"]
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     return failure.ended(lambda: _call(arguments), debug=len(arguments) < len(given))
 
 

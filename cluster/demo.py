@@ -1,5 +1,6 @@
 """`cse demo`: the whole way in minutes, on text that the project generates itself."""
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,8 @@ def export_best(run: "RunRow | None", to: Path) -> Path | None:
         return to
     from cse_train.export import export
 
+    if mark.exists():
+        shutil.rmtree(to)
     export(Path(run.folder) / "best", to, "sentence-transformers")
     mark.write_text(run.signature + "\n", encoding="utf8")
     return to

@@ -92,7 +92,7 @@ def run_request(request: sweeping.Request, yes: bool = True) -> int:
             return failure.DONE
         code = failure.DONE if work.nothing_left else sweeping.told(sweeping.run_grid(request, work), opened.url)
     else:
-        code = sweeping.told(sweeping.run_search(request), opened.url)
+        code = sweeping.told(sweeping.run_search(request, opened), opened.url)
     if code != failure.INTERRUPTED:
         show(request, opened)
     return code

@@ -129,7 +129,7 @@ def setups(resolved: "ResolvedSpace") -> list[dict[str, Scalar]]:
 def scale(resolved: "ResolvedSpace") -> dict[str, Any]:
     """The scale that all cells share, for the line under the table."""
     flats = setups(resolved)
-    shared = {"profile": resolved.profile.name} if resolved.profile.train else {}
+    shared: dict[str, Any] = {"profile": resolved.profile.name} if resolved.profile.train else {}
     for name in SCALE:
         values = {flat[f"train.{name}"] for flat in flats}
         if len(values) == 1:
