@@ -1,10 +1,12 @@
 """`cse demo`: the whole way in minutes, on text that the project generates itself."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.commands import arguments, baselines, failure, sweeping, table
+from cse_train.fields import Scalar
 
 if TYPE_CHECKING:
     from analysis.ledger import Ledger, RunRow
@@ -15,10 +17,10 @@ SMALL = (
 )
 
 
-def run_demo(folder: Path, ledger_url: str, workers: int) -> int:
-    """Run what is missing, print the table, write figure and model into `folder`; returns the exit code."""
-    request = demo_request(folder, ledger_url, workers)
-    ledger = arguments.open_ledger(ledger_url, create=True)
+def run_demo(request: sweeping.Request) -> int:
+    """Run what is missing, print the table, write figure and model beside the runs; returns the exit code."""
+    folder = request.options.storage
+    ledger = arguments.open_ledger(request.ledger, create=True)
     work = sweeping.work_of(request, ledger)
     print(f"{work.line()}  (ledger {ledger.url})", flush=True)
     code = failure.DONE
@@ -43,15 +45,16 @@ def run_demo(folder: Path, ledger_url: str, workers: int) -> int:
     return code
 
 
-def demo_request(folder: Path, ledger_url: str, workers: int) -> sweeping.Request:
-    """The shipped demo space on this machine."""
+def demo_request(
+    folder: Path, ledger_url: str, workers: int, overrides: Mapping[str, Scalar] | None = None
+) -> sweeping.Request:
+    """The shipped demo space on this machine; `overrides` make it smaller still."""
     from cluster.options import SweepOptions
-    from cluster.profiles import Profile
     from cluster.space import load_space
 
     space = load_space("demo")
     return sweeping.Request(
-        resolved=space.resolve(Profile("demo")),
+        resolved=space.resolve(overrides=overrides),
         seeds=space.seeds,
         paths=arguments.data_paths(None, None, None),
         ledger=ledger_url,

@@ -152,5 +152,8 @@ class WorkerGroup:
 
 
 def _reason(error: BaseException) -> str:
+    ranks = getattr(error, "worker_failures", None)
+    if ranks:
+        return "; ".join(f"rank {rank} is gone ({type(ranks[rank]).__name__})" for rank in sorted(ranks))
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0][:300] if lines else ''}"

@@ -23,15 +23,15 @@ def process_settings(threads: int, seed: int) -> Iterator[None]:
     before = [(put, take()) for take, put in _KNOBS]
     environment = dict(os.environ)
     folder = Path.cwd()
-    try:
-        _set_known(threads, seed)
-        with warnings.catch_warnings():
+    with warnings.catch_warnings():
+        try:
+            _set_known(threads, seed)
             yield
-    finally:
-        for put, value in before:
-            put(value)
-        _restore_environment(environment)
-        os.chdir(folder)
+        finally:
+            for put, value in before:
+                put(value)
+            _restore_environment(environment)
+            os.chdir(folder)
 
 
 def _set_known(threads: int, seed: int) -> None:

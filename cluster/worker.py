@@ -155,7 +155,7 @@ def _one_line(error: BaseException, text: str) -> str:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"disk full: path={error.filename}; free some space and run again"
     first = "; ".join(line.strip() for line in text.splitlines() if line.strip())[:500]
-    plain = isinstance(error, ValueError) or type(error).__name__ == "Diverged"
+    plain = isinstance(error, ValueError) or type(error).__name__ in ("Diverged", first)
     return first if plain else f"{type(error).__name__}: {first}"
 
 

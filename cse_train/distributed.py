@@ -78,7 +78,7 @@ def wrap(module: nn.Module) -> nn.Module:
     """DDP around a module when there are several ranks and something to train."""
     if size() == 1:
         return module
-    return DistributedDataParallel(module, broadcast_buffers=False)
+    return DistributedDataParallel(module, forward_sync_buffers=False)
 
 
 def barrier() -> None:

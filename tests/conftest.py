@@ -41,5 +41,6 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The session's one Ray cluster of 2 CPUs; the process works from a neutral folder while it lives."""
     from cluster import ray_cluster
 
+    os.environ["PYTHONPATH"] = str(REPO / "tests" / "cluster")  # workers find stub_training
     with ray_cluster.ray_cluster(tmp_path_factory.mktemp("ray"), num_cpus=2):
         yield

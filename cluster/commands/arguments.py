@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cse_train.fields import ConfigError, Scalar
+from cse_train.fields import ConfigError, Scalar, nearest
 
 if TYPE_CHECKING:
     from analysis.ledger import Ledger
@@ -116,3 +116,11 @@ def existing_ledger(url: str | None) -> "Ledger | None":
     if url is None and not Path(ledger_url(None)).exists():
         return None
     return open_ledger(url)
+
+
+def check_sweep(name: str, ledger: "Ledger | None") -> None:
+    """ConfigError with the nearest name when the ledger has no such sweep."""
+    known = [sweep.id for sweep in ledger.sweeps()] if ledger else []
+    if name not in known:
+        hint = nearest(name, known) if known else "there is none yet, cse run starts one"
+        raise ConfigError([f"unknown sweep: sweep={name}; {hint}"])

@@ -15,8 +15,8 @@ FILE = "baselines.json"
 NAMES = {
     "cls": "untrained [CLS]",
     "mean": "untrained mean",
-    "first_last": "untrained first-last (embedding + last)",
-    "first_last_layer1": "untrained first-last (layer 1 + last)",
+    "first_last": "untrained first-last",
+    "first_last_layer1": "untrained layer 1 + last",
 }
 
 Settings = Mapping[str, Scalar]
@@ -102,5 +102,5 @@ def _read(folder: Path) -> dict[str, dict[str, Any]]:
 def _write(folder: Path, known: Mapping[str, Mapping[str, Any]]) -> None:
     from cse_train.checkpoint import replace_file
 
-    text = json.dumps(known, indent=1, sort_keys=True)
+    text = json.dumps(known, indent=1)
     replace_file(folder / FILE, lambda aside: aside.write_text(text, encoding="utf8"))

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cluster.commands.arguments import LedgerUrl, existing_ledger
+from cluster.commands.arguments import LedgerUrl, check_sweep, existing_ledger
 from cluster.commands.columns import Format, FormatOption, listing
-from cse_train.fields import ConfigError, nearest
 
 if TYPE_CHECKING:
     from analysis.ledger import Ledger, RunRow, SweepCell
@@ -21,10 +20,8 @@ Top = Annotated[int, typer.Option(min=1, help="Cells to show.")]
 def best(sweep: Sweep, ledger: LedgerUrl = None, top: Top = 3, form: FormatOption = Format.text) -> None:
     """Show a sweep's best cells by mean dev score over seeds, each with the folder of its best run."""
     opened = existing_ledger(ledger)
-    known = [s.id for s in opened.sweeps()] if opened else []
-    if opened is None or sweep not in known:
-        hint = nearest(sweep, known) if known else "none yet, cse run starts one"
-        raise ConfigError([f"unknown sweep: sweep={sweep}; {hint}"])
+    check_sweep(sweep, opened)
+    assert opened is not None
     rows = ranked(opened, sweep)[:top]
     print(listing(rows, form, "no finished run yet"))
 

@@ -14,6 +14,6 @@ def demo(storage: arguments.Storage = None, ledger: arguments.LedgerUrl = None, 
     from cluster.commands.run import check_fit
     from cluster.demo import demo_request, run_demo
 
-    folder, url = arguments.storage_folder(storage), arguments.ledger_url(ledger)
-    check_fit(demo_request(folder, url, workers).options)
-    return run_demo(folder, url, workers)
+    request = demo_request(arguments.storage_folder(storage), arguments.ledger_url(ledger), workers)
+    check_fit(request.options)
+    return run_demo(request)

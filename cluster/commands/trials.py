@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cluster.commands.arguments import LedgerUrl, existing_ledger
+from cluster.commands.arguments import LedgerUrl, check_sweep, existing_ledger
 from cluster.commands.columns import Format, FormatOption, listing
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ def trials(
 ) -> None:
     """List runs: one row per (cell, seed), failed ones too."""
     opened = existing_ledger(ledger)
+    if sweep is not None:
+        check_sweep(sweep, opened)
     runs = opened.runs(sweep=sweep, states=state) if opened else []
     rows = [dataclasses.asdict(run) if form is Format.json else _short(run) for run in runs]
     print(listing(rows, form, "no runs yet: cse run E7 starts some"))

@@ -4,7 +4,7 @@ import copy
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from cse_train.modules.encoder import Hidden
 from cse_train.modules.packing import Packed
@@ -35,7 +35,6 @@ class MomentumEncoder(nn.Module):
     def forward(self, packed: Packed, tokens: bool) -> Hidden:
         self.average.eval()
         return self.average(packed, views=1, tokens=tokens)
-
 
 
 def redraw(encoder: nn.Module) -> None:

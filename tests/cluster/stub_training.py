@@ -1,0 +1,102 @@
+"""A stand-in for `cse_train.loop.train` that costs nothing and misbehaves on request.
+
+`paths.train_file` names a JSON file: seed -> {points, pause, raise_on, in, stop, kill_on, nan_on, sleep}; `""` is the default.
+"""
+
+import json
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+
+@dataclass(frozen=True)
+class Point:
+    examples: int
+    step: int
+    seconds: float
+    metrics: dict
+    best: float
+    best_examples: int
+    replayed: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    state: str
+    examples: int
+    best: float
+    best_examples: int
+    seconds: float
+
+
+class Diverged(RuntimeError):
+    pass
+
+
+def train(run, paths, folder, report, resume_from=None):
+    script = json.loads(paths.train_file.read_text())
+    told = script.get("", {}) | script.get(str(run.train.seed), {})
+    rank = dist.get_rank() if dist.is_initialized() else 0
+    total, evaluations = run.train.examples, run.train.evaluations
+    done = _load(folder) or _load(resume_from)
+    for step in range(evaluations):
+        examples = total * (step + 1) // evaluations
+        best = told.get("score", run.train.seed) + 10.0 * (step + 1) / evaluations
+        replayed = step < done
+        if not replayed:
+            _misbehave(told, rank, step, folder)
+            _together()
+            time.sleep(told.get("pause", 0))
+            _save(folder, rank, step + 1)
+        point = Point(examples, step + 1, 0.1, {run.train.dev: best, "loss": 1.0}, best, examples, replayed)
+        if report(point):
+            return Outcome("stopped", examples, best, examples, 0.1)
+    return Outcome("done", total, best, total, 0.1)
+
+
+def score(best_folder, suites, paths, out):
+    _together()
+    out.mkdir(exist_ok=True)
+    file = out / "cosines-a.npz"
+    file.write_text("x")
+    return [
+        {"suite": s, "value": 50.0, "protocol": {"suite": s}, "cosines_file": file, "cosines_hash": "h"} for s in suites
+    ]
+
+
+def _misbehave(told, rank, step, folder):
+    if told.get("at", 0) != step:
+        return
+    once = Path(folder, "misbehaved")
+    if rank == told.get("raise_on"):
+        raise KeyError("the real error")
+    if rank == told.get("diverge_on"):
+        raise Diverged("loss is nan after 8 examples; lower train.learning_rate")
+    if rank == told.get("kill_on") and (told.get("always") or not once.exists()):
+        once.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _together():
+    if dist.is_initialized() and dist.get_world_size() > 1:
+        dist.all_reduce(torch.ones(4))
+
+
+def _load(folder):
+    state = Path(folder, "last", "state.json") if folder else None
+    return json.loads(state.read_text()) if state and state.exists() else 0
+
+
+def _save(folder, rank, step):
+    if rank:
+        return
+    for name in ("last", "best"):
+        Path(folder, name).mkdir(parents=True, exist_ok=True)
+    aside = Path(folder, "last", ".aside")
+    aside.write_text(json.dumps(step))
+    os.replace(aside, Path(folder, "last", "state.json"))
