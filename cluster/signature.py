@@ -40,7 +40,7 @@ def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: list[st
     )
     found["corpus"] = _or_stand_in(_corpus, absent, run.train.corpus, paths)[0]
     found["dev"] = _or_stand_in(_dev, absent, run.train.dev, paths)[0]
-    depends = getattr(methods.load(run.method), "RANK_DEPENDENT", None)
+    depends = getattr(methods.load(run.method), "rank_dependent", None)
     return found | {"workers": workers} if depends and depends(run.options) else found
 
 

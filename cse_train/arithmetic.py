@@ -17,7 +17,7 @@ ALLOWED_ERROR = 1e-5
 @contextmanager
 def fast_fp32() -> Iterator[bool]:
     """Use oneDNN's matrix products inside the block when they pass the gate; yields whether they did."""
-    matmul = torch.backends.mkldnn.matmul
+    matmul = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before = matmul.fp32_precision
     passed = onednn_is_exact()
     try:
@@ -33,7 +33,7 @@ def onednn_is_exact() -> bool:
     """Measure oneDNN's fast mode against fp64 on this machine."""
     if not torch.backends.mkldnn.is_available():
         return False
-    matmul = torch.backends.mkldnn.matmul
+    matmul = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before = matmul.fp32_precision
     generator = torch.Generator().manual_seed(0)
     left, right = (torch.randn(256, 512, generator=generator) for _ in range(2))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from cse_train.config import DataPaths, RunConfig, TrainConfig
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.sts import NotFinite, StsEvaluator
 from cse_train.fields import ConfigError
-from cse_train.methods.base import Batch
+from cse_train.methods.base import Batch, Method
 from cse_train.modules.backbone import load_backbone
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import TokenStore, open_store
@@ -267,7 +267,7 @@ class Session:
     def _dev_score(self) -> float:
         self.model.eval()
         try:
-            return self.evaluator(self.model.encode, self.device).spearman  # type: ignore[operator]
+            return self.evaluator(cast(Method, self.model).encode, self.device).spearman
         except NotFinite as error:
             raise Diverged(str(error)) from error
         finally:
@@ -295,7 +295,7 @@ class Session:
 
     def _differing(self) -> Iterator[tuple[str, Any]]:
         """State that is not the same on every rank, where the method has such."""
-        dependent = getattr(methods.load(self.run.method), "RANK_DEPENDENT", lambda _: False)
+        dependent = getattr(methods.load(self.run.method), "rank_dependent", lambda _: False)
         if distributed.size() > 1 and dependent(self.run.options):
             prefixes = checkpoint.training_only(self.run.method)
             yield from ((k, v) for k, v in self.model.state_dict().items() if k.startswith(prefixes))
@@ -313,7 +313,7 @@ class Session:
 
 def columns_checked(run: RunConfig, source: Any) -> Any:
     """The source, when it has the columns that the method reads; raises ConfigError else."""
-    wanted = getattr(methods.load(run.method), "COLUMNS", lambda _: TEXT_COLUMN)(run.options)
+    wanted = getattr(methods.load(run.method), "columns", lambda _: TEXT_COLUMN)(run.options)
     if not set(wanted) <= set(source.columns):
         line = f"wrong columns: train.corpus={run.train.corpus} has {', '.join(source.columns)}"
         raise ConfigError([f"{line}; method={run.method} reads {', '.join(wanted)} with these options"])

@@ -1,4 +1,4 @@
-"""Named random streams. Each is a pure function of the run's seed and a position, so nothing has to be saved to resume."""
+"""Named random streams: pure functions of the run's seed and a position, so resuming needs no saved state."""
 
 import hashlib
 

@@ -4,7 +4,9 @@
 `Config`                    frozen keyword-only dataclass, defaults are the paper's
 `make_collate(config, tokenizer)`   gives `collate(store, rows, rng_of) -> Batch`
 `build(config, backbone)`   gives an `nn.Module` that is a `Method`
-Optional: `COLUMNS(config) -> tuple[str, ...]`, the text columns that the method reads (default: one, "text").
+Optional: `columns(config) -> tuple[str, ...]`, the text columns that the method reads (default: one, "text");
+`rank_dependent(config) -> bool`, whether the world size changes the result (default: no);
+`TRAINING_ONLY: tuple[str, ...]`, prefixes of the state that `encode` does not need.
 """
 
 from collections.abc import Callable, Mapping

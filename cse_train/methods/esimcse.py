@@ -51,7 +51,7 @@ class Config:
     """One queue of all ranks' embeddings (any world size gives the same run), or one per rank as released."""
 
 
-def RANK_DEPENDENT(config: Config) -> bool:
+def rank_dependent(config: Config) -> bool:
     """Whether the result depends on the world size."""
     return config.queue_scope == "local" and config.queue_multiple > 0
 

@@ -16,6 +16,7 @@ from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods.base import Batch, RngOf, StepOutput
 from cse_train.modules.backbone import Backbone
+from cse_train.modules.encoder import Encoder
 from cse_train.modules.masked_lm_head import MaskedLMHead
 from cse_train.modules.packing import Packed, pack, pack_lists
 from cse_train.modules.pooling import SentencePooler
@@ -48,7 +49,7 @@ class Config:
     """Share of the tokens that the auxiliary loss masks."""
 
 
-def COLUMNS(config: Config) -> tuple[str, ...]:
+def columns(config: Config) -> tuple[str, ...]:
     """The text columns that this configuration reads."""
     return {"unsupervised": ("text",), "pairs": TRIPLET_COLUMNS[:2], "triplets": TRIPLET_COLUMNS}[config.objective]
 
@@ -64,18 +65,17 @@ class Collate:
     pad_id: int
 
     def __call__(self, store: TokenStore, rows: np.ndarray, rng_of: RngOf) -> Batch:
-        columns = [store.column(name) for name in COLUMNS(self.config)]
-        if len(columns) == 1:
-            text = pack(columns[0].flat, columns[0].starts[rows], columns[0].lengths[rows], pad_id=self.pad_id)
+        texts = [store.column(name) for name in columns(self.config)]
+        if len(texts) == 1:
+            text = pack(texts[0].flat, texts[0].starts[rows], texts[0].lengths[rows], pad_id=self.pad_id)
         else:
-            text = pack_lists([c.row(i) for c in columns for i in rows], pad_id=self.pad_id)
+            text = pack_lists([column.row(i) for column in texts for i in rows], pad_id=self.pad_id)
         inputs = {"text": text}
         tensors: dict[str, Tensor] = {}
         if self.config.mlm_weight is not None:
-            copies = 2 if len(columns) == 1 else 1
             rngs = [rng_of(int(i)) for i in rows]
-            texts = [c for c in columns for _ in range(copies)]
-            sentences = [(c.row(i), rng) for c in texts for i, rng in zip(rows, rngs, strict=True)]
+            views = texts * 2 if len(texts) == 1 else texts
+            sentences = [(column.row(i), rng) for column in views for i, rng in zip(rows, rngs, strict=True)]
             inputs["masked"], tensors["at_M"], tensors["target_M"] = self._masked(sentences)
         return Batch(inputs, len(rows), tensors)
 
@@ -120,7 +120,7 @@ class SimCSE(nn.Module):
             temperature=self.config.temperature,
         )
         metrics = {"loss_contrastive": loss.detach(), **view_statistics(views[0], views[1])}
-        if self.head is not None:
+        if self.config.mlm_weight is not None:
             auxiliary = self._masked_lm_loss(batch)
             metrics["loss_mlm"] = auxiliary.detach()
             loss = loss + self.config.mlm_weight * auxiliary
@@ -137,8 +137,9 @@ class SimCSE(nn.Module):
         return rows * 2 if self.config.objective == "unsupervised" and self.config.fixed_dropout else rows
 
     def _masked_lm_loss(self, batch: Batch) -> Tensor:
-        assert self.head is not None
+        assert self.head is not None and isinstance(self.encoder, Encoder)
         hidden = self.encoder(batch.inputs["masked"], tokens=True)
+        assert hidden.last_TH is not None
         logits = self.head(hidden.last_TH[batch.tensors["at_M"]], self.encoder.word.weight)
         return mean_over_ranks(*masked_lm(logits, batch.tensors["target_M"]))
 

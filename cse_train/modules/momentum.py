@@ -4,7 +4,7 @@ import copy
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cse_train.modules.encoder import Hidden
 from cse_train.modules.packing import Packed
@@ -27,8 +27,8 @@ class MomentumEncoder(nn.Module):
     @torch.no_grad()
     def update(self, online: nn.Module) -> None:
         """One step towards the online encoder as it is now, that is before its optimiser step."""
-        mine = [p for p in self.average.parameters() if p.is_floating_point()]
-        theirs = [p for p in online.parameters() if p.is_floating_point()]
+        mine: list[Tensor] = [p for p in self.average.parameters() if p.is_floating_point()]
+        theirs: list[Tensor] = [p for p in online.parameters() if p.is_floating_point()]
         torch._foreach_lerp_(mine, theirs, 1.0 - self.momentum)
 
     @torch.no_grad()

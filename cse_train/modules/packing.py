@@ -107,7 +107,7 @@ def pack(flat: np.ndarray, starts: np.ndarray, lengths: np.ndarray, *, pad_id: i
     )
 
 
-def pack_lists(sequences: Sequence[Sequence[int]], *, pad_id: int = 0, groups: int = 4) -> Packed:
+def pack_lists(sequences: Sequence[Sequence[int] | np.ndarray], *, pad_id: int = 0, groups: int = 4) -> Packed:
     """`pack` for sequences that are not in a token store."""
     lengths = np.array([len(s) for s in sequences])
     flat = np.concatenate([np.asarray(s, dtype=np.int64) for s in sequences])

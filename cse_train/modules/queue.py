@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Queue(nn.Module):
-    """The newest embeddings, oldest first; at most `multiple` times the rows of one `enqueue`, nothing before the first.
+    """The newest embeddings, oldest first; at most `multiple` times the rows of one `enqueue`.
 
     The size follows from the batch (ESimCSE: 2.5 x 64 = 160), need not divide it, and is fixed by the first batch.
     """
