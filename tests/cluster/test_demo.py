@@ -1,4 +1,4 @@
-"""The whole way on real Ray: plan, 2-worker groups, ledger, table, figure, exported model; and again without a cluster."""
+"""The whole way on real Ray: 2-worker groups, ledger, table, figure, exported model; and again without a cluster."""
 
 import json
 from pathlib import Path
@@ -59,12 +59,13 @@ def test_the_demo_and_its_second_call(
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_diverging_run_fails_alone_and_names_its_log(
     ray_cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.yaml").write_text(SPACE, encoding="utf8")
-    where = ("--storage", str(tmp_path), "--ledger", str(tmp_path / "ledger.db"))
+    where = ("--storage", str(tmp_path), "--ledger", str(tmp_path / "ledger.db"), "--max-concurrent", "1")
     assert main(["run", str(tmp_path / "mine.yaml"), *where]) == 1
     said = capsys.readouterr()
     assert "1 done, 1 failed" in said.out
