@@ -1,6 +1,6 @@
 """A stand-in for `cse_train.loop.train` that costs nothing and misbehaves on request.
 
-`paths.train_file` names a JSON file: seed -> {points, pause, raise_on, in, stop, kill_on, nan_on, sleep}; `""` is the default.
+`paths.train_file` names a JSON file: seed (or "" for all) -> {score, pause, at, raise_on, diverge_on, kill_on, always}.
 """
 
 import json
