@@ -1,0 +1,100 @@
+"""Checkpoints: nothing half-written, damage is one line, the best file holds what `encode` needs and no more."""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+
+from cse_train import checkpoint
+from cse_train.config import DataPaths, parse_run
+from cse_train.loop import train
+
+
+@pytest.fixture
+def trained(tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path):
+    """A finished ESimCSE run: (run, paths, folder)."""
+    run, paths = parse_run(tiny_settings("esimcse", train_evaluations=2)), DataPaths(train_file=text_file)
+    train(run, paths, tmp_path / "run", lambda point: False)
+    return run, paths, tmp_path / "run"
+
+
+def test_disk_full_at_the_rename_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "last" / "state.pt"
+    checkpoint.replace_file(path, lambda p: p.write_bytes(b"old"))
+
+    def full(source: object, target: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        checkpoint.replace_file(path, lambda p: p.write_bytes(b"new"))
+    assert path.read_bytes() == b"old" and os.listdir(path.parent) == ["state.pt"]
+
+
+def test_a_run_goes_on_after_a_full_disk(
+    trained, tiny_settings: Callable[..., dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, paths, folder = trained
+    replace, calls = os.replace, []
+
+    def full_at_the_third(source: str, target: str) -> None:
+        calls.append(target)
+        if len(calls) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        replace(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", full_at_the_third)
+        with pytest.raises(OSError, match="No space left"):
+            train(run, paths, tmp_path / "full", lambda point: False)
+    outcome = train(run, paths, tmp_path / "full", lambda point: False)
+    state, undisturbed = checkpoint.load_last(tmp_path / "full"), checkpoint.load_last(folder)
+    assert state is not None and undisturbed is not None
+    assert all(torch.equal(state["model"][name], value) for name, value in undisturbed["model"].items())
+    assert outcome.best == undisturbed["points"][-1]["best"]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "noise"])
+def test_a_corrupt_last_checkpoint_is_one_line(trained, damage: str) -> None:
+    run, paths, folder = trained
+    path = folder / checkpoint.LAST
+    path.write_bytes(path.read_bytes()[:2000] if damage == "truncated" else b"not a checkpoint at all")
+    with pytest.raises(
+        checkpoint.CorruptCheckpoint, match=r"^corrupt checkpoint: .*state.pt: .*; delete .*/run to train"
+    ):
+        train(run, paths, folder, lambda point: False)
+
+
+def test_a_truncated_best_checkpoint_is_one_line(trained) -> None:
+    _, _, folder = trained
+    path = folder / checkpoint.BEST
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(checkpoint.CorruptCheckpoint) as error:
+        checkpoint.load_model(folder)
+    assert "\n" not in str(error.value) and "model.safetensors" in str(error.value)
+
+
+def test_no_checkpoint_names_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^no checkpoint: .*; give a run's folder"):
+        checkpoint.load_model(tmp_path)
+
+
+def test_best_leaves_momentum_and_queue_out_and_carries_its_run(trained) -> None:
+    run, _, folder = trained
+    with safe_open(folder / checkpoint.BEST, "pt") as opened:
+        names = list(opened.keys())
+    assert not [name for name in names if name.startswith(("momentum.", "queue."))]
+    loaded, facts, _ = checkpoint.read_best(folder)
+    assert loaded == run and facts["best"] == facts["metrics"]["generated_dev:40"]
+
+
+def test_weights_never_come_from_a_pickle(trained, tmp_path: Path) -> None:
+    run, paths, folder = trained
+    path = folder / checkpoint.LAST
+    torch.save({"model": Path("/"), "step": print}, path)
+    with pytest.raises(checkpoint.CorruptCheckpoint, match="corrupt checkpoint"):
+        train(run, paths, folder, lambda point: False)
