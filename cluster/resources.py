@@ -8,10 +8,10 @@ from pathlib import Path
 from cluster.options import SweepOptions
 from cse_train.fields import ConfigError
 
-GROUP_GB = 0.4
-"""RAM of a slot without its ranks: the slot, Train's controller and the mailbox share most of their pages."""
-WORKER_GB = 0.8
-"""RAM of one rank of a small model: a warm group of 1 takes about 1.2 GB, one of 2 about 2.0 GB."""
+GROUP_GB = 0.6
+"""RAM of a slot without its ranks: the slot, Train's controller and its helpers, the mailbox; most pages are shared."""
+WORKER_GB = 1.2
+"""RAM of one rank, measured at L4 H128 and batch 64 (0.8 for a near-empty run); a group of 2 takes about 3 GB."""
 _GB = 1024**3
 
 

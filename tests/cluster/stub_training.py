@@ -100,3 +100,11 @@ def _save(folder, rank, step):
     aside = Path(folder, "last", ".aside")
     aside.write_text(json.dumps(step))
     os.replace(aside, Path(folder, "last", "state.json"))
+
+
+def mixed(run, paths, folder, report, resume_from=None):
+    """The real loop, but the stand-in for seeds that the script names."""
+    from cse_train import loop
+
+    stand_in = str(run.train.seed) in json.loads(paths.train_file.read_text())
+    return (train if stand_in else loop.train)(run, paths, folder, report, resume_from=resume_from)

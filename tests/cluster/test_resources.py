@@ -17,7 +17,7 @@ def options(**changes) -> SweepOptions:
     [
         ([(8, 0, 64)], {"workers": 2}, 4),
         ([(8, 0, 64)], {"workers": 2, "cpus_per_worker": 2}, 2),
-        ([(8, 0, 4.1)], {"workers": 2}, 2),
+        ([(8, 0, 6.1)], {"workers": 2}, 2),
         ([(8, 0, 64)], {"workers": 2, "max_concurrent": 3}, 3),
         ([(3, 0, 64), (3, 0, 64)], {"workers": 2}, 3),
         ([(16, 4, 64)], {"workers": 2, "gpus_per_worker": 1}, 2),
@@ -35,7 +35,7 @@ def test_slots_are_bounded_by_cpus_gpus_ram_and_the_user(nodes, changes, slots):
     [
         ((2, 0, 64), {"workers": 3}, "workers=3"),
         ((2, 0, 64), {"gpus_per_worker": 1}, "0 GPUs"),
-        ((2, 0, 1.5), {"workers": 2}, "2.0 GB of RAM"),
+        ((2, 0, 1.5), {"workers": 2}, "3.0 GB of RAM"),
     ],
 )
 def test_a_run_that_cannot_fit_is_named_with_what_is_there(node, changes, said):

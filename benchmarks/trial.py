@@ -1,0 +1,99 @@
+"""What a trial costs beside its training: a warm slot against `isolation: trial`, a new Ray Train run per trial.
+
+A trial is near-empty: one step of batch 8 on the shipped L2 H128, a dev evaluation on 16 pairs, checkpoints, and the
+ledger's commits. Measured: seconds between the first steps of two trials that follow each other on one slot.
+
+    python -m benchmarks.trial [--trials 12] [--workers 2]
+"""
+
+import argparse
+import dataclasses
+import itertools
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cluster.ray_cluster import ray_cluster
+from cluster.sweep import SweepEvent, SweepOptions, run_sweep
+from cse_train.config import DataPaths, RunConfig, parse_run
+
+BAR_SECONDS, BAR_RATIO = 0.5, 20.0
+
+
+@dataclasses.dataclass(frozen=True)
+class NearEmpty:
+    """A planned run of one step."""
+
+    signature: str
+    run: RunConfig
+    seed: int
+    identity: dict[str, Any] = dataclasses.field(default_factory=dict)
+    cell: dict[str, Any] = dataclasses.field(default_factory=dict)
+    sweep: str = "trial"
+
+
+def near_empty(seed: int) -> NearEmpty:
+    settings = {
+        "method": "simcse",
+        "train.encoder": "wiki-l2-h128",
+        "train.corpus": "file",
+        "train.dev": "generated_dev:16",
+        "train.batch_size": 8,
+        "train.examples": 8,
+        "train.evaluations": 1,
+        "train.seed": seed,
+    }
+    return NearEmpty(f"trial{seed}", parse_run(settings), seed)
+
+
+def gaps(isolation: str, trials: int, workers: int) -> list[float]:
+    """Seconds between the evaluations of trials that follow each other, each right after its one step."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "text.txt").write_text("\n".join(f"sentence number {i} of a small corpus" for i in range(64)))
+        options = SweepOptions(storage=folder / "runs", workers=workers, max_concurrent=1, isolation=isolation)  # type: ignore[arg-type]
+        ended: list[str] = []
+
+        def note(event: SweepEvent) -> None:
+            if event.kind == "failed":
+                raise SystemExit(f"a trial failed: {event.reason}")
+            ended.append(event.kind)
+
+        planned = [near_empty(seed) for seed in range(trials + 1)]
+        run_sweep(planned, folder / "ledger.db", DataPaths(train_file=folder / "text.txt"), options, note)
+        stamps = sorted((folder / "runs" / "runs").glob("*/final/last/state.pt"), key=lambda path: path.stat().st_mtime)
+        times = [path.stat().st_mtime for path in stamps]
+    return [after - before for before, after in itertools.pairwise(times)]
+
+
+def table(warm: Sequence[float], cold: Sequence[float]) -> str:
+    """Markdown: medians, spread and the ratio, against the bars."""
+    slow, fast = statistics.median(cold), statistics.median(warm)
+    rows = [
+        "| isolation | trials | median s | min s | max s |",
+        "|---|---|---|---|---|",
+        f"| slot (warm) | {len(warm)} | {fast:.3f} | {min(warm):.3f} | {max(warm):.3f} |",
+        f"| trial (a Train run each) | {len(cold)} | {slow:.3f} | {min(cold):.3f} | {max(cold):.3f} |",
+        "",
+        f"ratio {slow / fast:.1f} (bar {BAR_RATIO:g}); warm {fast:.3f} s (bar {BAR_SECONDS:g} s)",
+    ]
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=12, help="gaps to measure on the warm slot")
+    parser.add_argument("--cold-trials", type=int, default=3, help="gaps to measure with a Train run per trial")
+    parser.add_argument("--workers", type=int, default=2, help="ranks of a trial")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, ray_cluster(Path(folder)):
+        # One more gap than is asked: the first follows the imports of the group's first job.
+        warm = gaps("slot", given.trials + 1, given.workers)[1:]
+        cold = gaps("trial", given.cold_trials, given.workers)
+    print(table(warm, cold))
+
+
+if __name__ == "__main__":
+    main()
