@@ -20,6 +20,7 @@ SMALL = (
 def run_demo(request: sweeping.Request) -> int:
     """Run what is missing, print the table, write figure and model beside the runs; returns the exit code."""
     folder = request.options.storage
+    notes = arguments.notes_folder(request.ledger, folder)
     ledger = arguments.open_ledger(request.ledger, create=True)
     work = sweeping.work_of(request, ledger)
     print(f"{work.line()}  (ledger {ledger.url})", flush=True)
@@ -29,9 +30,9 @@ def run_demo(request: sweeping.Request) -> int:
     if code == failure.INTERRUPTED:
         return code
     setups, columns = table.setups(request.resolved), table.columns_of(request.resolved)
-    if not work.nothing_left or not baselines.stored(setups, columns, folder):
-        baselines.ensure(setups, columns, folder, request.paths)
-    made = table.build(request.resolved, ledger, folder)
+    if not work.nothing_left or not baselines.stored(setups, columns, notes):
+        baselines.ensure(setups, columns, notes, request.paths)
+    made = table.build(request.resolved, ledger, notes)
     print()
     print(table.rendered(made, table.Markup.md))
     print(SMALL)

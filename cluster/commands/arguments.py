@@ -104,6 +104,11 @@ def ledger_url(url: str | None) -> str:
     return url if "://" in url else str(Path(url).expanduser().resolve())
 
 
+def notes_folder(ledger: str, storage: Path) -> Path:
+    """Where small files about a ledger's runs lie: beside a SQLite file, else with the runs."""
+    return storage if "://" in ledger else Path(ledger).parent
+
+
 def open_ledger(url: str | None, *, create: bool = False) -> "Ledger":
     """The ledger to read, or with `create` to write; LedgerError in one line."""
     from analysis.ledger import Ledger

@@ -100,7 +100,7 @@ def run_request(request: sweeping.Request, yes: bool = True) -> int:
 
 def show(request: sweeping.Request, opened: "table.Ledger") -> None:
     """Print the table as it stands, with the rows without training."""
-    folder, resolved = request.options.storage, request.resolved
+    folder, resolved = arguments.notes_folder(request.ledger, request.options.storage), request.resolved
     baselines.ensure(table.setups(resolved), table.columns_of(resolved), folder, request.paths)
     print()
     print(table.rendered(table.build(resolved, opened, folder), table.Markup.md), end="")

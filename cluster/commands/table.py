@@ -49,7 +49,7 @@ def table(
     from cluster.space import load_space
 
     resolved = load_space(space).resolve(profile, arguments.settings(settings))
-    folder = arguments.storage_folder(storage)
+    folder = arguments.notes_folder(arguments.ledger_url(ledger), arguments.storage_folder(storage))
     if data is not None or senteval is not None:
         paths = arguments.data_paths(data, None, senteval)
         baselines.ensure(setups(resolved), columns_of(resolved), folder, paths)
