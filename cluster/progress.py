@@ -1,7 +1,7 @@
 """What a person sees of a running sweep: one live block on a terminal, plain lines in a file or a pipe."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -97,10 +97,11 @@ class Progress:
         *,
         labels: Mapping[str, str] | None = None,
         horizon: Mapping[str, int] | None = None,
+        reused: Iterable[str] = (),
         console: Console | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.tally = Tally(total, horizon or {})
+        self.tally = Tally(total, horizon or {}, state=dict.fromkeys(reused, "reused"))
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._labels, self._now = labels or {}, now
         self._live = Live(console=self.console, refresh_per_second=4, transient=False, get_renderable=self._block)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +33,14 @@ class Work:
 
     runs: "Sequence[PlannedRun]"
     total: int
-    done: int
+    finished: frozenset[str]
+    """Signatures that the ledger has as done."""
     scored: bool
     """Whether every finished run has a score on each suite that the space names."""
+
+    @property
+    def done(self) -> int:
+        return len(self.finished)
 
     @property
     def nothing_left(self) -> bool:
@@ -64,9 +69,9 @@ def work_of(request: Request, ledger: "Ledger") -> Work:
     )
     runs = [dataclasses.replace(run, sweep=sweep_name(resolved)) for run in found.runs]
     record(request, ledger, runs)
-    done = [signature for space in found.spaces for signature in space.done]
+    done = frozenset(signature for space in found.spaces for signature in space.done)
     unique = list({run.signature: run for run in runs}.values())
-    return Work(unique, len(unique), len(done), _scored(request, ledger, done))
+    return Work(unique, len(unique), done, _scored(request, ledger, done))
 
 
 def sweep_name(resolved: "ResolvedSpace") -> str:
@@ -76,7 +81,7 @@ def sweep_name(resolved: "ResolvedSpace") -> str:
     return " ".join([where, *(f"{key}={value}" for key, value in sorted(resolved.overrides.items()))])
 
 
-def _scored(request: Request, ledger: "Ledger", done: Sequence[str]) -> bool:
+def _scored(request: Request, ledger: "Ledger", done: Collection[str]) -> bool:
     have = {(score.signature, score.suite) for score in ledger.scores(done)} if done else set()
     return all((signature, suite) in have for signature in done for suite in request.resolved.space.evaluate)
 
@@ -105,7 +110,7 @@ def run_grid(request: Request, work: Work) -> "SweepOutcome":
     labels = {run.signature: label(run.cell, run.seed) for run in work.runs}
     horizon = {run.signature: run.run.train.examples for run in work.runs}
     suites = {sweep_name(request.resolved): request.resolved.space.evaluate}
-    with Progress(work.total, labels=labels, horizon=horizon) as progress:
+    with Progress(work.total, labels=labels, horizon=horizon, reused=work.finished) as progress:
         return run_sweep(work.runs, request.ledger, request.paths, request.options, progress, suites)
 
 

@@ -59,6 +59,10 @@ def test_a_pipe_gets_plain_lines_without_control_codes() -> None:
     assert len(lines) == 2
 
 
+def test_finished_runs_count_from_the_start() -> None:
+    assert Progress(4, reused=["x", "y"]).tally.summary(0.0) == "0/2 done, 0 running, 0 failed, 2 reused"
+
+
 def test_a_terminal_gets_one_live_block() -> None:
     progress, out, _ = shown(terminal=True)
     with progress:
