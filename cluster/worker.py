@@ -1,5 +1,8 @@
 """What a rank of a slot's worker group does: pull a job, run it, post what happens. Ranks talk to the mailbox alone."""
 
+import contextlib
+import ctypes
+import ctypes
 import dataclasses
 import errno
 import gc
@@ -81,10 +84,15 @@ def serve_one(channel: Channel, number: int, payload: dict[str, Any]) -> None:
 
 
 def _collect(first: bool) -> None:
-    """Free a job's cycles. What the first job left (imports, mostly) is set aside, else each look at it costs 0.3 s."""
+    """Free a job's cycles and give freed pages back to the system (glibc keeps them: 14 MB a run at L4 H128).
+
+    What the first job left (imports, mostly) is set aside, else each look at it costs 0.3 s.
+    """
     gc.collect()
     if first:
         gc.freeze()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 class Reporter:

@@ -39,7 +39,7 @@ class Diverged(RuntimeError):
 
 
 def train(run, paths, folder, report, resume_from=None):
-    script = json.loads(paths.train_file.read_text())
+    script = json.loads((paths.documents or paths.train_file).read_text())
     told = script.get("", {}) | script.get(str(run.train.seed), {})
     rank = dist.get_rank() if dist.is_initialized() else 0
     total, evaluations = run.train.examples, run.train.evaluations
@@ -103,8 +103,8 @@ def _save(folder, rank, step):
 
 
 def mixed(run, paths, folder, report, resume_from=None):
-    """The real loop, but the stand-in for seeds that the script names."""
+    """The real loop, but the stand-in for seeds that the script (here `paths.documents`) names."""
     from cse_train import loop
 
-    stand_in = str(run.train.seed) in json.loads(paths.train_file.read_text())
+    stand_in = str(run.train.seed) in json.loads(paths.documents.read_text())
     return (train if stand_in else loop.train)(run, paths, folder, report, resume_from=resume_from)

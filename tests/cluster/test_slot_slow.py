@@ -69,7 +69,8 @@ def test_a_group_idle_for_three_times_the_timeout_serves_the_next_job(group, tmp
     pids = {facts["pid"] for facts in group.ranks().values()}
     time.sleep(15)
     group.submit(settings, payload(tmp_path / "b", {}))
-    assert wait_for(group, "done", 60)["kind"] == "done"
+    ended = wait_for(group, "done", 60)
+    assert ended["kind"] == "done", ended
     assert {facts["pid"] for facts in group.ranks().values()} == pids
 
 
@@ -122,20 +123,27 @@ def test_a_run_is_bit_identical_as_the_first_and_as_the_50th_of_a_slot(ray_clust
 
     script = tmp_path / "script.json"
     script.write_text(json.dumps({"7": {"raise_on": 0}, "8": {"diverge_on": 0}}))
+    paths = DataPaths(train_file=small_corpus(tmp_path), documents=script, cache=tmp_path / "cache")
     runs = [real_run(0, "simcse", 3, batch=16)]
     runs += [dataclasses.replace(stand_in(seed)) for seed in (7, 8)]
-    runs += [real_run(i, ("simcse", "esimcse")[i % 2], i, batch=8 + 8 * (i % 3)) for i in range(1, 47)]
+    runs += [real_run(i, ("simcse", "esimcse")[i % 2], 10 + i, batch=8 + 8 * (i % 3)) for i in range(1, 47)]
     runs.append(real_run(99, "simcse", 3, batch=16))
     options = SweepOptions(storage=tmp_path / "runs", max_concurrent=1, function="stub_training:mixed")
-    outcome = run_sweep(runs, tmp_path / "l.db", DataPaths(train_file=script), options)
-    assert (outcome.done, outcome.failed) == (48, 2)
+    outcome = run_sweep(runs, tmp_path / "l.db", paths, options)
+    assert (outcome.done, outcome.failed) == (48, 2), outcome.failures
     ledger = Ledger.open(tmp_path / "l.db")
     first, last = (strip(ledger.curve(name)) for name in ("run0", "run99"))
     assert first == last and len(first) == 4
     from cse_train.loop import train
 
-    points = train(parse_run(runs[0].run.flat()), DataPaths(), tmp_path / "alone", lambda point: False).points
+    points = train(parse_run(runs[0].run.flat()), paths, tmp_path / "alone", lambda point: False).points
     assert [(p.examples, p.best, p.metrics) for p in points] == first
+
+
+def small_corpus(folder: Path) -> Path:
+    path = folder / "corpus.txt"
+    path.write_text("\n".join(f"sentence number {i} of a small corpus of {i % 7} words" for i in range(200)))
+    return path
 
 
 def strip(curve):
@@ -157,7 +165,7 @@ def real_run(number: int, method: str, seed: int, batch: int) -> Planned:
 
     settings = {
         "train.encoder": "wiki-l2-h128",
-        "train.corpus": "generated",
+        "train.corpus": "file",
         "train.dev": "generated_dev:16",
         "train.examples": 4 * batch,
         "train.evaluations": 4,
@@ -177,8 +185,9 @@ def test_a_rank_grows_by_less_than_50_mb_over_200_runs(group, tmp_path):
     settings = group_settings(tmp_path, workers=1)
     config = real_run(0, "simcse", 0, 8).run.flat()
     sizes = []
+    paths = {"train_file": str(small_corpus(tmp_path)), "cache": str(tmp_path / "cache")}
     for index in range(201):
-        job = payload(tmp_path / f"r{index}", {}, config=config, function="cse_train.loop:train")
+        job = payload(tmp_path / f"r{index}", {}, config=config, paths=paths, function="cse_train.loop:train")
         group.recycle_after = 1000
         group.submit(settings, job)
         assert wait_for(group, "done", 300)["kind"] == "done"
