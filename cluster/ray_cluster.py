@@ -19,6 +19,8 @@ WORKER_ENVIRONMENT = {
     "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
     "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S": "5",
     "TOKENIZERS_PARALLELISM": "false",
+    # oneDNN keeps 1024 compiled shapes by default, which length groups fill with 0.2 GB and no gain in speed.
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
 }
 DRIVER_ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
