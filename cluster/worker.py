@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import ctypes
 import dataclasses
 import errno
 import gc
