@@ -1,7 +1,7 @@
 """fp32 matrix products through oneDNN where it really computes fp32.
 
-On CPUs without AMX, oneDNN's "bf16 allowed" mode still multiplies in fp32 and is about twice as fast as the default
-path on AMD (docs/performance.md). Where it would round to bf16 the gate sees the error and leaves the default on.
+On CPUs without AMX, oneDNN's "bf16 allowed" mode still multiplies in fp32 and is faster than the default
+path on AMD. Where it would round to bf16 the gate sees the error and leaves the default on.
 """
 
 from collections.abc import Iterator
