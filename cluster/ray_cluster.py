@@ -68,16 +68,22 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None) -> Non
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ValueError(f"no Ray cluster: address={address}: {str(error).splitlines()[0]}; start one") from error
         return
-    environment["PYTHONPATH"] = os.pathsep.join([*map(str, package_parents()), os.environ.get("PYTHONPATH", "")])
-    ray.init(
-        address="local",
-        num_cpus=num_cpus,
-        resources={SLOT: TRIAL_SLOTS},
-        object_store_memory=OBJECT_STORE_BYTES,
-        include_dashboard=True,
-        runtime_env={"env_vars": environment},
-        **shared,
-    )
+    inherited = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    environment["PYTHONPATH"] = os.pathsep.join([*map(str, package_parents()), *inherited])
+    settings = {
+        "address": "local",
+        "num_cpus": num_cpus,
+        "resources": {SLOT: TRIAL_SLOTS},
+        "object_store_memory": OBJECT_STORE_BYTES,
+        "include_dashboard": True,
+        "runtime_env": {"env_vars": environment},
+    }
+    try:
+        ray.init(**settings, **shared)
+    except Exception:
+        # Two clusters that start at the same moment may pick the same port.
+        ray.shutdown()
+        ray.init(**settings, **shared)
 
 
 @contextlib.contextmanager
