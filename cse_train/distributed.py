@@ -85,12 +85,3 @@ def barrier() -> None:
     """Wait for every rank."""
     if size() > 1:
         dist.barrier()
-
-
-def any_true(flag: bool) -> bool:
-    """Whether the flag is set on any rank."""
-    if size() == 1:
-        return flag
-    joined = torch.tensor([float(flag)])
-    dist.all_reduce(joined, op=dist.ReduceOp.MAX)
-    return bool(joined.item())
