@@ -115,29 +115,36 @@ def test_isolation_by_trial_gives_the_same_results(ray_cluster, sweeper, tmp_pat
     assert swept.row(0).best == 10.0
 
 
-def test_a_run_is_bit_identical_as_the_first_and_as_the_50th_of_a_slot(ray_cluster, tmp_path):
-    """After other methods, shapes, a failed and a diverged run; and equal to a run outside Ray."""
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_is_bit_identical_as_the_first_and_as_the_50th_of_a_slot(ray_cluster, tmp_path, workers):
+    """After other methods and shapes, a stopped, a failed and a diverged run; alone, equal to a run outside Ray."""
     from analysis.ledger import Ledger
-    from cluster.sweep import SweepOptions, run_sweep
+    from cluster.sweep import AshaOptions, SweepOptions, run_sweep
     from cse_train.config import DataPaths, parse_run
 
     script = tmp_path / "script.json"
-    script.write_text(json.dumps({"7": {"raise_on": 0}, "8": {"diverge_on": 0}}))
+    script.write_text(json.dumps({"6": {"score": 1000.0}, "7": {"raise_on": workers - 1}, "8": {"diverge_on": 0}}))
     paths = DataPaths(train_file=small_corpus(tmp_path), documents=script, cache=tmp_path / "cache")
     runs = [real_run(0, "simcse", 3, batch=16)]
-    runs += [dataclasses.replace(stand_in(seed)) for seed in (7, 8)]
-    runs += [real_run(i, ("simcse", "esimcse")[i % 2], 10 + i, batch=8 + 8 * (i % 3)) for i in range(1, 47)]
+    runs += [stand_in(6, examples=192), real_run(50, "esimcse", 5, batch=48), stand_in(7), stand_in(8)]
+    runs += [real_run(i, ("simcse", "esimcse")[i % 2], 10 + i, batch=8 + 8 * (i % 3)) for i in range(1, 45)]
     runs.append(real_run(99, "simcse", 3, batch=16))
-    options = SweepOptions(storage=tmp_path / "runs", max_concurrent=1, function="stub_training:mixed")
+    # Only the run of 192 real examples reaches the rung, where the stand-in's 1000 points are the bar.
+    asha = AshaOptions(grace_examples=144, max_examples=192)
+    options = SweepOptions(
+        storage=tmp_path / "runs", workers=workers, max_concurrent=1, asha=asha, function="stub_training:mixed"
+    )
     outcome = run_sweep(runs, tmp_path / "l.db", paths, options)
-    assert (outcome.done, outcome.failed) == (48, 2), outcome.failures
+    assert (len(runs), outcome.done, outcome.stopped, outcome.failed) == (50, 47, 1, 2), outcome.failures
     ledger = Ledger.open(tmp_path / "l.db")
+    assert ledger.run("run50").state == "stopped" and len(ledger.curve("run50")) == 3
     first, last = (strip(ledger.curve(name)) for name in ("run0", "run99"))
     assert first == last and len(first) == 4
-    from cse_train.loop import train
+    if workers == 1:
+        from cse_train.loop import train
 
-    points = train(parse_run(runs[0].run.flat()), paths, tmp_path / "alone", lambda point: False).points
-    assert [(p.examples, p.best, p.metrics) for p in points] == first
+        points = train(parse_run(runs[0].run.flat()), paths, tmp_path / "alone", lambda point: False).points
+        assert [(p.examples, p.best, p.metrics) for p in points] == first
 
 
 def small_corpus(folder: Path) -> Path:
@@ -175,14 +182,16 @@ def real_run(number: int, method: str, seed: int, batch: int) -> Planned:
     return Planned(f"run{number}", parse_run({"method": method} | settings), seed)
 
 
-def stand_in(seed: int) -> Planned:
+def stand_in(seed: int, examples: int = 8) -> Planned:
     from cse_train.config import parse_run
 
-    return Planned(f"stand-in{seed}", parse_run({"method": "simcse", "train.seed": seed, "train.examples": 8}), seed)
+    settings = {"method": "simcse", "train.seed": seed, "train.examples": examples, "train.evaluations": 4}
+    return Planned(f"stand-in{seed}", parse_run(settings), seed)
 
 
-def test_a_rank_grows_by_less_than_50_mb_over_200_runs(group, tmp_path):
-    settings = group_settings(tmp_path, workers=1)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_rank_grows_by_less_than_50_mb_over_200_runs(group, tmp_path, workers):
+    settings = group_settings(tmp_path, workers=workers)
     config = real_run(0, "simcse", 0, 8).run.flat()
     sizes = []
     paths = {"train_file": str(small_corpus(tmp_path)), "cache": str(tmp_path / "cache")}
@@ -191,9 +200,10 @@ def test_a_rank_grows_by_less_than_50_mb_over_200_runs(group, tmp_path):
         group.recycle_after = 1000
         group.submit(settings, job)
         assert wait_for(group, "done", 300)["kind"] == "done"
-        (facts,) = group.ranks().values()
-        sizes.append(rss_mb(facts["pid"]))
-    assert sizes[200] - sizes[0] < 50, sizes[::20]
+        sizes.append([rss_mb(facts["pid"]) for facts in group.ranks().values()])
+    growth = [after - before for before, after in zip(sizes[0], sizes[200], strict=True)]
+    print("MB after the first and after 200 more runs, by rank:", sizes[0], sizes[200])
+    assert len(growth) == workers and max(growth) < 50, sizes[::20]
 
 
 def rss_mb(pid: int) -> float:
