@@ -42,6 +42,29 @@ def gather_with_grad(rows_BD: Tensor) -> Tensor:
     return rows_BD if size() == 1 else _Gather.apply(rows_BD)
 
 
+class _AllReduceSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        joined = values.detach().clone()
+        dist.all_reduce(joined)
+        return joined
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        joined = grads[0].clone()
+        dist.all_reduce(joined)
+        return joined
+
+
+def all_reduce_sum_with_grad(values: Tensor) -> Tensor:
+    """Sum of a tensor over ranks, on every rank, for statistics that all rows share.
+
+    Each rank's gradient of the sum is W times the part that goes through its own rows, so the plain sum of these parts
+    over ranks is W times the whole and the gradient rule above holds.
+    """
+    return values if size() == 1 else _AllReduceSum.apply(values)
+
+
 def all_gather_rows(rows: Tensor) -> Tensor:
     """Join rows of all ranks in rank order, without gradient; the number of rows may differ."""
     if size() == 1:

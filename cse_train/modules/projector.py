@@ -1,0 +1,83 @@
+"""The papers' projections on top of a pooled sentence vector.
+
+Shape suffixes: V views, N sequences, H hidden size, C channels of a normalisation.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from cse_train.distributed import all_reduce_sum_with_grad, size
+
+
+class MlpProjector(nn.Module):
+    """tanh(Linear(H, H)), weight N(0, 0.02) and bias 0; new even where BERT has a pooler (SimCSE models.py:19-33)."""
+
+    def __init__(self, width: int, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+        nn.init.normal_(self.dense.weight, 0.0, 0.02, generator=generator)
+        nn.init.zeros_(self.dense.bias)
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        return torch.tanh(self.dense(pooled))
+
+
+class JointBatchNorm(nn.Module):
+    """BatchNorm over all leading dimensions and all ranks, whose gradient passes through the statistics.
+
+    torch's SyncBatchNorm refuses CPU tensors. Momentum 0.1, eps 1e-5, running variance unbiased, all in fp32; every
+    rank must hold the same number of rows. The running statistics come from joint sums, so they agree on all ranks.
+    """
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, width: int, *, affine: bool, momentum: float = 0.1, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.momentum = momentum
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(width)) if affine else None
+        self.bias = nn.Parameter(torch.zeros(width)) if affine else None
+        self.register_buffer("running_mean", torch.zeros(width))
+        self.register_buffer("running_var", torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., C] -> [..., C]; in eval mode by the running statistics. Raises ValueError for fewer than 2 rows in all."""
+        mean, var = self._joint_statistics(x.float()) if self.training else (self.running_mean, self.running_var)
+        normal = (x.float() - mean) * torch.rsqrt(var + self.eps)
+        if self.weight is not None and self.bias is not None:
+            normal = normal * self.weight + self.bias
+        return normal.to(x.dtype)
+
+    def _joint_statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        rows = x.flatten(0, -2)
+        count = len(rows) * size()
+        if count < 2:
+            raise ValueError(f"batch norm: rows={count}; training needs at least 2 rows over all views and ranks")
+        mean = all_reduce_sum_with_grad(rows.sum(0)) / count
+        var = all_reduce_sum_with_grad((rows - mean).square().sum(0)) / count
+        with torch.no_grad():
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(var * (count / (count - 1)), self.momentum)
+        return mean, var
+
+
+class BatchNormProjector(nn.Module):
+    """Linear(H, 2H) - BN - ReLU - Linear(2H, H) - BN without affine; linears N(0, 0.02) without bias.
+
+    DiffCSE's projector (DiffCSE models.py, ProjectionMLP). The statistics join the views: the input of a step is one
+    [V, N, H] tensor, never one view after the other (reference_spec T14).
+    """
+
+    def __init__(self, width: int, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.inner = nn.Linear(width, 2 * width, bias=False)
+        self.inner_norm = JointBatchNorm(2 * width, affine=True)
+        self.outer = nn.Linear(2 * width, width, bias=False)
+        self.outer_norm = JointBatchNorm(width, affine=False)
+        for linear in (self.inner, self.outer):
+            nn.init.normal_(linear.weight, 0.0, 0.02, generator=generator)
+
+    def forward(self, pooled_VNH: Tensor) -> Tensor:
+        return self.outer_norm(self.outer(F.relu(self.inner_norm(self.inner(pooled_VNH)))))
