@@ -43,7 +43,7 @@ class JointBatchNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """[..., C] -> [..., C]; in eval mode by the running statistics. Raises ValueError for fewer than 2 rows in all."""
+        """[..., C] -> [..., C], in eval mode by the running statistics. Raises ValueError for fewer than 2 rows."""
         mean, var = self._joint_statistics(x.float()) if self.training else (self.running_mean, self.running_var)
         normal = (x.float() - mean) * torch.rsqrt(var + self.eps)
         if self.weight is not None and self.bias is not None:
