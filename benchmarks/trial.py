@@ -85,7 +85,7 @@ def table(warm: Sequence[float], cold: Sequence[float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=12, help="gaps to measure on the warm slot")
-    parser.add_argument("--cold-trials", type=int, default=3, help="gaps to measure with a Train run per trial")
+    parser.add_argument("--cold-trials", type=int, default=12, help="gaps to measure with a Train run per trial")
     parser.add_argument("--workers", type=int, default=2, help="ranks of a trial")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ray_cluster(Path(folder)):

@@ -21,7 +21,6 @@ RULES = {
     "training": 1,
     "best": "first strict maximum of dev Spearman",
     "evaluations": "evenly spaced in examples",
-    "schedule": "linear to zero at the last example",
     "batches": "ragged last batch of an epoch dropped",
 }
 """What no field says; raise `training` whenever the loop's numbers change for every method."""
@@ -40,8 +39,21 @@ def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: list[st
     )
     found["corpus"] = _or_stand_in(_corpus, absent, run.train.corpus, paths)[0]
     found["dev"] = _or_stand_in(_dev, absent, run.train.dev, paths)[0]
-    depends = getattr(methods.load(run.method), "rank_dependent", None)
-    return found | {"workers": workers} if depends and depends(run.options) else found
+    found |= _further(run, absent)
+    depends = methods.optional(run.method, "rank_dependent", lambda _: False)
+    return found | {"workers": workers} if depends(run.options) else found
+
+
+def _further(run: RunConfig, absent: list[str] | None) -> Identity:
+    """What the method reads beside encoder and corpus, under the name of its option."""
+    try:
+        inputs = methods.optional(run.method, "inputs", lambda _: {})(run.options)
+    except ConfigError as error:
+        if absent is None:
+            raise
+        absent += [line for line in error.problems if line not in absent]
+        inputs = {"inputs": "absent"}
+    return {f"method.{name}": digest for name, digest in inputs.items()}
 
 
 def _or_stand_in(hashes: Callable[..., tuple[str, ...]], absent: list[str] | None, *given: Any) -> tuple[str, ...]:
@@ -66,7 +78,7 @@ def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, An
         "method": run.method,
         "version": methods.load(run.method).VERSION,
         "train": {k: v for k, v in _plain(run.train).items() if k not in NAMED_BY_HASH},
-        "options": _plain(run.options),
+        "options": {k: v for k, v in _plain(run.options).items() if f"method.{k}" not in identity},
         "inputs": dict(identity),
         "rules": RULES,
         "protocol": _protocol(),

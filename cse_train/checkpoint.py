@@ -89,7 +89,7 @@ def load_model(folder: Path) -> tuple[RunConfig, nn.Module, PreTrainedTokenizerB
     """The best checkpoint as a method module in eval mode, ready to `encode`, and its tokenizer."""
     run, _, tensors = read_best(folder)
     backbone = load_backbone(run.train.encoder, run.train.dropout)
-    model = methods.load(run.method).build(run.options, backbone)
+    model = methods.load(run.method).build(run.options, backbone, training=False)
     absent, unknown = model.load_state_dict(tensors, strict=False)
     absent = [name for name in absent if not name.startswith(training_only(run.method))]
     if absent or unknown:
@@ -105,7 +105,7 @@ def adopt_best(source: Path, folder: Path) -> None:
 
 def training_only(method: str) -> tuple[str, ...]:
     """Prefixes of the state that `encode` does not need."""
-    return getattr(methods.load(method), "TRAINING_ONLY", ())
+    return methods.optional(method, "TRAINING_ONLY", ())
 
 
 def rank_path(folder: Path) -> Path:

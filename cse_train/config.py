@@ -32,6 +32,10 @@ class TrainConfig:
     """Peak rate of AdamW."""
     warmup_ratio: Annotated[float, Range(low=0, below=1)] = 0.0
     """Share of the steps in linear warm-up; the rest falls linearly to 0."""
+    schedule: Literal["linear", "slanted_triangular"] = "linear"
+    """Linear fall to 0 after the warm-up, or DeCLUTR's slanted triangle, which has a warm-up of its own."""
+    length_buckets: str | None = None
+    """Upper word counts of buckets, as "4" or "3,4,5,6,7", inside which batches are drawn; null draws from all."""
     weight_decay: Annotated[float, Range(low=0)] = 0.0
     """Decay of matrices; none on biases and LayerNorm."""
     adam_beta1: Annotated[float, Range(low=0, below=1)] = 0.9
@@ -119,10 +123,28 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
     else:
         found += fields.problems(methods.load(str(name)).Config, _under(flat, "method."), "method.")
     found += fields.problems(TrainConfig, _under(flat, "train."), "train.")
+    found += _bucket_problems(flat.get("train.length_buckets"))
     for key in flat:
         if key != "method" and not key.startswith(("train.", "method.")):
             found.append(f"unknown key: {key}={flat[key]}; {fields.nearest(key, valid_keys(str(name)))}")
     return found
+
+
+def bucket_edges(text: str) -> list[int]:
+    """The edges that `train.length_buckets` lists; ValueError unless they are rising positive numbers."""
+    edges = [int(part) for part in text.split(",")]
+    if edges != sorted(set(edges)) or edges[0] < 1:
+        raise ValueError(text)
+    return edges
+
+
+def _bucket_problems(value: object) -> list[str]:
+    try:
+        if isinstance(value, str):
+            bucket_edges(value)
+        return []
+    except ValueError:
+        return [f"wrong buckets: train.length_buckets={value}; give rising word counts such as 3,4,5,6,7, or null"]
 
 
 def valid_keys(method: str) -> list[str]:

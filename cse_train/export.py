@@ -18,7 +18,8 @@ from cse_train.config import RunConfig
 from cse_train.fields import ConfigError, nearest
 from cse_train.modules.automodel import AutoModelEncoder
 from cse_train.modules.encoder import Encoder
-from cse_train.modules.pooling import MlpProjector, SentencePooler
+from cse_train.modules.pooling import SentencePooler
+from cse_train.modules.projector import MlpProjector
 from cse_train.modules.transformers_io import encoder_to_transformers
 
 FORMATS = ("sentence-transformers", "hf")
@@ -39,7 +40,8 @@ class Exported:
     @property
     def test_mlp(self) -> MlpProjector | None:
         """The MLP, if the pooler uses it at test time."""
-        return self.pooler.mlp if self.pooler.pooler == "cls" else None
+        projector = self.pooler.projector if self.pooler.pooler == "cls" else None
+        return projector if isinstance(projector, MlpProjector) else None
 
     @property
     def max_length(self) -> int:

@@ -1,29 +1,23 @@
-"""One training run, pure torch: data order, steps, dev evaluations, checkpoints, exact resume. Knows nothing of Ray."""
+"""One training run, pure torch: steps, dev evaluations, checkpoints, exact resume. Knows nothing of Ray."""
 
 import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cse_train import checkpoint, distributed, methods, streams
+from cse_train import checkpoint, distributed, methods, schedules, streams
 from cse_train.arithmetic import fast_fp32
+from cse_train.batches import Batches
 from cse_train.config import DataPaths, RunConfig, TrainConfig
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.sts import NotFinite, StsEvaluator
-from cse_train.fields import ConfigError
-from cse_train.methods.base import Batch, Method
+from cse_train.methods.base import Method
 from cse_train.modules.backbone import load_backbone
-from cse_train.text.sources import open_source
-from cse_train.text.tokens import TokenStore, open_store
-
-TEXT_COLUMN = ("text",)
 
 
 class Diverged(RuntimeError):
@@ -88,12 +82,11 @@ def evaluation_steps(config: TrainConfig) -> list[int]:
 
 
 def learning_rate(config: TrainConfig, step: int) -> float:
-    """Rate of update `step` (from 0): linear warm-up, then linear fall to 0 (HF `get_linear_schedule_with_warmup`)."""
+    """Rate of update `step` (from 0)."""
     total = steps_in(config)
-    warmup = math.ceil(config.warmup_ratio * total)
-    if step < warmup:
-        return config.learning_rate * step / warmup
-    return config.learning_rate * (total - step) / max(1, total - warmup)
+    if config.schedule == "slanted_triangular":
+        return config.learning_rate * schedules.slanted_triangular(step, total)
+    return config.learning_rate * schedules.linear(step, total, math.ceil(config.warmup_ratio * total))
 
 
 def device_of_this_rank() -> torch.device:
@@ -110,36 +103,6 @@ def optimiser_of(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
     ]
     betas = (config.adam_beta1, config.adam_beta2)
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, eps=config.adam_epsilon, fused=True)
-
-
-@dataclass
-class Batches:
-    """This rank's share of each global batch, a pure function of the step."""
-
-    run: RunConfig
-    store: TokenStore
-    collate: Callable[..., Batch]
-    epoch: int = -1
-    order: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-
-    def __post_init__(self) -> None:
-        config = self.run.train
-        if self.store.rows < config.batch_size:
-            line = f"corpus too small: train.corpus={config.corpus} has {self.store.rows} rows"
-            raise ConfigError([f"{line}; give at least train.batch_size={config.batch_size}"])
-        if config.batch_size % distributed.size():
-            line = f"batch does not divide: train.batch_size={config.batch_size} over workers={distributed.size()}"
-            raise ConfigError([f"{line}; choose a multiple"])
-
-    def __getitem__(self, step: int) -> Batch:
-        size = self.run.train.batch_size
-        epoch, index = divmod(step, self.store.rows // size)
-        if epoch != self.epoch:
-            self.epoch, self.order = epoch, streams.data_order(self.run.train.seed, epoch, self.store.rows)
-        share = size // distributed.size()
-        first = index * size + distributed.rank() * share
-        rng_of = partial(streams.augmentation, self.run.train.seed, epoch)
-        return self.collate(self.store, self.order[first : first + share], rng_of)
 
 
 @dataclass
@@ -185,13 +148,7 @@ class Session:
         method = methods.load(run.method)
         backbone = load_backbone(run.train.encoder, run.train.dropout)
         evaluator = StsEvaluator(load_pairs(run.train.dev, paths), backbone.tokenizer, run.train.dev_max_length)
-        store = open_store(
-            columns_checked(run, open_source(run.train.corpus, paths)),
-            backbone.tokenizer,
-            run.train.max_seq_length,
-            paths.cache,
-        )
-        batches = Batches(run, store, method.make_collate(run.options, backbone.tokenizer))
+        batches = Batches.open(run, paths, backbone)
         streams.seed_new_weights(run.train.seed)
         model = method.build(run.options, backbone).to(device)
         optimiser = optimiser_of(model, run.train)
@@ -295,7 +252,7 @@ class Session:
 
     def _differing(self) -> Iterator[tuple[str, Any]]:
         """State that is not the same on every rank, where the method has such."""
-        dependent = getattr(methods.load(self.run.method), "rank_dependent", lambda _: False)
+        dependent = methods.optional(self.run.method, "rank_dependent", lambda _: False)
         if distributed.size() > 1 and dependent(self.run.options):
             prefixes = checkpoint.training_only(self.run.method)
             yield from ((k, v) for k, v in self.model.state_dict().items() if k.startswith(prefixes))
@@ -309,12 +266,3 @@ class Session:
     def _outcome(self, state: str) -> Outcome:
         best, at = (self.points[-1].best, self.points[-1].best_examples) if self.points else (-math.inf, 0)
         return Outcome(state, self.step * self.run.train.batch_size, best, at, self.seconds, tuple(self.points))
-
-
-def columns_checked(run: RunConfig, source: Any) -> Any:
-    """The source, when it has the columns that the method reads; raises ConfigError else."""
-    wanted = getattr(methods.load(run.method), "columns", lambda _: TEXT_COLUMN)(run.options)
-    if not set(wanted) <= set(source.columns):
-        line = f"wrong columns: train.corpus={run.train.corpus} has {', '.join(source.columns)}"
-        raise ConfigError([f"{line}; method={run.method} reads {', '.join(wanted)} with these options"])
-    return source

@@ -17,6 +17,11 @@ def data_order(seed: int, epoch: int, rows: int) -> np.ndarray:
     return np.random.default_rng(seed_of(seed, "data", epoch)).permutation(rows)
 
 
+def bucket_order(seed: int, epoch: int, bucket: int, rows: int) -> np.ndarray:
+    """The permutation of one length bucket's rows in one epoch."""
+    return np.random.default_rng(seed_of(seed, "bucket", epoch, bucket)).permutation(rows)
+
+
 def augmentation(seed: int, epoch: int, row: int) -> np.random.Generator:
     """The generator that augments one corpus row in one epoch, whatever the world size."""
     return np.random.Generator(np.random.PCG64(seed_of(seed, "augment", epoch, row)))

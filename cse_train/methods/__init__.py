@@ -3,6 +3,7 @@
 import importlib
 import pkgutil
 from types import ModuleType
+from typing import Any
 
 
 def names() -> list[str]:
@@ -15,3 +16,8 @@ def load(name: str) -> ModuleType:
     if name not in names():
         raise KeyError(name)
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def optional(name: str, export: str, default: Any) -> Any:
+    """What a method's module exports under a name that it may leave out."""
+    return getattr(load(name), export, default)

@@ -1,12 +1,19 @@
 """The contract of a method: a module of this folder that exports four names.
 
-`VERSION: int`              raised whenever the numbers of a run change
-`Config`                    frozen keyword-only dataclass, defaults are the paper's
-`make_collate(config, tokenizer)`   gives `collate(store, rows, rng_of) -> Batch`
-`build(config, backbone)`   gives an `nn.Module` that is a `Method`
-Optional: `columns(config) -> tuple[str, ...]`, the text columns that the method reads (default: one, "text");
-`rank_dependent(config) -> bool`, whether the world size changes the result (default: no);
-`TRAINING_ONLY: tuple[str, ...]`, prefixes of the state that `encode` does not need.
+`VERSION: int`      raised whenever the numbers of a run change
+`Config`            frozen keyword-only dataclass, defaults are the paper's
+`make_collate(config, tokenizer, max_seq_length)`   gives `collate(share: Share) -> Batch`
+`build(config, backbone, training=True)`            gives an `nn.Module` that is a `Method`
+
+A method may also export (`optional` gives the default where it does not):
+`columns(config) -> tuple[str, ...]`    the text columns that it reads; one, "text"
+`tokens_kept(config, max_seq_length) -> int | None`     tokens of a text in the store; `max_seq_length`. None: all
+`usable_rows(config, store) -> int64 array`     the corpus rows that may be drawn; all
+`prepare(config, store, backbone, cache) -> TokenStore`     a pass over the corpus before the first step; none
+`inputs(config) -> dict[str, str]`      name -> content hash of what it reads beside encoder and corpus; nothing
+`rank_dependent(config) -> bool`        whether the world size changes the result; no
+`TRAINING_ONLY: tuple[str, ...]`        prefixes of the state that `encode` does not need, which `build` may leave out
+                                        when `training` is False; nothing
 """
 
 from collections.abc import Callable, Mapping
@@ -18,6 +25,7 @@ import torch
 from torch import Tensor
 
 from cse_train.modules.packing import Packed
+from cse_train.text.tokens import TokenStore
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,18 @@ class StepOutput:
 
 RngOf = Callable[[int], np.random.Generator]
 """Corpus row -> its own augmentation generator for this epoch: the same at every world size."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one rank collates in a step."""
+
+    store: TokenStore
+    rows: np.ndarray
+    """int64 [B]: this rank's corpus rows."""
+    batch_rows: np.ndarray
+    """int64 [G]: the corpus rows of all ranks, this rank's among them."""
+    rng_of: RngOf
 
 
 class Method(Protocol):

@@ -6,14 +6,13 @@ Shape suffixes: N sequences, B examples of this rank, G of all ranks, H width.
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from cse_train.distributed import all_gather_rows, gather_with_grad
 from cse_train.fields import Range
 from cse_train.losses.info_nce import info_nce
-from cse_train.methods.base import Batch, RngOf, StepOutput
+from cse_train.methods.base import Batch, Share, StepOutput
 from cse_train.modules.backbone import Backbone
 from cse_train.modules.momentum import MomentumEncoder
 from cse_train.modules.packing import Packed, pack, pack_lists
@@ -21,7 +20,6 @@ from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.queue import Queue
 from cse_train.observe import view_statistics
 from cse_train.text.augment import repeat_subwords
-from cse_train.text.tokens import TokenStore
 
 VERSION = 1
 
@@ -63,11 +61,12 @@ class Collate:
     config: Config
     pad_id: int
 
-    def __call__(self, store: TokenStore, rows: np.ndarray, rng_of: RngOf) -> Batch:
-        column = store.column("text")
+    def __call__(self, share: Share) -> Batch:
+        rows = share.rows
+        column = share.store.column("text")
         anchors = [column.row(i) for i in rows]
         repeated = [
-            repeat_subwords(ids, self.config.dup_rate, rng_of(int(i)), self.config.dup_rule)
+            repeat_subwords(ids, self.config.dup_rate, share.rng_of(int(i)), self.config.dup_rule)
             for i, ids in zip(rows, anchors, strict=True)
         ]
         inputs = {"views": pack_lists([*anchors, *repeated], pad_id=self.pad_id)}
@@ -76,7 +75,7 @@ class Collate:
         return Batch(inputs, len(rows))
 
 
-def make_collate(config: Config, tokenizer) -> Collate:
+def make_collate(config: Config, tokenizer, max_seq_length: int) -> Collate:
     """The collate function of a configuration."""
     return Collate(config, tokenizer.pad_token_id)
 
@@ -89,14 +88,14 @@ class ESimCSE(nn.Module):
     ONLINE projector, into the queue. So the queue never holds the current batch.
     """
 
-    def __init__(self, config: Config, backbone: Backbone) -> None:
+    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
         super().__init__()
         self.config = config
         self.encoder = backbone.encoder
         self.pooler = SentencePooler(config.pooler, backbone.encoder.width)
         self.queue = Queue(config.queue_multiple)
         self.momentum: MomentumEncoder | None = None
-        if config.queue_multiple:
+        if config.queue_multiple and training:
             self.momentum = MomentumEncoder(self.encoder, config.momentum, config.momentum_init)
 
     def forward(self, batch: Batch) -> StepOutput:
@@ -122,6 +121,6 @@ class ESimCSE(nn.Module):
         self.queue.enqueue(all_gather_rows(embedded_BH) if self.config.queue_scope == "gathered" else embedded_BH)
 
 
-def build(config: Config, backbone: Backbone) -> ESimCSE:
+def build(config: Config, backbone: Backbone, training: bool = True) -> ESimCSE:
     """A trainable module over a backbone."""
-    return ESimCSE(config, backbone)
+    return ESimCSE(config, backbone, training)

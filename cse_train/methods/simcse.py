@@ -14,7 +14,7 @@ from cse_train.distributed import gather_with_grad, mean_over_ranks
 from cse_train.fields import ConfigError, Range
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
-from cse_train.methods.base import Batch, RngOf, StepOutput
+from cse_train.methods.base import Batch, Share, StepOutput
 from cse_train.modules.backbone import Backbone
 from cse_train.modules.encoder import Encoder
 from cse_train.modules.masked_lm_head import MaskedLMHead
@@ -22,7 +22,6 @@ from cse_train.modules.packing import Packed, pack, pack_lists
 from cse_train.modules.pooling import SentencePooler
 from cse_train.observe import view_statistics
 from cse_train.text.masking import mask_tokens
-from cse_train.text.tokens import TokenStore
 
 VERSION = 1
 
@@ -64,8 +63,9 @@ class Collate:
     vocab_size: int
     pad_id: int
 
-    def __call__(self, store: TokenStore, rows: np.ndarray, rng_of: RngOf) -> Batch:
-        texts = [store.column(name) for name in columns(self.config)]
+    def __call__(self, share: Share) -> Batch:
+        rows = share.rows
+        texts = [share.store.column(name) for name in columns(self.config)]
         if len(texts) == 1:
             text = pack(texts[0].flat, texts[0].starts[rows], texts[0].lengths[rows], pad_id=self.pad_id)
         else:
@@ -73,7 +73,7 @@ class Collate:
         inputs = {"text": text}
         tensors: dict[str, Tensor] = {}
         if self.config.mlm_weight is not None:
-            rngs = [rng_of(int(i)) for i in rows]
+            rngs = [share.rng_of(int(i)) for i in rows]
             views = texts * 2 if len(texts) == 1 else texts
             sentences = [(column.row(i), rng) for column in views for i, rng in zip(rows, rngs, strict=True)]
             inputs["masked"], tensors["at_M"], tensors["target_M"] = self._masked(sentences)
@@ -94,7 +94,7 @@ class Collate:
         return pack_lists(masked, pad_id=self.pad_id), at_M, target_T[at_M]
 
 
-def make_collate(config: Config, tokenizer) -> Collate:
+def make_collate(config: Config, tokenizer, max_seq_length: int) -> Collate:
     """The collate function of a configuration."""
     special = tuple(tokenizer.all_special_ids)
     return Collate(config, tokenizer.mask_token_id, special, len(tokenizer), tokenizer.pad_token_id)
@@ -153,6 +153,6 @@ def _head(config: Config, backbone: Backbone) -> MaskedLMHead | None:
     return backbone.head
 
 
-def build(config: Config, backbone: Backbone) -> SimCSE:
+def build(config: Config, backbone: Backbone, training: bool = True) -> SimCSE:
     """A trainable module over a backbone."""
     return SimCSE(config, backbone)

@@ -61,6 +61,14 @@ def load_backbone(name: str, dropout: float | None = None) -> Backbone:
     return Backbone(name, encoder, load_tokenizer(folder), head, content_hash(folder))
 
 
+def own_encoder(backbone: Backbone, why: str) -> Encoder:
+    """The backbone's encoder where it is ours; ConfigError, which says `why`, for one that runs through `AutoModel`."""
+    if isinstance(backbone.encoder, Encoder):
+        return backbone.encoder
+    line = f"unsupported encoder: train.encoder={backbone.name} is a {backbone.config.model_type}, and {why}"
+    raise ConfigError([f"{line}; choose a BERT or RoBERTa model"])
+
+
 def backbone_identity(name: str) -> tuple[str, str]:
     """(content hash, tokenizer hash) of what `load_backbone(name)` would load, without loading the weights."""
     folder = locate(name)

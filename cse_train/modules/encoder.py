@@ -6,6 +6,7 @@ nothing else is asked for. Shape suffixes: N sequences, V views, T packed slots,
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -41,6 +42,22 @@ class Hidden:
         return self.packed.unsort(means, self.views)
 
 
+class Prompts(Protocol):
+    """Continuous prompts: keys and values of their own in every layer, in front of the tokens' (DCPCSE 3.2)."""
+
+    length: int
+    """Prompts P of each layer."""
+    shift: bool
+    """Whether the first token stands at position P (as transformers counts a prefix) or at 0."""
+
+    def keys_values(self, layer: int, rows: int) -> tuple[Tensor, Tensor]:
+        """Key and value [rows, heads, P, D] of one layer, one row for every sequence of every view."""
+        ...
+
+
+KeysValues = tuple[Tensor, Tensor]
+
+
 class Layer(nn.Module):
     """One post-LayerNorm transformer layer with fused query, key and value projections."""
 
@@ -57,15 +74,16 @@ class Layer(nn.Module):
         self.outer = nn.Linear(inner, width)
         self.output_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
 
-    def forward(self, x_TH: Tensor, packed: Packed, views: int) -> Tensor:
+    def forward(self, x_TH: Tensor, packed: Packed, views: int, prompts: KeysValues | None = None) -> Tensor:
         mixed = []
-        for group, block in packed.split(self.qkv(x_TH), views):
+        prefixes = _by_group(prompts, packed, views)
+        for prefix, (group, block) in zip(prefixes, packed.split(self.qkv(x_TH), views), strict=True):
             query, key, value = self._heads(block, 3)
-            heads = self._attend(query, key, value, group, views)
+            heads = self._attend(query, key, value, group, views, prefix)
             mixed.append(heads.transpose(1, 2).reshape(-1, x_TH.shape[-1]))
         return self._rest(torch.cat(mixed), x_TH)
 
-    def forward_cls(self, x_TH: Tensor, packed: Packed, views: int) -> Tensor:
+    def forward_cls(self, x_TH: Tensor, packed: Packed, views: int, prompts: KeysValues | None = None) -> Tensor:
         """The same layer for position 0 of each sequence only: [V * N, H] in packed order."""
         width = x_TH.shape[-1]
         weight, bias = self.qkv.weight, self.qkv.bias
@@ -73,20 +91,27 @@ class Layer(nn.Module):
         queries = F.linear(cls, weight[:width], bias[:width]).split([views * g.rows for g in packed.groups])
         keys_values = F.linear(x_TH, weight[width:], bias[width:])
         mixed = []
-        for query, (group, block) in zip(queries, packed.split(keys_values, views), strict=True):
+        prefixes = _by_group(prompts, packed, views)
+        for query, prefix, (group, block) in zip(queries, prefixes, packed.split(keys_values, views), strict=True):
             key, value = self._heads(block, 2)
             query = query.view(len(query), self.heads, 1, -1)
-            mixed.append(self._attend(query, key, value, group, views).reshape(-1, width))
+            mixed.append(self._attend(query, key, value, group, views, prefix).reshape(-1, width))
         return self._rest(torch.cat(mixed), cls)
 
     def _heads(self, block: Tensor, parts: int) -> tuple[Tensor, ...]:
         rows, width, _ = block.shape
         return block.view(rows, width, parts, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
 
-    def _attend(self, query: Tensor, key: Tensor, value: Tensor, group: Group, views: int) -> Tensor:
+    def _attend(
+        self, query: Tensor, key: Tensor, value: Tensor, group: Group, views: int, prefix: KeysValues | None = None
+    ) -> Tensor:
+        bias = None if group.bias is None else group.bias.repeat(views, 1, 1, 1) if views > 1 else group.bias
+        if prefix is not None:
+            key, value = torch.cat([prefix[0], key], 2), torch.cat([prefix[1], value], 2)
+            bias = None if bias is None else F.pad(bias, (prefix[0].shape[2], 0))
         scores = torch.matmul(query * query.shape[-1] ** -0.5, key.transpose(-1, -2))
-        if group.bias is not None:
-            scores = scores + (group.bias if views == 1 else group.bias.repeat(views, 1, 1, 1))
+        if bias is not None:
+            scores = scores + bias
         weights = F.dropout(torch.softmax(scores, -1), self.attention_dropout, self.training)
         return torch.matmul(weights, value)
 
@@ -132,41 +157,71 @@ class Encoder(nn.Module):
                 else:
                     parameter.normal_(0.0, self.config.initializer_range, generator=generator)
 
-    def forward(self, packed: Packed, *, views: int = 1, tokens: bool = False) -> Hidden:
+    def forward(
+        self,
+        packed: Packed,
+        *,
+        views: int = 1,
+        tokens: bool = False,
+        prompts: Prompts | None = None,
+        cls_word_H: Tensor | None = None,
+        cls_output_NH: Tensor | None = None,
+    ) -> Hidden:
         """Encode every sequence `views` times under independent dropout.
 
         `tokens=False` computes the last layer for [CLS] only and leaves the token tensors of `Hidden` out.
+        `cls_word_H` stands for the word embedding at position 0; `cls_output_NH`, one row per sequence and for one
+        view only, for the embedding layer's output there, after its LayerNorm and dropout (DiffCSE's condition).
         Raises ValueError for a sequence that is longer than the position embeddings.
         """
-        self._check_length(packed)
-        embedding_TH = self._embed(packed, views)
+        shift = prompts.length if prompts is not None and prompts.shift else 0
+        self._check_length(packed, shift)
+        embedding_TH = self._embed(packed, views, shift, cls_word_H, cls_output_NH)
         x_TH, layer1_TH = embedding_TH, None
+        rows, deep = views * packed.rows, len(self.layers) - 1
         for index, layer in enumerate(self.layers[:-1]):
-            x_TH = layer(x_TH, packed, views)
+            x_TH = layer(x_TH, packed, views, prompts.keys_values(index, rows) if prompts else None)
             if index == 0:
                 layer1_TH = x_TH
-        last = self.layers[-1]
+        last, prefix = self.layers[-1], prompts.keys_values(deep, rows) if prompts else None
         if not tokens:
             assert isinstance(last, Layer)
-            cls = last.forward_cls(x_TH, packed, views)
+            cls = last.forward_cls(x_TH, packed, views, prefix)
             cls_VNH = packed.unsort(cls.split([views * g.rows for g in packed.groups]), views)
             return Hidden(packed, views, cls_VNH)
-        last_TH = last(x_TH, packed, views)
+        last_TH = last(x_TH, packed, views, prefix)
         cls_VNH = packed.unsort([block[:, 0] for _, block in packed.split(last_TH, views)], views)
         return Hidden(packed, views, cls_VNH, last_TH, embedding_TH, last_TH if layer1_TH is None else layer1_TH)
 
-    def _check_length(self, packed: Packed) -> None:
+    def _check_length(self, packed: Packed, shift: int) -> None:
         longest = max(group.width for group in packed.groups)
-        room = self.config.max_position_embeddings - self.position_offset
+        room = self.config.max_position_embeddings - self.position_offset - shift
         if longest > room:
             raise ValueError(f"encoder: length={longest} exceeds its {room} positions; lower train.max_seq_length")
 
-    def _embed(self, packed: Packed, views: int) -> Tensor:
-        x = self.word(packed.ids_T) + self.position(packed.positions_T + self.position_offset)
+    def _embed(
+        self, packed: Packed, views: int, shift: int, cls_word_H: Tensor | None, cls_output_NH: Tensor | None
+    ) -> Tensor:
+        words_TH = self.word(packed.ids_T)
+        if cls_word_H is not None:
+            words_TH = torch.where((packed.positions_T == 0)[:, None], cls_word_H, words_TH)
+        x = words_TH + self.position(packed.positions_T + self.position_offset + shift)
         x = self.embedding_norm(x + self.token_type.weight[0])
         if views > 1:
             x = torch.cat([t for block in x.split([g.slots for g in packed.groups]) for t in [block] * views])
-        return F.dropout(x, self.config.hidden_dropout_prob, self.training)
+        x = F.dropout(x, self.config.hidden_dropout_prob, self.training)
+        if cls_output_NH is None:
+            return x
+        assert views == 1 and len(cls_output_NH) == packed.rows, (views, cls_output_NH.shape)
+        return x.index_copy(0, packed.first_N(), cls_output_NH[packed.order_N].to(x.dtype))
+
+
+def _by_group(prompts: KeysValues | None, packed: Packed, views: int) -> list[KeysValues | None]:
+    """The rows of a layer's prompts that belong to each group."""
+    if prompts is None:
+        return [None] * len(packed.groups)
+    sizes = [views * group.rows for group in packed.groups]
+    return list(zip(*(part.split(sizes) for part in prompts), strict=True))
 
 
 def unsupported(config: PretrainedConfig) -> str | None:

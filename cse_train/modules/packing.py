@@ -69,6 +69,13 @@ class Packed:
         joined = torch.cat(blocks, dim=1)
         return torch.empty_like(joined).index_copy_(1, self.order_N, joined)
 
+    def first_N(self) -> Tensor:
+        """Int64 [N]: the slot of each packed row's position 0, for one view."""
+        ends = np.cumsum([group.slots for group in self.groups])
+        device = self.ids_T.device
+        starts = zip(self.groups, ends, strict=True)
+        return torch.cat([torch.arange(int(e) - g.slots, int(e), g.width, device=device) for g, e in starts])
+
     def row_T(self) -> Tensor:
         """Int64 [T]: the packed row that each slot belongs to."""
         device = self.ids_T.device

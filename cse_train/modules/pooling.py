@@ -1,12 +1,14 @@
-"""From hidden states to one vector per sentence, and the papers' projection on top of [CLS].
+"""From hidden states to one vector per sentence, and the papers' projection on top of it.
 
 Shape suffixes: V views, N sequences, H hidden size.
 """
 
-import torch
+from typing import Literal
+
 from torch import Tensor, nn
 
 from cse_train.modules.encoder import Hidden
+from cse_train.modules.projector import BatchNormProjector, MlpProjector
 
 POOLERS = ("cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1")
 """cls: [CLS] with MLP; cls_train_only: the MLP in training only; cls_no_mlp: bare [CLS]; mean: attended positions of
@@ -20,8 +22,8 @@ def needs_tokens(pooler: str) -> bool:
     return not pooler.startswith("cls")
 
 
-def has_mlp(pooler: str, training: bool) -> bool:
-    """Whether `MlpProjector` follows the pooling."""
+def has_projector(pooler: str, training: bool) -> bool:
+    """Whether a projector follows the pooling."""
     assert pooler in POOLERS, pooler
     return pooler == "cls" or (pooler == "cls_train_only" and training)
 
@@ -37,26 +39,15 @@ def pool(hidden: Hidden, pooler: str) -> Tensor:
     return hidden.mean_VNH((first_TH + hidden.last_TH) / 2)
 
 
-class MlpProjector(nn.Module):
-    """tanh(Linear(H, H)), weight N(0, 0.02) and bias 0; new even where BERT has a pooler (SimCSE models.py:19-33)."""
-
-    def __init__(self, width: int, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        self.dense = nn.Linear(width, width)
-        nn.init.normal_(self.dense.weight, 0.0, 0.02, generator=generator)
-        nn.init.zeros_(self.dense.bias)
-
-    def forward(self, pooled: Tensor) -> Tensor:
-        return torch.tanh(self.dense(pooled))
-
-
 class SentencePooler(nn.Module):
-    """`pool` and, where the pooler has one, the MLP: [V, N, H] to train on, or to test with in eval mode."""
+    """`pool` and, where the pooler has one, the projector: [V, N, H] to train on, or to test with in eval mode."""
 
-    def __init__(self, pooler: str, width: int) -> None:
+    def __init__(self, pooler: str, width: int, projector: Literal["mlp", "batchnorm"] = "mlp") -> None:
         super().__init__()
         self.pooler = pooler
-        self.mlp = MlpProjector(width) if has_mlp(pooler, training=True) else None
+        self.projector: nn.Module | None = None
+        if has_projector(pooler, training=True):
+            self.projector = BatchNormProjector(width) if projector == "batchnorm" else MlpProjector(width)
 
     @property
     def needs_tokens(self) -> bool:
@@ -65,6 +56,7 @@ class SentencePooler(nn.Module):
 
     def forward(self, hidden: Hidden) -> Tensor:
         pooled_VNH = pool(hidden, self.pooler)
-        if self.mlp is None or not has_mlp(self.pooler, self.training):
+        if self.projector is None or not has_projector(self.pooler, self.training):
             return pooled_VNH
-        return self.mlp(pooled_VNH)
+        projected: Tensor = self.projector(pooled_VNH)
+        return projected

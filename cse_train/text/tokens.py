@@ -78,8 +78,10 @@ def tokenizer_hash(tokenizer: Any) -> str:
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
-def open_store(source: Source, tokenizer: Any, max_length: int, cache: Path | None = None) -> TokenStore:
-    """The source as tokens, built on first use. `cache` None: the folder CSE_CACHE, else ~/.cache/cse-search.
+def open_store(source: Source, tokenizer: Any, max_length: int | None, cache: Path | None = None) -> TokenStore:
+    """The source as tokens, built on first use. `max_length` None keeps whole texts.
+
+    `cache` None: the folder CSE_CACHE, else ~/.cache/cse-search.
 
     Raises ConfigError for an empty source, a tokenizer without a fast form, or a cache that cannot be written.
     """
@@ -137,7 +139,7 @@ def _map(folder: Path, column: int) -> TokenColumn:
     )
 
 
-def _build_once(folder: Path, source: Source, tokenizer: Any, max_length: int, identity: dict[str, Any]) -> None:
+def _build_once(folder: Path, source: Source, tokenizer: Any, max_length: int | None, identity: dict[str, Any]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _waiting_for_others(folder):
         if _load(folder) is not None:
@@ -191,7 +193,7 @@ def _publish(aside: Path, folder: Path) -> None:
             raise
 
 
-def _write(aside: Path, source: Source, tokenizer: Any, max_length: int, identity: dict[str, Any]) -> None:
+def _write(aside: Path, source: Source, tokenizer: Any, max_length: int | None, identity: dict[str, Any]) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
     columns = len(source.columns)
@@ -229,10 +231,15 @@ def _append(files: dict[str, Any], tokens: tuple[np.ndarray, np.ndarray, np.ndar
     return end + len(flat)
 
 
-def tokenise(texts: Sequence[str], tokenizer: Any, max_length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def tokenise(texts: Sequence[str], tokenizer: Any, max_length: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(flat ids [T], lengths [N], word starts [T]) of texts, special tokens included, truncated to `max_length`."""
     encoded = _fast(tokenizer)(
-        list(texts), truncation=True, max_length=max_length, return_attention_mask=False, return_token_type_ids=False
+        list(texts),
+        truncation=max_length is not None,
+        max_length=max_length,
+        verbose=False,
+        return_attention_mask=False,
+        return_token_type_ids=False,
     )
     lengths = np.array([len(ids) for ids in encoded["input_ids"]], dtype=np.int64)
     flat = np.fromiter(chain.from_iterable(encoded["input_ids"]), np.int32, int(lengths.sum()))

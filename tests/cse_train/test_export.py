@@ -60,8 +60,8 @@ def checkpoint(tmp_path: Path, encoder_folder):
         run = RunConfig(method="simcse", train=train, options=method.Config(pooler=pooler))
         backbone = load_backbone(train.encoder)
         model = method.build(run.options, backbone).eval()
-        if model.pooler.mlp is not None:
-            torch.nn.init.normal_(model.pooler.mlp.dense.bias)
+        if model.pooler.projector is not None:
+            torch.nn.init.normal_(model.pooler.projector.dense.bias)
         save_best(tmp_path / "run", run, model, {})
         ids = backbone.tokenizer(TEXTS, truncation=True, max_length=64)["input_ids"]
         with torch.inference_mode():

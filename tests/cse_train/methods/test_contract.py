@@ -10,13 +10,12 @@ import pytest
 import torch
 
 from cse_train import checkpoint, methods, streams
+from cse_train.batches import Batches
 from cse_train.config import DataPaths, RunConfig, parse_run
 from cse_train.loop import optimiser_of
-from cse_train.methods.base import Batch
+from cse_train.methods.base import Batch, Share
 from cse_train.modules.backbone import Backbone, load_backbone
 from cse_train.modules.packing import pack_lists
-from cse_train.text.sources import open_source
-from cse_train.text.tokens import open_store
 
 METHODS = methods.names()
 
@@ -28,9 +27,10 @@ def parts(tiny_settings: Callable[..., dict], text_file: Path):
     def build(method: str):
         run = parse_run(tiny_settings(method))
         backbone = load_backbone(run.train.encoder)
-        store = open_store(open_source("file", DataPaths(train_file=text_file)), backbone.tokenizer, 16)
-        collate = methods.load(method).make_collate(run.options, backbone.tokenizer)
-        again = partial(collate, store, np.arange(8), partial(streams.augmentation, 0, 0))
+        batches = Batches.open(run, DataPaths(train_file=text_file), backbone)
+        rows = batches.rows[:8]
+        share = Share(batches.store, rows, rows, partial(streams.augmentation, 0, 0))
+        again = partial(batches.collate, share)
         streams.seed_new_weights(0)
         return run, backbone, methods.load(method).build(run.options, backbone).train(), again(), again
 

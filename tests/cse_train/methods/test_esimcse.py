@@ -12,7 +12,7 @@ from cse_train import streams
 from cse_train.config import DataPaths
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods import esimcse
-from cse_train.methods.base import Batch
+from cse_train.methods.base import Batch, Share
 from cse_train.modules.backbone import Backbone, load_backbone
 from cse_train.modules.momentum import MomentumEncoder
 from cse_train.modules.queue import Queue
@@ -31,8 +31,9 @@ def batches(backbone: Backbone, text_file: Path):
 
     def collate(config: esimcse.Config) -> list[Batch]:
         store = open_store(open_source("file", DataPaths(train_file=text_file)), backbone.tokenizer, 16)
-        make = esimcse.make_collate(config, backbone.tokenizer)
-        return [make(store, np.arange(k, k + 8), partial(streams.augmentation, 0, 0)) for k in range(0, 40, 8)]
+        make = esimcse.make_collate(config, backbone.tokenizer, 16)
+        rows = [np.arange(k, k + 8) for k in range(0, 40, 8)]
+        return [make(Share(store, eight, eight, partial(streams.augmentation, 0, 0))) for eight in rows]
 
     return collate
 

@@ -13,6 +13,7 @@ from cse_train.config import DataPaths
 from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods import simcse
+from cse_train.methods.base import Share
 from cse_train.modules.backbone import Backbone, load_backbone
 from cse_train.modules.packing import pack_lists
 from cse_train.text.sources import open_source
@@ -26,8 +27,9 @@ def backbone(tiny_encoder: Path) -> Backbone:
 
 def batch_of(config: simcse.Config, backbone: Backbone, file: Path):
     store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
-    collate = simcse.make_collate(config, backbone.tokenizer)
-    return collate(store, np.arange(6), partial(streams.augmentation, 0, 0)), store
+    collate = simcse.make_collate(config, backbone.tokenizer, 16)
+    rows = np.arange(6)
+    return collate(Share(store, rows, rows, partial(streams.augmentation, 0, 0))), store
 
 
 def test_t5_two_dropout_views_differ_in_training_and_agree_without(backbone: Backbone, text_file: Path) -> None:

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from cse_train.modules.packing import pack_lists
-from cse_train.modules.pooling import POOLERS, MlpProjector, SentencePooler, has_mlp, needs_tokens, pool
+from cse_train.modules.pooling import POOLERS, SentencePooler, has_projector, needs_tokens, pool
+from cse_train.modules.projector import MlpProjector
 from cse_train.modules.transformers_io import encoder_from_transformers
 
 
@@ -48,7 +49,7 @@ def test_mlp_is_new_tanh_and_normal():
     [("cls", True, True), ("cls_train_only", True, False), ("cls_no_mlp", False, False), ("mean", False, False)],
 )
 def test_where_the_mlp_acts(config_of, peer_of, sentences, pooler, in_training, in_eval):
-    assert (has_mlp(pooler, True), has_mlp(pooler, False)) == (in_training, in_eval)
+    assert (has_projector(pooler, True), has_projector(pooler, False)) == (in_training, in_eval)
     peer = peer_of(config_of("bert", 1))
     encoder = encoder_from_transformers(peer.state_dict(), peer.config).eval()
     module = SentencePooler(pooler, encoder.width)

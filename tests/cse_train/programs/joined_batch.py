@@ -12,11 +12,9 @@ import torch
 import torch.distributed as dist
 
 from cse_train import distributed, methods, streams
+from cse_train.batches import Batches
 from cse_train.config import DataPaths, parse_run
-from cse_train.loop import Batches
 from cse_train.modules.backbone import load_backbone
-from cse_train.text.sources import open_source
-from cse_train.text.tokens import open_store
 
 CASES = {
     "simcse": {"method": "simcse"},
@@ -30,13 +28,12 @@ CASES = {
 def losses_and_gradients(settings: dict, encoder: str, text: Path, triplets: Path) -> list[dict]:
     corpus = triplets if settings.get("method.objective") == "triplets" else text
     shared = {"train.encoder": encoder, "train.corpus": "file", "train.batch_size": 8, "train.dropout": 0.0}
+    shared |= {"train.max_seq_length": 16}
     run = parse_run(shared | settings)
     backbone = load_backbone(encoder, run.train.dropout)
-    store = open_store(open_source("file", DataPaths(train_file=corpus)), backbone.tokenizer, 16)
-    method = methods.load(run.method)
-    batches = Batches(run, store, method.make_collate(run.options, backbone.tokenizer))
+    batches = Batches.open(run, DataPaths(train_file=corpus), backbone)
     streams.seed_new_weights(0)
-    model = method.build(run.options, backbone).train()
+    model = methods.load(run.method).build(run.options, backbone).train()
     trained = distributed.wrap(model)
     steps = []
     for step in range(3):
