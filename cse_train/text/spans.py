@@ -1,0 +1,94 @@
+"""DeCLUTR's spans: anchors skewed towards long lengths, and positives near each of them (paper 3.1).
+
+All positions are token indices of one document without its special tokens; a span is [start, end).
+Shape suffixes: A anchors, P positives of each anchor, 2 = start and end.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+STRATEGIES = ("both", "adjacent", "subsuming")
+"""Where positives lie: anywhere that overlaps or touches the anchor, beside it, or inside it."""
+ANCHOR_BETA = (4, 2)
+POSITIVE_BETA = (2, 4)
+
+
+@dataclass(frozen=True)
+class SpanRule:
+    """How many spans a document gives, and how long they are."""
+
+    anchors: int = 2
+    positives: int = 2
+    min_length: int = 32
+    max_length: int = 512
+    strategy: str = "both"
+
+    @property
+    def tokens_needed(self) -> int:
+        """The shortest document that is accepted (released contrastive_utils.py:48-52)."""
+        return 2 * self.anchors * self.max_length
+
+    def adapted(self, tokens: int) -> "SpanRule":
+        """The same rule with `max_length` lowered to what a short document gives, tokens // (2 * anchors)."""
+        return replace(self, max_length=min(self.max_length, tokens // (2 * self.anchors)))
+
+
+def sample_spans(tokens: int, rule: SpanRule, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Anchors [A, 2] and positives [A, P, 2] of a document of `tokens` tokens, in the order they are drawn.
+
+    Source: released contrastive_utils.py:10-141. An anchor lies within one cell of a grid of `max_length` tokens, and
+    no two anchors of a document lie in neighbouring cells. Raises ValueError for a document that is too short.
+    """
+    assert rule.strategy in STRATEGIES and 1 <= rule.min_length <= rule.max_length, rule
+    if tokens < rule.tokens_needed:
+        raise ValueError(f"spans: tokens={tokens} is fewer than 2 * anchors * max_length={rule.tokens_needed}")
+    anchors = np.empty((rule.anchors, 2), dtype=np.int64)
+    positives = np.empty((rule.anchors, rule.positives, 2), dtype=np.int64)
+    cells = list(range(0, tokens - rule.max_length + 1, rule.max_length))
+    for a in range(rule.anchors):
+        cell = _take_cell(cells, rule.anchors - a, rng)
+        length = _length(ANCHOR_BETA, rule.min_length, rule.max_length, rng)
+        start = int(rng.integers(cell, cell + rule.max_length - length, endpoint=True))
+        anchors[a] = start, start + length
+        for p in range(rule.positives):
+            positives[a, p] = _positive(start, start + length, tokens, rule, rng)
+    return anchors, positives
+
+
+def _take_cell(cells: list[int], wanted: int, rng: np.random.Generator) -> int:
+    """Remove a cell and the two beside it in the list; at an end of the list while too few would be left otherwise.
+
+    2 * wanted - 1 cells suffice for `wanted` anchors: an end takes two of them, the middle three.
+    """
+    few = len(cells) // wanted < wanted
+    index = int(rng.integers(2)) * (len(cells) - 1) if few else int(rng.integers(len(cells)))
+    cell = cells[index]
+    del cells[max(0, index - 1) : index + 2]
+    return cell
+
+
+def _length(beta: tuple[float, float], low: int, high: int, rng: np.random.Generator) -> int:
+    return int(rng.beta(*beta) * (high - low) + low)
+
+
+def _positive(start: int, end: int, tokens: int, rule: SpanRule, rng: np.random.Generator) -> tuple[int, int]:
+    """One positive of the anchor [start, end); a tight document leaves an adjacent one only one side."""
+    longest = end - start if rule.strategy == "subsuming" else rule.max_length
+    length = _length(POSITIVE_BETA, rule.min_length, longest, rng)
+    if rule.strategy == "adjacent":
+        first = _beside(start, end, length, tokens, rng)
+    elif rule.strategy == "subsuming":
+        first = int(rng.integers(start, end - length, endpoint=True))
+    else:
+        first = int(rng.integers(max(0, start - length), min(end, tokens - length), endpoint=True))
+    return first, first + length
+
+
+def _beside(start: int, end: int, length: int, tokens: int, rng: np.random.Generator) -> int:
+    """Before or after the anchor, by a coin where both fit. One always does: the grid leaves a whole cell on a side.
+
+    The released code does not let a positive begin at token 0, and fails where that is the only place.
+    """
+    places = [place for place in (start - length, end) if 0 <= place <= tokens - length]
+    return places[int(rng.integers(len(places)))]
