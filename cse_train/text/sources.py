@@ -3,6 +3,7 @@
 import csv
 import gzip
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from cse_train.fields import ConfigError, nearest
 from cse_train.text import generated
 
 Row = tuple[str, ...]
-CORPORA = ("wiki", "nli", "generated", "file", "hf:NAME[:SPLIT[:COLUMN]]")
+CORPORA = ("wiki", "documents", "nli", "generated", "file", "hf:NAME[:SPLIT[:COLUMN]]")
 """What `train.corpus` may be."""
 PAIR_COLUMNS = ("sent0", "sent1", "hard_neg")
 """Column names of pairs and triplets, by position (SimCSE train.py:386-398)."""
@@ -41,6 +42,7 @@ def open_source(corpus: str, paths: DataPaths) -> Source:
         return _hub(corpus)
     openers = {
         "wiki": lambda: _file("wiki", _require("wiki", paths.wiki)),
+        "documents": lambda: _file("documents", _require("documents", paths.documents)),
         "nli": lambda: _file("nli", _require("nli", paths.nli)),
         "file": lambda: _file("file", _require("file", paths.train_file)),
         "generated": _generated,
@@ -65,6 +67,7 @@ def _file_hash(path: Path, _size: int, _mtime_ns: int) -> str:
 
 NEEDS = {
     "wiki": "wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE",
+    "documents": "wiki/wiki_docs_2048.jsonl.gz; give --data DIR, or --train-file FILE and train.corpus=file",
     "nli": "nli/*.csv; give --data DIR or --train-file FILE",
     "file": "a file; give --train-file FILE",
 }
@@ -81,9 +84,15 @@ def _require(corpus: str, path: Path | None) -> Path:
 
 
 def _file(corpus: str, path: Path) -> Source:
-    """Plain text is one column; .csv and .tsv have a header and one to three columns, read by position."""
-    delimiter = {".csv": ",", ".tsv": "\t"}.get(Path(path.name.removesuffix(".gz")).suffix)
+    """Plain text is one column; .csv and .tsv have a header and one to three columns, read by position.
+
+    .jsonl has one JSON object a line, whose `text` is the one column.
+    """
+    suffix = Path(path.name.removesuffix(".gz")).suffix
+    delimiter = {".csv": ",", ".tsv": "\t"}.get(suffix)
     digest = file_hash(path)
+    if suffix == ".jsonl":
+        return Source(corpus, ("text",), _hash("jsonl", digest), lambda: _json_rows(path))
     if delimiter is None:
         return Source(corpus, ("text",), _hash("text", digest), lambda: _text_rows(path))
     columns = _csv_columns(path, delimiter)
@@ -127,6 +136,25 @@ def _text_rows(path: Path) -> Iterator[Row]:
         for line in lines:
             if text := line.strip():
                 yield (text,)
+
+
+def _json_rows(path: Path) -> Iterator[Row]:
+    """A text keeps its words and loses its line breaks, as plain text has none."""
+    with _lines(path) as lines:
+        for number, line in enumerate(lines, 1):
+            text = _text_field(line)
+            if text is None:
+                reason = f"line {number} is not a JSON object with words in its text field"
+                raise ConfigError([f"wrong row: {path} {reason}; correct or remove the line"])
+            yield (text,)
+
+
+def _text_field(line: str) -> str | None:
+    try:
+        text = json.loads(line)["text"]
+        return " ".join(text.split()) or None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def _csv_columns(path: Path, delimiter: str) -> tuple[str, ...]:

@@ -52,14 +52,44 @@ def test_content_hash_follows_the_text_and_not_the_place(tmp_path: Path) -> None
     assert open_source("file", write(tmp_path / "a.csv", "one\n")).content_hash != first
 
 
-@pytest.mark.parametrize("corpus", ["wiki", "nli", "file"])
+def documents(path: Path, *lines: str) -> DataPaths:
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    return DataPaths(documents=path, train_file=path)
+
+
+def test_documents_are_the_text_fields_of_gzipped_json_lines(tmp_path: Path) -> None:
+    lines = [json.dumps({"title": "t", "text": text}) for text in ("one\n two ", "caf\xe9\u2028three")]
+    source = open_source("documents", documents(tmp_path / "a.jsonl.gz", *lines, ""))
+    assert source.columns == ("text",)
+    assert list(source.rows()) == list(source.rows()) == [("one two",), ("caf\xe9 three",)]
+    by_hand = open_source("file", documents(tmp_path / "b.jsonl.gz", *lines, ""))
+    assert (by_hand.content_hash, list(by_hand.rows())) == (source.content_hash, list(source.rows()))
+    assert open_source("documents", documents(tmp_path / "a.jsonl.gz", lines[0])).content_hash != source.content_hash
+
+
+def test_documents_may_be_plain_text_one_a_line(tmp_path: Path) -> None:
+    paths = write(tmp_path / "a.txt", "a long document\nanother one\n")
+    assert list(open_source("file", paths).rows()) == [("a long document",), ("another one",)]
+
+
+@pytest.mark.parametrize(
+    "line", ["", "  ", "{", "[1]", "null", '"text"', '{"txt": "a"}', '{"text": 3}', '{"text": " "}']
+)
+def test_a_line_that_holds_no_document_is_named(line: str, tmp_path: Path) -> None:
+    paths = documents(tmp_path / "a.jsonl.gz", '{"text": "one"}', line, '{"text": "two"}')
+    with pytest.raises(ConfigError, match=r"^wrong row: .*a.jsonl.gz line 2 is not a JSON object with words") as error:
+        list(open_source("documents", paths).rows())
+    one_line(error)
+
+
+@pytest.mark.parametrize("corpus", ["wiki", "documents", "nli", "file"])
 def test_missing_data_says_what_to_give(corpus: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=f"^missing data: train.corpus={corpus} .*--train-file FILE$") as error:
+    with pytest.raises(ConfigError, match=f"^missing data: train.corpus={corpus} .*--train-file FILE") as error:
         open_source(corpus, DataPaths())
     one_line(error)
     gone = tmp_path / "gone.txt"
     with pytest.raises(ConfigError, match=str(gone)):
-        open_source(corpus, DataPaths(wiki=gone, nli=gone, train_file=gone))
+        open_source(corpus, DataPaths(wiki=gone, documents=gone, nli=gone, train_file=gone))
 
 
 def test_missing_wiki_names_the_file() -> None:
@@ -121,3 +151,5 @@ def test_real_corpora(data_dir: Path) -> None:
     triplets = list(open_source("nli", paths).rows())
     assert (len(triplets), {len(row) for row in triplets}) == (5864, {3})
     assert next(open_source("wiki", paths).rows())[0].startswith("Anarchism originated")
+    articles = [text for (text,) in open_source("documents", paths).rows()]
+    assert len(articles) == 1823 and articles[0].startswith("Anarchism originated")
