@@ -87,24 +87,35 @@ class Packed:
         return self.positions_T < self.lengths_N[self.row_T()]
 
 
-def pack(flat: np.ndarray, starts: np.ndarray, lengths: np.ndarray, *, pad_id: int = 0, groups: int = 4) -> Packed:
+def pack(
+    flat: np.ndarray,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    *,
+    pad_id: int = 0,
+    groups: int = 4,
+    width: int | None = None,
+) -> Packed:
     """Gather N rows `flat[starts[i] : starts[i] + lengths[i]]` into at most `groups` groups of similar length.
 
-    Raises ValueError for an empty batch or an empty row.
+    `width` makes every group that wide, for a loss that counts the padding. Raises ValueError for an empty batch, an
+    empty row, or a row that is longer than `width`.
     """
     if len(starts) == 0 or lengths.min() < 1:
         raise ValueError("pack: every batch needs at least one row and every row at least one token")
+    if width is not None and lengths.max() > width:
+        raise ValueError(f"pack: a row of {lengths.max()} tokens is longer than width={width}")
     order = np.argsort(lengths, kind="stable")
     ids, positions, made = [], [], []
     for rows in np.array_split(order, min(groups, len(order))):
-        width = int(lengths[rows].max())
-        slot = np.arange(width)
+        wide = int(lengths[rows].max()) if width is None else width
+        slot = np.arange(wide)
         real = slot[None] < lengths[rows][:, None]
         at = np.minimum(starts[rows][:, None] + slot[None], len(flat) - 1)
         ids.append(np.where(real, flat[at], pad_id).ravel())
         positions.append(np.tile(slot, len(rows)))
         bias = None if real.all() else np.where(real, np.float32(0), np.float32(MASKED))[:, None, None, :]
-        made.append(Group(len(rows), width, None if bias is None else torch.from_numpy(bias)))
+        made.append(Group(len(rows), wide, None if bias is None else torch.from_numpy(bias)))
     return Packed(
         ids_T=torch.from_numpy(np.concatenate(ids).astype(np.int64)),
         positions_T=torch.from_numpy(np.concatenate(positions)),
@@ -114,8 +125,12 @@ def pack(flat: np.ndarray, starts: np.ndarray, lengths: np.ndarray, *, pad_id: i
     )
 
 
-def pack_lists(sequences: Sequence[Sequence[int] | np.ndarray], *, pad_id: int = 0, groups: int = 4) -> Packed:
+def pack_lists(
+    sequences: Sequence[Sequence[int] | np.ndarray], *, pad_id: int = 0, groups: int = 4, width: int | None = None
+) -> Packed:
     """`pack` for sequences that are not in a token store."""
     lengths = np.array([len(s) for s in sequences])
     flat = np.concatenate([np.asarray(s, dtype=np.int64) for s in sequences])
-    return pack(flat, np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths, pad_id=pad_id, groups=groups)
+    return pack(
+        flat, np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths, pad_id=pad_id, groups=groups, width=width
+    )

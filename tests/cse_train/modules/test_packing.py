@@ -68,3 +68,15 @@ def test_to_moves_everything(sentences):
         *(g.bias for g in moved.groups if g.bias is not None),
     ]
     assert {t.device.type for t in tensors} == {"meta"}
+
+
+def test_a_given_width_pads_every_group_to_it() -> None:
+    packed = pack_lists([[5, 6], [7, 8, 9]], pad_id=1, groups=1, width=5)
+    assert packed.ids_T.tolist() == [5, 6, 1, 1, 1, 7, 8, 9, 1, 1]
+    assert [group.width for group in packed.groups] == [5]
+    assert packed.attended_T().sum() == 5
+
+
+def test_a_row_longer_than_the_given_width_is_refused() -> None:
+    with pytest.raises(ValueError, match="3 tokens is longer than width=2"):
+        pack_lists([[5, 6], [7, 8, 9]], width=2)
