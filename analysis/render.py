@@ -1,6 +1,7 @@
 """A table as text: Markdown, LaTeX (booktabs) or JSON. Two decimals in text, full numbers in JSON."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,6 +10,7 @@ from analysis.aggregate import Cell, Table
 
 Format = Literal["md", "tex", "json"]
 FORMATS: tuple[Format, ...] = ("md", "tex", "json")
+SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def render(table: Table, format: Format = "md") -> str:
@@ -152,9 +154,14 @@ def _remarks(table: Table) -> list[str]:
     """Lines under a table: source, protocol, notes."""
     spec = table.spec
     source = ". ".join(part for part in (spec.citation, spec.metric) if part)
-    protocol = ", ".join(f"{name} {axis_text(value)}" for name, value in table.protocol.items())
+    protocol = ", ".join(f"{name} {_digits(axis_text(value))}" for name, value in table.protocol.items())
     lines = [source, f"Protocol: {protocol}" if protocol else "", *table.notes]
     return [line for line in lines if line]
+
+
+def _digits(text: str) -> str:
+    """The first digits of a SHA-256; JSON keeps them all."""
+    return text[:12] if SHA256.fullmatch(text) else text
 
 
 def _baseline_grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:

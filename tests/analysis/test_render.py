@@ -20,7 +20,7 @@ SPEC = TableSpec(
     ],
     citation="Wu et al. 2022, Table 9",
     metric="Spearman x 100",
-    protocol={"pooler": "cls", "max_length": 512},
+    protocol={"pooler": "cls", "max_length": 512, "data_hash": "0123456789abcdef" * 4},
     notes=["small scale"],
 )
 
@@ -49,7 +49,7 @@ def test_markdown() -> None:
         "| none             |         |\n"
         "\n"
         "- Wu et al. 2022, Table 9. Spearman x 100\n"
-        "- Protocol: pooler cls, max_length 512\n"
+        "- Protocol: pooler cls, max_length 512, data_hash 0123456789ab\n"
         "- small scale\n"
     )
 
@@ -59,7 +59,7 @@ def test_latex() -> None:
     assert text.startswith(
         "\\begin{table}[t]\n\\centering\n\\caption{E7 $\\cdot$ dup\\_rate \\& co. Wu et al. 2022, Table 9."
     )
-    assert "Protocol: pooler cls, max\\_length 512. small scale.}\n\\label{tab:E7}\n" in text
+    assert "Protocol: pooler cls, max\\_length 512, data\\_hash 0123456789ab. small scale.}\n\\label{tab:E7}\n" in text
     assert (
         "\\begin{tabular}{lrrrr}\n\\toprule\nmethod.dup\\_rate & n & sts\\_dev & sts\\_dev paper & $\\Delta$ \\\\\n"
         in text
@@ -88,7 +88,7 @@ def test_json_has_the_shape_of_a_paper_block_and_full_numbers() -> None:
         "cells": {"sts_dev": {"n": 1, "mean": 61.234, "sd": None, "published": 84.85, "delta": 61.234 - 84.85}},
     }
     assert found["rows"][2]["key"] == {"method.dup_rate": None}
-    assert found["protocol"] == {"pooler": "cls", "max_length": 512}
+    assert found["protocol"] == SPEC.protocol
 
 
 def test_the_best_may_be_the_lowest_and_ties_in_print_are_all_bold() -> None:
