@@ -72,3 +72,22 @@ def tiny_settings(tiny_encoder: Path) -> Callable[..., dict]:
         return flat | {key.replace("_", ".", 1): value for key, value in changes.items()}
 
     return settings
+
+
+@pytest.fixture(scope="session")
+def ten_words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dictionary of our own in the format of WordNet's files; nothing in it is WordNet's."""
+    folder = tmp_path_factory.mktemp("ten-words")
+    synsets = {
+        "data.noun": [
+            "00000001 17 n 03 river 0 stream 1 watercourse 0 001 @ 00000002 n 0000 | water that flows",
+            "00000002 06 n 03 road 0 route 0 main_route 0 000 | a way",
+            "00000003 27 n 02 in 0 indium 0 000 | a metal",
+        ],
+        "data.verb": [],
+        "data.adj": ["00000005 00 a 02 old 0 aged(a) 0 000 | not new"],
+        "data.adv": [],
+    }
+    for name, lines in synsets.items():
+        (folder / name).write_text("\n".join(["  1 The licence stands here.  ", *lines, ""]))
+    return folder

@@ -19,7 +19,7 @@ def added(length: int, rate: float, rule: str, draws: int = 6000) -> np.ndarray:
 
 
 @pytest.mark.parametrize("rule", ["paper", "released"])
-def test_undoing_the_doubling_recovers_the_sentence(rule: str) -> None:
+def test_T17_undoing_the_doubling_recovers_the_sentence(rule: str) -> None:
     rng = np.random.default_rng(1)
     ids = sentence(32)
     for _ in range(300):
@@ -42,7 +42,7 @@ def test_undoing_the_doubling_recovers_the_sentence(rule: str) -> None:
         ("released", 32, 0.08, 1),
     ],
 )
-def test_number_of_doubled_subwords_is_uniform(rule: str, length: int, rate: float, largest: int) -> None:
+def test_T17_number_of_doubled_subwords_is_uniform(rule: str, length: int, rate: float, largest: int) -> None:
     counts = np.bincount(added(length, rate, rule), minlength=largest + 1)
     assert len(counts) == largest + 1
     assert chisquare(counts).pvalue > 1e-3
@@ -52,14 +52,14 @@ def test_number_of_doubled_subwords_is_uniform(rule: str, length: int, rate: flo
     ("length", "rate", "released", "paper"),
     [(8, 0.32, 0.5, 1.0), (16, 0.32, 2.0, 2.0), (32, 0.32, 4.5, 4.5), (16, 0.08, 0.0, 1.0), (32, 0.08, 0.5, 1.0)],
 )
-def test_means_of_both_rules(length: int, rate: float, released: float, paper: float) -> None:
+def test_T17_means_of_both_rules(length: int, rate: float, released: float, paper: float) -> None:
     """The table that was computed from the authors' code and the paper's equation (reference_spec A3)."""
     assert added(length, rate, "released").mean() == pytest.approx(released, abs=0.15)
     assert added(length, rate, "paper").mean() == pytest.approx(paper, abs=0.15)
 
 
 @pytest.mark.parametrize("rule", ["paper", "released"])
-def test_every_subword_is_equally_likely(rule: str) -> None:
+def test_T17_every_subword_is_equally_likely(rule: str) -> None:
     rng = np.random.default_rng(2)
     ids = sentence(14)
     doubled = np.zeros(2000, dtype=int)

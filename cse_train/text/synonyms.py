@@ -1,0 +1,103 @@
+"""Synonyms from WordNet's data files (the wndb format): words that share a synset."""
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cse_train.fields import ConfigError
+from cse_train.text.sources import file_hash
+from cse_train.text.stop_words import STOP_WORDS
+
+DEBIAN = Path("/usr/share/wordnet")
+"""Where the package `wordnet-base` puts the files."""
+FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
+MARKER = re.compile(r"\((a|p|ip)\)$")
+"""Where an adjective may stand, written behind the word in data.adj."""
+AROUND = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
+
+
+class Synonyms:
+    """Other ways to write a tokenised word.
+
+    A word is looked up as it stands, in lower case, without the punctuation around it: "cars," is not "car". Every
+    other word or phrase of every synset that holds it is a synonym, whatever its part of speech, each counted once.
+    Stop words stay: WordNet knows "a" as a vitamin and "in" as a metal.
+    """
+
+    def __init__(self, folder: Path, tokenizer: Any) -> None:
+        self.entries = read_wordnet(folder)
+        self.backend = tokenizer.backend_tokenizer
+        self._known: dict[bytes, list[np.ndarray]] = {}
+
+    def __call__(self, pieces: np.ndarray) -> list[np.ndarray]:
+        """Ids of each synonym of a word's ids, with the word's punctuation and capital; empty for none."""
+        key = pieces.tobytes()
+        if key not in self._known:
+            self._known[key] = self._alternatives(self.backend.decode(pieces.tolist()))
+        return self._known[key]
+
+    def _alternatives(self, text: str) -> list[np.ndarray]:
+        blank = " " if text[:1].isspace() else ""
+        around = AROUND.match("".join(text.split()))
+        assert around is not None
+        before, word, after = around.groups()
+        known = () if word.lower() in STOP_WORDS else self.entries.get(word.lower(), ())
+        written = [_like(word, synonym) for synonym in known]
+        texts = [f"{blank}{before}{synonym}{after}" for synonym in written]
+        return [np.array(self.backend.encode(text, add_special_tokens=False).ids) for text in texts]
+
+
+def wordnet_folder(given: str | None) -> Path:
+    """The folder that `method.synonyms` names, or Debian's. Raises ConfigError unless WordNet's files are there."""
+    folder = DEBIAN if given is None else Path(given)
+    absent = [name for name in FILES if not (folder / name).is_file()]
+    if absent:
+        line = f"no WordNet: method.synonyms={'null' if given is None else given}; {folder} has no {', '.join(absent)}"
+        raise ConfigError([f"{line}; apt install wordnet-base, or give the folder that holds {', '.join(FILES)}"])
+    return folder
+
+
+def wordnet_hash(folder: Path) -> str:
+    """Hash of the files that are read."""
+    return hashlib.sha256("".join(file_hash(folder / name) for name in FILES).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def read_wordnet(folder: Path) -> dict[str, tuple[str, ...]]:
+    """Lower-case word -> its synonyms, sorted; words without any are left out. Raises ConfigError for other files."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in FILES:
+        for synset in _synsets(folder / name):
+            for word in synset:
+                if " " not in word:
+                    found[word.lower()].update(synset)
+    others = ((word, tuple(sorted(s for s in synset if s.lower() != word))) for word, synset in found.items())
+    return {word: synonyms for word, synonyms in others if synonyms}
+
+
+def _synsets(path: Path) -> Iterator[list[str]]:
+    """The words of each line `offset lexfile type count (word lex_id)* ...`; the licence's lines begin with blanks."""
+    with path.open(encoding="utf8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.startswith("  "):
+                continue
+            fields = line.split()
+            try:
+                count = int(fields[3], 16)
+                words = fields[4 : 4 + 2 * count : 2]
+                if len(words) != count:
+                    raise ValueError
+            except (IndexError, ValueError) as error:
+                problem = f"not a WordNet file: {path}, line {number}; give the files of WordNet 3"
+                raise ConfigError([problem]) from error
+            yield [MARKER.sub("", word).replace("_", " ") for word in words]
+
+
+def _like(word: str, synonym: str) -> str:
+    return synonym[:1].upper() + synonym[1:] if word[:1].isupper() else synonym
