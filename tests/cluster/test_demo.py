@@ -70,7 +70,7 @@ def test_a_diverging_run_fails_alone_and_names_its_log(
     said = capsys.readouterr()
     assert "1 done, 1 failed" in said.out
     (line,) = [line for line in said.err.splitlines() if line.startswith("cse: failed: ")]
-    assert "NaN" in line or "finite" in line
+    assert "lower train.learning_rate" in line and ("loss is nan" in line or "not finite" in line)
     assert Path(line.rpartition("log ")[2], "rank0.log").is_file()
     states = sorted(run.state for run in Ledger.open(tmp_path / "ledger.db").runs())
     assert states == ["done", "failed"]
