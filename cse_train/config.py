@@ -17,7 +17,7 @@ class TrainConfig:
     encoder: str = "wiki-l4-h128"
     """Starting weights: a shipped encoder's name, a folder, or a hub model's name."""
     corpus: str = "wiki"
-    """Training text: wiki, documents, nli, generated, file (see `--train-file`), or hf:NAME[:SPLIT[:COLUMN]]."""
+    """Training text: wiki, documents, nli, pairs:NAME, generated, file (`--train-file`), or hf:NAME[:SPLIT[:COLUMN]]."""
     dev: str = "sts_dev"
     """The set whose Spearman correlation picks the checkpoint; never a test set."""
     max_seq_length: Annotated[int, Range(low=4, high=512)] = 32
@@ -82,6 +82,8 @@ class DataPaths:
     """Gzipped JSON lines with a `text` field, for DeCLUTR."""
     nli: Path | None = None
     """CSV with the header sent0,sent1,hard_neg."""
+    pairs: Path | None = None
+    """Folder of what `corpus: pairs:NAME` reads: NAME.csv with the header sent0,sent1 or sent0,sent1,hard_neg."""
     train_file: Path | None = None
     """What `corpus: file` reads: .txt or .txt.gz with one sentence a line, or .csv."""
     senteval: Path | None = None
@@ -97,6 +99,7 @@ class DataPaths:
             "wiki": folder / "wiki" / "wiki_sentences.txt.gz",
             "documents": folder / "wiki" / "wiki_docs_2048.jsonl.gz",
             "nli": nli[0] if nli else folder / "nli" / "none.csv",
+            "pairs": folder / "pairs",
             "senteval": folder / "senteval" / "downstream",
         }
         paths: dict[str, Path | None] = {k: p.resolve() for k, p in found.items() if p.exists()}

@@ -17,7 +17,7 @@ from cse_train.fields import ConfigError, nearest
 from cse_train.text import generated
 
 Row = tuple[str, ...]
-CORPORA = ("wiki", "documents", "nli", "generated", "file", "hf:NAME[:SPLIT[:COLUMN]]")
+CORPORA = ("wiki", "documents", "nli", "pairs:NAME", "generated", "file", "hf:NAME[:SPLIT[:COLUMN]]")
 """What `train.corpus` may be."""
 PAIR_COLUMNS = ("sent0", "sent1", "hard_neg")
 """Column names of pairs and triplets, by position (SimCSE train.py:386-398)."""
@@ -40,6 +40,8 @@ def open_source(corpus: str, paths: DataPaths) -> Source:
     """The source that `train.corpus` names. Raises ConfigError (one line) when it is unknown, missing or unreadable."""
     if corpus.startswith("hf:"):
         return _hub(corpus)
+    if corpus.startswith("pairs:"):
+        return _named_pairs(corpus, paths)
     openers = {
         "wiki": lambda: _file("wiki", _require("wiki", paths.wiki)),
         "documents": lambda: _file("documents", _require("documents", paths.documents)),
@@ -98,6 +100,14 @@ def _file(corpus: str, path: Path) -> Source:
     columns = _csv_columns(path, delimiter)
     kind = f"csv{delimiter}{','.join(columns)}"
     return Source(corpus, columns, _hash(kind, digest), lambda: _csv_rows(path, delimiter, len(columns)))
+
+
+def _named_pairs(corpus: str, paths: DataPaths) -> Source:
+    """One of many labelled sets, --data DIR/pairs/NAME.csv (SimCSE's choice of labelled data)."""
+    name = f"{corpus.removeprefix('pairs:')}.csv"
+    if paths.pairs is None or not (paths.pairs / name).is_file():
+        raise ConfigError([f"missing data: train.corpus={corpus} needs pairs/{name}; give --data DIR that has it"])
+    return _file(corpus, paths.pairs / name)
 
 
 def _generated() -> Source:

@@ -40,6 +40,16 @@ def test_csv_is_read_by_position_and_empty_fields_become_a_blank(tmp_path: Path)
     assert list(source.rows()) == [('a, "b"', "c", "d"), ("e", " ", "f"), ("g", "h", " ")]
 
 
+def test_a_labelled_set_is_found_by_name(tmp_path: Path) -> None:
+    (tmp_path / "pairs").mkdir()
+    write(tmp_path / "pairs" / "qqp.csv", "sent0,sent1\na,b\n")
+    paths = DataPaths.from_folder(tmp_path)
+    assert list(open_source("pairs:qqp", paths).rows()) == [("a", "b")]
+    with pytest.raises(ConfigError) as error:
+        open_source("pairs:paranmt", paths)
+    assert one_line(error).startswith("missing data: train.corpus=pairs:paranmt needs pairs/paranmt.csv; give --data")
+
+
 def test_tsv_with_one_column_is_a_text_corpus(tmp_path: Path) -> None:
     source = open_source("file", write(tmp_path / "a.tsv", "sentence\na, b\n"))
     assert (source.columns, list(source.rows())) == (("text",), [("a, b",)])
