@@ -1,0 +1,73 @@
+"""Every method on one card: `python -m pytest -m gpu -s tests/cse_train` (no ray, no optuna, text made on the spot)."""
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cse_train import methods, streams
+from cse_train.batches import Batches
+from cse_train.config import DataPaths, parse_run
+from cse_train.evaluate.score import score_checkpoint
+from cse_train.loop import Outcome, train
+from cse_train.methods.base import Share
+from cse_train.modules.backbone import load_backbone
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device: run on a GPU machine"),
+]
+METHODS = methods.names()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("method", METHODS)
+def test_trains_evaluates_resumes_and_scores(
+    method: str, precision: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+) -> None:
+    settings = tiny_settings(method, train_precision=precision, train_evaluations=4, train_dropout=0.1)
+    run, paths = parse_run(settings), DataPaths(train_file=text_file)
+    begun = time.perf_counter()
+    whole = train(run, paths, tmp_path / "whole", lambda point: False)
+    seconds = time.perf_counter() - begun
+    assert whole.state == "done" and all(math.isfinite(v) for p in whole.points for v in p.metrics.values())
+    stopped = train(run, paths, tmp_path / "halves", lambda point: point.step == 10)
+    resumed = train(run, paths, tmp_path / "halves", lambda point: False)
+    assert stopped.state == "stopped" and losses(resumed) == pytest.approx(losses(whole), rel=1e-2)
+    (score,) = score_checkpoint(tmp_path / "whole" / "best", [run.train.dev], paths, tmp_path)
+    assert score.value == pytest.approx(whole.best, abs=0.5)
+    print(f"\n{method} {precision}: {len(whole.points)} points, loss {losses(whole)}, {seconds:.1f} s", end="")
+    assert not {"ray", "optuna"} & set(sys.modules)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_first_step_equals_the_cpu(method: str, tiny_settings: Callable[..., dict], text_file: Path) -> None:
+    """Loss and gradients without dropout, fp32 without TF32; bf16 near it."""
+    found = {}
+    for device, precision in (("cpu", "fp32"), ("cuda", "fp32"), ("cuda", "bf16")):
+        run = parse_run(tiny_settings(method, train_dropout=0.0))
+        backbone = load_backbone(run.train.encoder, 0.0)
+        batches = Batches.open(run, DataPaths(train_file=text_file), backbone)
+        rows = batches.rows[:8]
+        batch = batches.collate(Share(batches.store, rows, rows, partial(streams.augmentation, 0, 0)))
+        streams.seed_new_weights(0)
+        model = methods.load(method).build(run.options, backbone).train().to(device)
+        with torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
+            loss = model(batch.to(device)).loss
+        loss.backward()
+        norm = math.sqrt(sum(float(p.grad.square().sum()) for p in model.parameters() if p.grad is not None))
+        found[device, precision] = np.array([loss.item(), norm])
+    print(f"\n{method}: {found}", end="")
+    np.testing.assert_allclose(found["cuda", "fp32"], found["cpu", "fp32"], rtol=1e-3)
+    np.testing.assert_allclose(found["cuda", "bf16"], found["cpu", "fp32"], rtol=0.1)
+
+
+def losses(outcome: Outcome) -> list[float]:
+    """The loss at each point."""
+    return [round(point.metrics["loss"], 4) for point in outcome.points]
