@@ -5,6 +5,15 @@ from pathlib import Path
 
 import pytest
 
+OWN_SETTINGS: dict[str, dict[str, object]] = {
+    "declutr": {
+        "method.min_length": 1,
+        "method.max_length": 2,
+        "method.short_documents": "adapt",
+        "method.mlm_probability": 0.5,
+    },
+}
+"""What single methods need to work on lines of a few words."""
 WORDS = "river stone bridge old market town winter letter music garden road light glass field summer house".split()
 
 
@@ -69,6 +78,7 @@ def tiny_settings(tiny_encoder: Path) -> Callable[..., dict]:
             "train.max_seq_length": 16,
             "train.learning_rate": 1e-3,
         }
+        flat |= OWN_SETTINGS.get(method, {})
         return flat | {key.replace("_", ".", 1): value for key, value in changes.items()}
 
     return settings

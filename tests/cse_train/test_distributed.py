@@ -8,7 +8,16 @@ import pytest
 import torch
 
 PROGRAM = Path(__file__).parent / "programs" / "joined_batch.py"
-CASES = ("simcse", "simcse_mlm", "simcse_mean", "simcse_triplets", "esimcse")
+CASES = (
+    "simcse",
+    "simcse_mlm",
+    "simcse_mean",
+    "simcse_triplets",
+    "esimcse",
+    "declutr",
+    "declutr_contrastive",
+    "declutr_masked_lm",
+)
 
 
 @pytest.fixture(scope="module")

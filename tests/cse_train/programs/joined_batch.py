@@ -16,12 +16,21 @@ from cse_train.batches import Batches
 from cse_train.config import DataPaths, parse_run
 from cse_train.modules.backbone import load_backbone
 
+SHORT_SPANS = {
+    "method.min_length": 1,
+    "method.max_length": 2,
+    "method.short_documents": "adapt",
+    "method.mlm_probability": 0.5,
+}
 CASES = {
     "simcse": {"method": "simcse"},
     "simcse_mlm": {"method": "simcse", "method.mlm_weight": 0.1},
     "simcse_mean": {"method": "simcse", "method.pooler": "mean"},
     "simcse_triplets": {"method": "simcse", "method.objective": "triplets", "method.hard_negative_weight": 2.0},
     "esimcse": {"method": "esimcse", "method.momentum": 0.9},
+    "declutr": {"method": "declutr", **SHORT_SPANS},
+    "declutr_contrastive": {"method": "declutr", "method.objective": "contrastive", **SHORT_SPANS},
+    "declutr_masked_lm": {"method": "declutr", "method.objective": "masked_lm", **SHORT_SPANS},
 }
 
 

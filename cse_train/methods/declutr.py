@@ -1,0 +1,223 @@
+"""DeCLUTR (Giorgi et al., ACL 2021): spans of one document near each other are positives; masked-LM on the anchors.
+
+Shape suffixes: N documents of this rank, A anchors of a document, P positives of an anchor, B = N * A anchors of this
+rank, H width, T packed slots, M masked positions.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cse_train import distributed
+from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.fields import ConfigError, Range
+from cse_train.losses.masked_lm import masked_lm
+from cse_train.losses.nt_xent import nt_xent
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.modules.backbone import Backbone, own_encoder
+from cse_train.modules.encoder import Encoder, Hidden
+from cse_train.modules.masked_inputs import Masking
+from cse_train.modules.masked_lm_head import MaskedLMHead
+from cse_train.modules.packing import Packed, pack_lists
+from cse_train.modules.pooling import SentencePooler
+from cse_train.observe import view_statistics
+from cse_train.text.spans import SpanRule, sample_spans
+from cse_train.text.tokens import TokenStore
+
+VERSION = 1
+
+TRAINING_ONLY = ("head.",)
+"""State that `encode` does not need."""
+SPECIAL_TOKENS = 2
+"""[CLS] and [SEP], which every document of the store and every span has."""
+LONGEST = 510
+"""Tokens of a span that are read, special tokens not counted: the rest of 512 is cut (released dataset_reader)."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are the paper's. An example is a document, so `train.batch_size` counts documents (paper: 16)."""
+
+    anchors: Annotated[int, Range(low=1)] = 2
+    """Anchor spans of a document, A."""
+    positives: Annotated[int, Range(low=1)] = 2
+    """Positive spans of an anchor, P, whose mean it is paired with."""
+    min_length: Annotated[int, Range(low=1)] = 32
+    """Shortest span in tokens, special tokens not counted."""
+    max_length: Annotated[int, Range(low=1)] = 512
+    """Bound on the length of a span, and the distance that anchors of one document keep; 510 tokens are read."""
+    strategy: Literal["both", "adjacent", "subsuming"] = "both"
+    """Where positives lie: across, beside or inside the anchor; beside it only; inside it only."""
+    temperature: Annotated[float, Range(above=0)] = 0.05
+    """Divides the cosines."""
+    objective: Literal["both", "contrastive", "masked_lm"] = "both"
+    """Sum of the two losses with weight 1, or one of them; contrastive alone reads anchors unmasked, as released."""
+    mlm_probability: Annotated[float, Range(above=0, below=1)] = 0.15
+    """Share of an anchor's tokens that is masked; the anchor's embedding comes from the masked input."""
+    short_documents: Literal["drop", "adapt"] = "drop"
+    """Leave out documents below 2 * A * max_length tokens, or lower max_length for them, down to min_length."""
+    pooler: Literal["mean", "cls_no_mlp", "first_last", "first_last_layer1"] = "mean"
+    """Mean over the attended positions, special tokens included; the others as SimCSE's."""
+
+
+def span_rule(config: Config) -> SpanRule:
+    """The sampling of spans that a configuration asks for."""
+    return SpanRule(config.anchors, config.positives, config.min_length, config.max_length, config.strategy)
+
+
+def tokens_kept(config: Config, max_seq_length: int) -> None:
+    """Whole documents."""
+
+
+def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
+    """Documents that are long enough. Raises ConfigError when none is."""
+    tokens = store.column("text").lengths - SPECIAL_TOKENS
+    full = span_rule(config).tokens_needed
+    need = 2 * config.anchors * config.min_length if config.short_documents == "adapt" else full
+    rows = np.flatnonzero(tokens >= need)
+    if len(rows) == 0:
+        longest = f"no document is long enough: the longest has {tokens.max()} tokens and the spans need {need}"
+        lower = "min_length" if config.short_documents == "adapt" else "max_length, or method.short_documents=adapt"
+        raise ConfigError([f"{longest}; give longer documents, fewer method.anchors, or a lower method.{lower}"])
+    shortened = int((tokens[rows] < full).sum())
+    if shortened and distributed.rank() == 0:
+        log.warning("declutr: %d of %d documents have fewer than %d tokens: shorter spans", shortened, len(rows), full)
+    return rows
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Documents -> anchors, document after document, and their positives, anchor after anchor."""
+
+    config: Config
+    masking: Masking
+
+    def __call__(self, share: Share) -> Batch:
+        column = share.store.column("text")
+        anchors, positives, rngs = [], [], []
+        for row in share.rows:
+            rng = share.rng_of(int(row))
+            around, beside = self._spans(column.row(row), rng)
+            anchors += around
+            positives += beside
+            rngs += [rng] * len(around)
+        inputs, tensors = self._anchors(anchors, rngs)
+        if self.config.objective != "masked_lm":
+            inputs["positives"] = pack_lists(positives, pad_id=self.masking.pad_id)
+        return Batch(inputs, len(share.rows), tensors)
+
+    def _spans(self, ids: np.ndarray, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Anchors [A] and positives [A * P] of one document, each with special tokens.
+
+        Pieces stay as they are in the document; the released code writes a span as text and tokenises that.
+        """
+        tokens = len(ids) - SPECIAL_TOKENS
+        rule = span_rule(self.config)
+        if self.config.short_documents == "adapt":
+            rule = rule.adapted(tokens)
+        anchors, positives = sample_spans(tokens, rule, rng)
+        return [_cut(ids, span) for span in anchors], [_cut(ids, span) for span in positives.reshape(-1, 2)]
+
+    def _anchors(
+        self, anchors: list[np.ndarray], rngs: list[np.random.Generator]
+    ) -> tuple[dict[str, Packed], dict[str, Tensor]]:
+        if self.config.objective == "contrastive":
+            return {"anchors": pack_lists(anchors, pad_id=self.masking.pad_id)}, {}
+        packed, at_M, target_M = self.masking.pack(anchors, rngs)
+        return {"anchors": packed}, {"at_M": at_M, "target_M": target_M}
+
+
+def _cut(ids: np.ndarray, span: np.ndarray) -> np.ndarray:
+    start, end = span
+    inner = ids[1:-1][start : min(end, start + LONGEST)]
+    return np.concatenate([ids[:1], inner, ids[-1:]])
+
+
+def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+    """The collate function of a configuration. Raises ConfigError when the lengths contradict each other."""
+    if config.min_length > config.max_length:
+        lengths = f"method.min_length={config.min_length}, method.max_length={config.max_length}"
+        raise ConfigError([f"span lengths cross: {lengths}; give min_length <= max_length"])
+    return Collate(config, Masking.of(tokenizer, config.mlm_probability))
+
+
+class DeCLUTR(nn.Module):
+    """Encoder, pooler and, for masked-LM, the head, which reads the pass that embeds the anchors (model.py:100-178)."""
+
+    def __init__(self, config: Config, backbone: Backbone, head: MaskedLMHead | None) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = backbone.encoder
+        self.pooler = SentencePooler(config.pooler, backbone.encoder.width)
+        self.head = head
+
+    def forward(self, batch: Batch) -> StepOutput:
+        hidden = self._hidden(batch.inputs["anchors"])
+        anchors_BH = self.pooler(hidden)[0]
+        losses: dict[str, Tensor] = {}
+        if self.config.objective != "masked_lm":
+            views = gather_with_grad(anchors_BH), gather_with_grad(self._positives(batch.inputs["positives"]))
+            losses["loss_contrastive"] = nt_xent(*views, temperature=self.config.temperature)
+        else:
+            views = anchors_BH, self._next_anchors(anchors_BH)
+        if self.config.objective != "contrastive":
+            losses["loss_mlm"] = self._masked_lm_loss(hidden, batch)
+        loss = torch.stack(list(losses.values())).sum()
+        parts = {name: part.detach() for name, part in losses.items()}
+        return StepOutput(loss, {"loss": loss.detach(), **parts, **view_statistics(*views)})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, H] of unmasked text."""
+        return self.pooler(self._hidden(packed))[0]
+
+    def _hidden(self, packed: Packed) -> Hidden:
+        masked = self.training and self.head is not None
+        hidden: Hidden = self.encoder(packed, tokens=masked or self.pooler.needs_tokens)
+        return hidden
+
+    def _positives(self, packed: Packed) -> Tensor:
+        """Mean of the P positives of each anchor, before any normalisation [B, H]."""
+        pooled_BPH = self.pooler(self._hidden(packed))[0].unflatten(0, (-1, self.config.positives))
+        return pooled_BPH.mean(1)
+
+    def _next_anchors(self, anchors_BH: Tensor) -> Tensor:
+        """What the log calls positives where there are none: another anchor of the same document, if it has one."""
+        return anchors_BH.unflatten(0, (-1, self.config.anchors)).roll(1, dims=1).flatten(0, 1)
+
+    def _masked_lm_loss(self, hidden: Hidden, batch: Batch) -> Tensor:
+        assert self.head is not None and isinstance(self.encoder, Encoder) and hidden.last_TH is not None
+        logits_MV = self.head(hidden.last_TH[batch.tensors["at_M"]], self.encoder.word.weight)
+        return mean_over_ranks(*masked_lm(logits_MV, batch.tensors["target_M"]))
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> DeCLUTR:
+    """A module over a backbone. Raises ConfigError for spans beyond the encoder's positions and for a missing head."""
+    if not training:
+        return DeCLUTR(config, backbone, None)
+    _require_positions(config, backbone)
+    return DeCLUTR(config, backbone, _head(config, backbone))
+
+
+def _require_positions(config: Config, backbone: Backbone) -> None:
+    length = min(config.max_length, LONGEST) + SPECIAL_TOKENS
+    positions = getattr(backbone.config, "max_position_embeddings", length)
+    room = positions - getattr(backbone.encoder, "position_offset", 0)
+    if length > room:
+        line = f"spans too long: method.max_length={config.max_length}, train.encoder={backbone.name}"
+        raise ConfigError([f"{line} has {room} positions; give at most {room - SPECIAL_TOKENS}"])
+
+
+def _head(config: Config, backbone: Backbone) -> MaskedLMHead | None:
+    if config.objective == "contrastive":
+        return None
+    own_encoder(backbone, f"method.objective={config.objective} reads its masked-LM head")
+    if backbone.head is None:
+        line = f"no masked-LM head: method.objective={config.objective}, train.encoder={backbone.name}"
+        raise ConfigError([f"{line}; choose an encoder that ships its head, or contrastive"])
+    return backbone.head
