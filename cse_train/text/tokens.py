@@ -1,19 +1,15 @@
 """Tokenised corpora on disk: written once per (tokenizer, source, length), then memory-mapped by every run.
 
-A store is built in a folder of its own and appears under its final name by one rename, so readers never see half of
-one. A builder takes a lock so that others wait instead of tokenising the same text, but nothing depends on the lock:
-two builders at once both succeed, and a folder whose files do not match its `meta.json` is built again.
+A store is a `cached_folder`; one whose files do not match its `meta.json` is built again.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
-import shutil
-import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cse_train.fields import ConfigError
+from cse_train.text.cached_folder import open_built
 from cse_train.text.sources import Row, Source
 
 FORMAT = 1
@@ -28,7 +25,6 @@ FORMAT = 1
 CHUNK = 4096
 """Rows tokenised at once."""
 PARTS = {"flat": np.int32, "starts": np.int64, "lengths": np.int32, "word_starts": np.uint8}
-TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -93,17 +89,7 @@ def open_store(source: Source, tokenizer: Any, max_length: int | None, cache: Pa
     }
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
     folder = (cache or default_cache()) / "tokens" / key
-    for _ in range(TRIES):
-        store = _load(folder)
-        if store is not None:
-            return store
-        try:
-            _build_once(folder, source, tokenizer, max_length, identity)
-        except OSError as error:
-            raise ConfigError(
-                [f"cannot write: token cache={folder.parent} ({error}); free space or set CSE_CACHE"]
-            ) from error
-    raise AssertionError(f"token cache: {folder} is damaged as fast as it is built")
+    return open_built(folder, _load, partial(_write, source, tokenizer, max_length, identity))
 
 
 def default_cache() -> Path:
@@ -139,63 +125,7 @@ def _map(folder: Path, column: int) -> TokenColumn:
     )
 
 
-def _build_once(folder: Path, source: Source, tokenizer: Any, max_length: int | None, identity: dict[str, Any]) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _waiting_for_others(folder):
-        if _load(folder) is not None:
-            return
-        _sweep_dead_builders(folder)
-        aside = folder.with_name(f"{folder.name}.{socket.gethostname()}.{os.getpid()}")
-        try:
-            _write(aside, source, tokenizer, max_length, identity)
-            _publish(aside, folder)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _waiting_for_others(folder: Path) -> Iterator[None]:
-    """A courtesy lock, freed by the kernel when its holder dies; file systems without locks go on without."""
-    with folder.with_name(folder.name + ".lock").open("w") as lock:
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _sweep_dead_builders(folder: Path) -> None:
-    for aside in folder.parent.glob(f"{folder.name}.{socket.gethostname()}.*"):
-        pid = aside.suffix.removeprefix(".").removesuffix("-damaged")
-        if pid.isdigit() and not _alive(int(pid)):
-            shutil.rmtree(aside, ignore_errors=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _publish(aside: Path, folder: Path) -> None:
-    """Rename into place; a damaged folder of that name moves out of the way first, a sound one wins."""
-    if folder.exists() and _load(folder) is None:
-        damaged = aside.with_name(aside.name + "-damaged")
-        with contextlib.suppress(FileNotFoundError):
-            folder.rename(damaged)
-        shutil.rmtree(damaged, ignore_errors=True)
-    try:
-        aside.rename(folder)
-    except OSError:
-        if _load(folder) is None:
-            raise
-
-
-def _write(aside: Path, source: Source, tokenizer: Any, max_length: int | None, identity: dict[str, Any]) -> None:
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir()
+def _write(source: Source, tokenizer: Any, max_length: int | None, identity: dict[str, Any], aside: Path) -> None:
     columns = len(source.columns)
     with contextlib.ExitStack() as stack:
         files = [

@@ -122,9 +122,7 @@ def test_prompts_that_overflow_positions_are_named(config_of, tokens: int, fits:
         if fits:
             require_positions(encoder, prompts, tokens)
         else:
-            with pytest.raises(
-                ConfigError, match=rf"^prompts overflow positions: method.prompt_length={length} and 36"
-            ):
+            with pytest.raises(ConfigError, match=line):
                 require_positions(encoder, prompts, tokens)
         require_positions(encoder, ContinuousPrompts(encoder.config, length, shift=False), 40)
 

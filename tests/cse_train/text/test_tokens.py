@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 from cse_train.fields import ConfigError
-from cse_train.text import tokens
+from cse_train.text import cached_folder, tokens
 from cse_train.text.sources import Source
 from cse_train.text.tokens import open_store, tokenise, tokenizer_hash
 
@@ -145,7 +145,9 @@ def test_killed_builder_leaves_nothing_that_is_read(tokenizer, source_of, tmp_pa
 def test_builders_at_once_agree(locks: bool, tokenizer, source_of, tmp_path: Path, monkeypatch) -> None:
     source = source_of([f"sentence {i}" for i in range(120)])
     if not locks:
-        monkeypatch.setattr(tokens.fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks")))
+        monkeypatch.setattr(
+            cached_folder.fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks"))
+        )
     monkeypatch.setattr(tokens, "CHUNK", 50)
     builders = [FORK.Process(target=open_store, args=(source, tokenizer, 16, tmp_path)) for _ in range(2)]
     for builder in builders:

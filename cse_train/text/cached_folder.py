@@ -1,0 +1,94 @@
+"""A folder that is built once and read by many.
+
+It is built under a name of its own and appears under its final name by one rename, so readers never see half of one.
+A builder takes a lock so that others wait instead of doing the same work, but nothing depends on the lock: two
+builders at once both succeed, and a folder that cannot be loaded is built again.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from cse_train.fields import ConfigError
+
+TRIES = 5
+
+T = TypeVar("T")
+
+
+def open_built(folder: Path, load: Callable[[Path], T | None], write: Callable[[Path], None]) -> T:
+    """What `load` makes of the folder, which `write` fills on first use; `load` gives None for what is not sound.
+
+    Raises ConfigError when the folder cannot be written.
+    """
+    for _ in range(TRIES):
+        loaded = load(folder)
+        if loaded is not None:
+            return loaded
+        try:
+            _build_once(folder, load, write)
+        except OSError as error:
+            line = f"cannot write: token cache={folder.parent} ({error})"
+            raise ConfigError([f"{line}; free space or set CSE_CACHE"]) from error
+    raise AssertionError(f"token cache: {folder} is damaged as fast as it is built")
+
+
+def _build_once(folder: Path, load: Callable[[Path], object], write: Callable[[Path], None]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _waiting_for_others(folder):
+        if load(folder) is not None:
+            return
+        _sweep_dead_builders(folder)
+        aside = folder.with_name(f"{folder.name}.{socket.gethostname()}.{os.getpid()}")
+        try:
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir()
+            write(aside)
+            _publish(aside, folder, load)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _waiting_for_others(folder: Path) -> Iterator[None]:
+    """A courtesy lock, freed by the kernel when its holder dies; file systems without locks go on without."""
+    with folder.with_name(folder.name + ".lock").open("w") as lock:
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _sweep_dead_builders(folder: Path) -> None:
+    for aside in folder.parent.glob(f"{folder.name}.{socket.gethostname()}.*"):
+        pid = aside.suffix.removeprefix(".").removesuffix("-damaged")
+        if pid.isdigit() and not _alive(int(pid)):
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _publish(aside: Path, folder: Path, load: Callable[[Path], object]) -> None:
+    """Rename into place; a damaged folder of that name moves out of the way first, a sound one wins."""
+    if folder.exists() and load(folder) is None:
+        damaged = aside.with_name(aside.name + "-damaged")
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(damaged)
+        shutil.rmtree(damaged, ignore_errors=True)
+    try:
+        aside.rename(folder)
+    except OSError:
+        if load(folder) is None:
+            raise
