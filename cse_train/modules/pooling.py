@@ -5,6 +5,7 @@ Shape suffixes: V views, N sequences, H hidden size.
 
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from cse_train.modules.encoder import Hidden
@@ -54,8 +55,9 @@ class SentencePooler(nn.Module):
         """What to pass to the encoder as `tokens`."""
         return needs_tokens(self.pooler)
 
-    def forward(self, hidden: Hidden) -> Tensor:
-        pooled_VNH = pool(hidden, self.pooler)
+    def forward(self, *hidden: Hidden) -> Tensor:
+        """Passes over the same N sequences join as further views, so that BatchNorm's statistics do too (T14)."""
+        pooled_VNH = torch.cat([pool(passed, self.pooler) for passed in hidden])
         if self.projector is None or not has_projector(self.pooler, self.training):
             return pooled_VNH
         projected: Tensor = self.projector(pooled_VNH)

@@ -12,8 +12,9 @@ OWN_SETTINGS: dict[str, dict[str, object]] = {
         "method.short_documents": "adapt",
         "method.mlm_probability": 0.5,
     },
+    "diffcse": {"method.generator": "wiki-l1-h64"},
 }
-"""What single methods need to work on lines of a few words."""
+"""What single methods need to work on lines of a few words and with the weights at hand."""
 WORDS = "river stone bridge old market town winter letter music garden road light glass field summer house".split()
 
 

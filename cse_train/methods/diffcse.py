@@ -1,0 +1,220 @@
+"""DiffCSE (Chuang et al., NAACL 2022): SimCSE, and finding from the embedding what was edited in the sentence.
+
+Shape suffixes: B examples of this rank, N sequences, H width, T packed slots, M some of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cse_train.distributed import gather_with_grad
+from cse_train.fields import ConfigError, Range
+from cse_train.losses.info_nce import info_nce
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.modules.backbone import Backbone, own_encoder
+from cse_train.modules.conditional_tasks import ConditionalMaskedLM, ConditionalTask, CorrectiveLM, ReplacedToken
+from cse_train.modules.edited import Edited, fill, pack_edits
+from cse_train.modules.generator import Generator, generator_inputs
+from cse_train.modules.packing import Packed, pack
+from cse_train.modules.pooling import SentencePooler
+from cse_train.observe import view_statistics
+from cse_train.text.edits import Edit, Vocabulary, edit, edited_lengths
+from cse_train.text.tokens import TokenStore
+
+VERSION = 1
+
+TRAINING_ONLY = ("generator.", "discriminator.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are the paper's for BERT on STS."""
+
+    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
+    """[CLS] with projector, with it in training only, without it; mean; mean of embedding + last, or layer 1 + last."""
+    projector: Literal["mlp", "batchnorm"] = "batchnorm"
+    """Two layers with BatchNorm over views and ranks together (appendix A), or SimCSE's linear layer with tanh."""
+    temperature: Annotated[float, Range(above=0)] = 0.05
+    """Divides the cosines."""
+    masking_ratio: Annotated[float, Range(above=0, below=1)] = 0.30
+    """Share of the tokens that the operator masks, inserts or deletes (table 7; insert and delete rows: 0.15)."""
+    lambda_weight: Annotated[float, Range(low=0)] = 0.005
+    """Weight of the conditional task (table 8; the released code's default is 0.1)."""
+    generator: str = "distilbert-base-uncased"
+    """The frozen masked LM that fills the masked sentence: a shipped encoder, a folder or a hub model (table 6)."""
+    generator_dropout: bool = True
+    """Keep the generator's dropout on in training, as the released code does."""
+    sampling: Literal["greedy", "sample"] = "greedy"
+    """The most probable token (diffcse/models.py:184), or one drawn from the generator (abstract)."""
+    reduction: Literal["mean_all", "mean_attended", "sum"] = "mean_all"
+    """Of the replaced-token loss: mean with padding (models.py:272), mean without, or the paper's sum."""
+    operator: Literal["replace", "insert", "delete", "all"] = "replace"
+    """How the sentence is edited (table 4); all: delete, then insert, then replace, one label for all three."""
+    task: Literal["replaced_token", "masked_lm", "corrective_lm", "none"] = "replaced_token"
+    """What is predicted from embedding and edited sentence (table 3): edits, masked tokens, originals by copying."""
+    source: Literal["same", "next", "both"] = "same"
+    """The sentence that is edited and conditioned on the embedding: the same, the next line of the file, or both."""
+    contrastive: bool = True
+    """Whether the contrastive loss is part of the objective (table 3, w/o contrastive loss)."""
+    extra: Literal["none", "positives", "negatives"] = "none"
+    """Edited sentences as further positives or hard negatives of SimCSE instead of a task (table 15)."""
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Corpus rows -> the sentences, and the edited sentences: view 1 of each source, then view 2 (one for `extra`)."""
+
+    config: Config
+    vocabulary: Vocabulary
+    pad_id: int
+
+    def __call__(self, share: Share) -> Batch:
+        column, rows = share.store.column("text"), share.rows
+        text = pack(column.flat, column.starts[rows], column.lengths[rows], pad_id=self.pad_id)
+        if self.config.task == self.config.extra == "none":
+            return Batch({"text": text}, len(rows))
+        edited, tensors = pack_edits(list(self._edits(share)), pad_id=self.pad_id, width=self._width(share))
+        return Batch({"text": text, "edited": edited}, len(rows), tensors)
+
+    def _edits(self, share: Share) -> Iterator[Edit]:
+        column = share.store.column("text")
+        rngs = [share.rng_of(int(i)) for i in share.rows]
+        for offset in offsets(self.config):
+            for _ in range(1 if self.config.task == "none" else 2):
+                for i, rng in zip(share.rows + offset, rngs, strict=True):
+                    yield edit(column.row(i), self.config.operator, self.config.masking_ratio, self.vocabulary, rng)
+
+    def _width(self, share: Share) -> int | None:
+        """The longest edited sentence of all ranks, where the loss counts the padding."""
+        if self.config.task != "replaced_token" or self.config.reduction != "mean_all":
+            return None
+        lengths = [share.store.column("text").lengths[share.batch_rows + offset] for offset in offsets(self.config)]
+        return int(edited_lengths(np.concatenate(lengths), self.config.operator, self.config.masking_ratio).max())
+
+
+def offsets(config: Config) -> tuple[int, ...]:
+    """From the row of a sentence to the rows that are edited for it."""
+    return {"same": (0,), "next": (1,), "both": (0, 1)}[config.source]
+
+
+def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
+    """All rows, but the last where the next one is read; the next line counts across articles and titles."""
+    return np.arange(store.rows - max(offsets(config)))
+
+
+def inputs(config: Config) -> dict[str, str]:
+    """The generator's content hash, where the configuration uses one."""
+    return {"generator": generator_inputs(config.generator)} if has_generator(config) else {}
+
+
+def has_generator(config: Config) -> bool:
+    """Whether anything is filled: deletion and masked-LM need no generator."""
+    fills = config.task in ("replaced_token", "corrective_lm") or config.extra != "none"
+    return fills and config.operator != "delete"
+
+
+def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+    """The collate function of a configuration."""
+    check(config)
+    special = tuple(tokenizer.all_special_ids)
+    return Collate(config, Vocabulary(tokenizer.mask_token_id, special, len(tokenizer)), tokenizer.pad_token_id)
+
+
+class DiffCSE(nn.Module):
+    """Encoder and pooler; in training also the task's discriminator and the frozen generator."""
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = backbone.encoder
+        self.pooler = SentencePooler(config.pooler, backbone.width, config.projector)
+        self.discriminator = _discriminator(config, backbone) if training else None
+        self.generator: Generator | None = None
+        if training and has_generator(config):
+            sample = config.sampling == "sample"
+            self.generator = Generator(config.generator, backbone, config.generator_dropout, sample)
+
+    def forward(self, batch: Batch) -> StepOutput:
+        hidden = [self.encoder(batch.inputs["text"], views=2, tokens=self.pooler.needs_tokens)]
+        edited = self._edited(batch)
+        if edited is not None and self.config.extra != "none":
+            hidden.append(self.encoder(edited.packed, tokens=self.pooler.needs_tokens))
+        views_VBH = self.pooler(*hidden)
+        gathered = [gather_with_grad(view_BH) for view_BH in views_VBH]
+        metrics = view_statistics(gathered[0], gathered[1])
+        loss = views_VBH.new_zeros(())
+        if self.config.contrastive:
+            loss = self._contrastive(gathered)
+            metrics["loss_contrastive"] = loss.detach()
+        if edited is not None:
+            metrics["replaced_fraction"] = edited.replaced_fraction()
+        if edited is not None and self.discriminator is not None:
+            conditions_NH = views_VBH.flatten(0, 1).repeat(len(offsets(self.config)), 1)
+            auxiliary, observed = self.discriminator(edited, conditions_NH)
+            loss, metrics = loss + self.config.lambda_weight * auxiliary, metrics | observed
+        return StepOutput(loss, {"loss": loss.detach(), **metrics})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, H]."""
+        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
+
+    def _edited(self, batch: Batch) -> Edited | None:
+        """The edited sentences, after the encoder has drawn its dropout (T15: the same masks as SimCSE's)."""
+        if "edited" not in batch.inputs:
+            return None
+        return fill(self.generator, batch.inputs["edited"], batch.tensors, self.config.operator == "insert")
+
+    def _contrastive(self, views: list[Tensor]) -> Tensor:
+        """SimCSE's loss; edited sentences are hard negatives, or positives of a second term of equal weight."""
+        tau = self.config.temperature
+        if self.config.extra == "negatives":
+            return info_nce(views[0], views[1], hard_negatives_BD=views[2], temperature=tau)
+        return torch.stack([info_nce(views[0], positives, temperature=tau) for positives in views[1:]]).mean()
+
+
+def _discriminator(config: Config, backbone: Backbone) -> ConditionalTask | None:
+    if config.task == "none":
+        return None
+    encoder = own_encoder(backbone, f"method.task={config.task} puts the embedding into its [CLS] slot")
+    if config.task == "replaced_token":
+        return ReplacedToken(encoder, config.reduction)
+    if backbone.head is None:
+        line = f"no masked-LM head: method.task={config.task}, train.encoder={backbone.name}"
+        raise ConfigError([f"{line}; choose an encoder that ships its head, or method.task=replaced_token"])
+    return (ConditionalMaskedLM if config.task == "masked_lm" else CorrectiveLM)(encoder, backbone.head)
+
+
+def check(config: Config) -> None:
+    """Raise ConfigError with every pair of options that does not go together."""
+    rules = [
+        (
+            not config.contrastive and (config.task == "none" or config.lambda_weight == 0),
+            f"nothing to train: method.contrastive=False, method.task={config.task}, "
+            f"method.lambda_weight={config.lambda_weight}; give a task with a weight",
+        ),
+        (
+            config.extra != "none" and (config.task != "none" or not config.contrastive),
+            f"two uses of the edited sentence: method.extra={config.extra}, method.task={config.task}, "
+            f"method.contrastive={config.contrastive}; extra examples need task=none and contrastive=True",
+        ),
+        (
+            config.task in ("masked_lm", "corrective_lm") and config.operator != "replace",
+            f"no such task: method.task={config.task}, method.operator={config.operator}; use operator=replace",
+        ),
+        (
+            config.task == "none" and config.source != "same",
+            f"no conditional task: method.source={config.source}, method.task=none; use source=same",
+        ),
+    ]
+    if problems := [line for broken, line in rules if broken]:
+        raise ConfigError(problems)
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> DiffCSE:
+    """A trainable module over a backbone; without `training` neither discriminator nor generator."""
+    check(config)
+    return DiffCSE(config, backbone, training)
