@@ -48,14 +48,15 @@ class ResolvedSpace:
     """A space with a profile and command-line settings applied.
 
     Precedence, weakest first: profile `train`, profile `methods`, the file's `set`, axis values, `overrides`.
-    An override of an axis narrows that axis to the one value.
+    An override of an axis narrows that axis to the one value. A profile may let another value run where an axis value
+    has no place at its scale; the cell's key, and so its row, keeps the table's.
     """
 
     space: "Space"
     profile: Profile
     overrides: Mapping[str, Scalar]
     axes: Mapping[str, Domain]
-    """Axes after the overrides, parents first."""
+    """Axes after the overrides, without values that have no counterpart at this scale, parents first."""
 
     @property
     def fixed(self) -> dict[str, Scalar]:
@@ -64,7 +65,7 @@ class ResolvedSpace:
 
     def size(self) -> int | None:
         """Number of cells; None where an axis is continuous (or the product is beyond listing)."""
-        return len(self.space.cells) if self.space.cells else domains.size(self.axes, self.fixed)
+        return len(list(self._explicit())) if self.space.cells else domains.size(self.axes, self.fixed)
 
     def cells(self) -> list[Cell]:
         """Every cell in the file's order; ConfigError for a space that only a search can walk."""
@@ -80,7 +81,8 @@ class ResolvedSpace:
         ordered = {axis: key[axis] for axis in self.space.axis_names if axis in key}
         given = {"method": method, **self.profile.settings(method), **self.space.settings, **ordered}
         counted = {k: v for k, v in self.overrides.items() if k not in self.axes or self.axes[k].active(given)}
-        return Cell(ordered, {**given, **counted}, label)
+        run = {axis: self.profile.stand_in(axis, value) for axis, value in ordered.items()}
+        return Cell(ordered, {**given, **run, **counted}, label)
 
     def contains(self, key: Mapping[str, Scalar]) -> bool:
         """Whether these axis values name a cell of this space."""
@@ -92,12 +94,30 @@ class ResolvedSpace:
 
     def key_of(self, flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """The axis values of a run's flat configuration, active axes only."""
-        return {axis: flat[axis] for axis, domain in self.axes.items() if axis in flat and domain.active(flat)}
+        found: dict[str, Scalar] = {}
+        for axis, domain in self.axes.items():
+            if axis in flat and domain.active({**flat, **found}):
+                found[axis] = self._as_written(axis, domain, flat[axis])
+        return found
+
+    def substitutions(self) -> dict[str, Scalar]:
+        """`axis=value` of the table -> what runs in its place under this profile; None for a value left out."""
+        named = [(axis, v) for axis, d in self.space.axes.items() if d.finite for v in d.values()]
+        named += [(axis, v) for cell in self.space.cells for axis, v in cell.settings.items()]
+        free = [(axis, v) for axis, v in named if axis not in self.overrides]
+        return {f"{a}={v}": self.profile.stand_in(a, v) for a, v in free if self.profile.stand_in(a, v) != v}
+
+    def _as_written(self, axis: str, domain: Domain, value: Scalar) -> Scalar:
+        """The table's value that runs as `value` under this profile."""
+        values = domain.arguments if domain.finite and axis not in self.overrides else ()
+        return next((v for v in values if self.profile.stand_in(axis, v) == value), value)
 
     def _explicit(self) -> Iterator[Cell]:
         for given in self.space.cells:
             shown = {axis: given.settings.get(axis, self.space.settings.get(axis)) for axis in self.space.axis_names}
             changed = {axis: value for axis, value in self.overrides.items() if axis in shown}
+            if any(self.profile.leaves_out(axis, v) for axis, v in shown.items() if axis not in changed):
+                continue
             yield self.cell({axis: v for axis, v in {**shown, **changed}.items() if v is not None}, given.label)
 
 
@@ -112,7 +132,11 @@ def resolve(space: "Space", profile: Profile, overrides: Mapping[str, Scalar]) -
     if found:
         raise ConfigError(list(dict.fromkeys(found)))
     overrides = {key: keys.normal(key, value, _owner(space, key, candidates)) for key, value in overrides.items()}
-    axes = {name: _narrow(name, domain, overrides) for name, domain in space.axes.items()}
+    axes = {name: _narrow(name, domain, overrides, profile) for name, domain in space.axes.items()}
+    empty = [name for name, domain in axes.items() if not domain.arguments]
+    if empty:
+        line = f"nothing left: space.{empty[0]} has no value with a counterpart at profile {profile.name}"
+        raise ConfigError([f"{space.file}: {line}; choose another profile"])
     return ResolvedSpace(space, profile, overrides, axes)
 
 
@@ -135,5 +159,9 @@ def _owner(space: "Space", key: str, candidates: list[str]) -> str:
     return next((m for m in candidates if _counts(space, key, m)), candidates[0])
 
 
-def _narrow(name: str, domain: Domain, overrides: Mapping[str, Scalar]) -> Domain:
-    return dataclasses.replace(domain, word="grid", arguments=(overrides[name],)) if name in overrides else domain
+def _narrow(name: str, domain: Domain, overrides: Mapping[str, Scalar], profile: Profile) -> Domain:
+    if name in overrides:
+        return dataclasses.replace(domain, word="grid", arguments=(overrides[name],))
+    if domain.word not in ("grid", "choice"):
+        return domain
+    return dataclasses.replace(domain, arguments=tuple(v for v in domain.arguments if not profile.leaves_out(name, v)))

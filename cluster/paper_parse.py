@@ -8,6 +8,8 @@ from cluster.space import Key, Paper, Space
 from cse_train import fields
 
 KEYS = ("citation", "table", "source", "metric", "columns", "rows", "notes")
+NEEDED = KEYS[:4]
+"""A figure without printed numbers has no columns and rows."""
 
 
 def brief(value: object) -> str:
@@ -24,7 +26,7 @@ def parse_paper(raw: Mapping[str, Any], found: list[str]) -> Paper | None:
         found.append(f"wrong type: paper={brief(value)}; give a mapping")
         return None
     problems = [f"unknown key: paper.{k}={brief(value[k])}; {fields.nearest(k, KEYS)}" for k in value if k not in KEYS]
-    problems += [f"missing key: paper.{k}=null; give it" for k in KEYS[:-1] if k not in value]
+    problems += [f"missing key: paper.{k}=null; give it" for k in NEEDED if k not in value]
     texts = [k for k in KEYS if k not in ("columns", "rows") and not isinstance(value.get(k, ""), str)]
     problems += [f"wrong type: paper.{k}={brief(value[k])}; give text" for k in texts]
     if not isinstance(value.get("columns", []), list):
@@ -36,7 +38,7 @@ def parse_paper(raw: Mapping[str, Any], found: list[str]) -> Paper | None:
     if problems:
         return None
     parsed = tuple((row["key"], {name: float(v) for name, v in row["cells"].items()}) for row in rows)
-    return Paper(**{**value, "columns": tuple(value["columns"]), "rows": parsed})
+    return Paper(**{**value, "columns": tuple(value.get("columns", ())), "rows": parsed})
 
 
 def _is_row(row: object) -> bool:

@@ -52,8 +52,10 @@ class Paper:
     source: str
     """File name of the paper that the values were read from."""
     metric: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Key, Mapping[str, float]], ...]
+    columns: tuple[str, ...] = ()
+    """Names of the results; one that no suite gives stands beside ours as the paper's alone."""
+    rows: tuple[tuple[Key, Mapping[str, float]], ...] = ()
+    """Empty for a figure without printed numbers."""
     notes: str = ""
 
     def as_rows(self) -> list[dict[str, Any]]:

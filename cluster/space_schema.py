@@ -12,6 +12,7 @@ from cluster.catalog import shipped
 from cluster.domains import WORDS
 from cluster.keys import SEED
 from cluster.paper_parse import KEYS as PAPER_KEYS
+from cluster.paper_parse import NEEDED
 from cluster.space import SearchConfig
 from cse_train import fields, methods
 from cse_train.config import TrainConfig
@@ -117,7 +118,7 @@ def _paper() -> Json:
         "cells",
     )
     kinds = {"columns": _list(TEXT), "rows": {"type": "array", "items": row}}
-    return _closed({key: kinds.get(key, TEXT) for key in PAPER_KEYS}, *(k for k in PAPER_KEYS if k != "notes"))
+    return _closed({key: kinds.get(key, TEXT) for key in PAPER_KEYS}, *NEEDED)
 
 
 def text() -> str:

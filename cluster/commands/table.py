@@ -96,18 +96,25 @@ def spec_of(resolved: "ResolvedSpace") -> "TableSpec":
 
     space, paper = resolved.space, resolved.space.paper
     rows = [] if resolved.size() is None else [results.full_key(resolved, cell.key) for cell in resolved.cells()]
+    printed = [{**row, "key": results.full_key(resolved, row["key"])} for row in paper.as_rows()] if paper else []
     return TableSpec(
         id=space.id,
         title=space.title,
         axes=space.axis_names,
         columns=columns_of(resolved),
         rows=rows,
-        published=[row for row in paper.as_rows() if row["key"] in rows] if paper else [],
+        published=[row for row in printed if row["key"] in rows],
         citation=f"{paper.citation}, {paper.table}" if paper else "",
         metric=paper.metric if paper else "",
         protocol=scale(resolved),
-        notes=[note for note in (space.notes, paper.notes if paper else "") if note],
+        notes=[note for note in (space.notes, paper.notes if paper else "", scaled(resolved)) if note],
     )
+
+
+def scaled(resolved: "ResolvedSpace") -> str:
+    """What the profile let run in place of the table's values, and which of them it leaves out; empty for nothing."""
+    shown = [f"{name} left out" if v is None else f"{name} is {v}" for name, v in resolved.substitutions().items()]
+    return f"At profile {resolved.profile.name}: {', '.join(shown)}." if shown else ""
 
 
 def columns_of(resolved: "ResolvedSpace") -> list[str]:
