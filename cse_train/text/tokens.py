@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from cse_train.text.sources import Row, Source
 FORMAT = 1
 """Raised whenever the files of a store change their meaning."""
 CHUNK = 4096
-"""Rows tokenised at once."""
+"""Rows tokenised at once, fewer where they are long: a document takes a thousand times a sentence's memory."""
+CHUNK_CHARACTERS = 1_000_000
 PARTS = {"flat": np.int32, "starts": np.int64, "lengths": np.int32, "word_starts": np.uint8}
 
 
@@ -149,7 +150,15 @@ def _write(source: Source, tokenizer: Any, max_length: int | None, identity: dic
 
 
 def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    while chunk := list(islice(rows, CHUNK)):
+    chunk: list[Row] = []
+    characters = 0
+    for row in rows:
+        chunk.append(row)
+        characters += sum(map(len, row))
+        if len(chunk) == CHUNK or characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
         yield chunk
 
 

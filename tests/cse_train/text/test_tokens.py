@@ -88,6 +88,17 @@ def test_columns_and_chunks(tokenizer, tmp_path: Path, monkeypatch: pytest.Monke
         whole.column("text")
 
 
+def test_long_texts_are_tokenised_few_at_once(
+    tokenizer, source_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["a " * 30, "b", "c " * 50, "d", "e"]
+    whole = open_store(source_of(texts), tokenizer, None, tmp_path / "whole").column("text")
+    monkeypatch.setattr(tokens, "CHUNK_CHARACTERS", 60)
+    assert [len(chunk) for chunk in tokens._chunks(source_of(texts).rows())] == [1, 2, 2]
+    parts = open_store(source_of(texts), tokenizer, None, tmp_path / "parts").column("text")
+    assert np.array_equal(whole.flat, parts.flat) and np.array_equal(whole.starts, parts.starts)
+
+
 def test_second_opening_reads_nothing_and_other_settings_build_anew(tokenizer, source_of, tmp_path: Path) -> None:
     source = source_of(TEXTS)
     first = open_store(source, tokenizer, 16, tmp_path)
