@@ -45,7 +45,7 @@ class PromptedEncoder(nn.Module):
 
     def __init__(self, encoder: Encoder, prompts: ContinuousPrompts, cls_id: int | None = None) -> None:
         super().__init__()
-        require_positions(encoder, prompts, tokens=1)
+        require_positions(encoder, prompts.length, prompts.shift, tokens=1)
         self.encoder = encoder.requires_grad_(False)
         self.prompts = prompts
         self.cls_word = None if cls_id is None else nn.Parameter(encoder.word.weight[cls_id].detach().clone())
@@ -69,9 +69,9 @@ class PromptedEncoder(nn.Module):
         )
 
 
-def require_positions(encoder: Encoder, prompts: ContinuousPrompts, tokens: int) -> None:
+def require_positions(encoder: Encoder, length: int, shift: bool, tokens: int) -> None:
     """Raise ConfigError when sequences of `tokens` do not fit behind prompts that shift their positions."""
     room = encoder.config.max_position_embeddings - encoder.position_offset
-    if prompts.shift and prompts.length + tokens > room:
-        line = f"prompts overflow positions: method.prompt_length={prompts.length} and {tokens} tokens, of {room}"
+    if shift and length + tokens > room:
+        line = f"prompts overflow positions: method.prompt_length={length} and {tokens} tokens, of {room}"
         raise ConfigError([f"{line}; shorten either, or set method.position_shift=false"])

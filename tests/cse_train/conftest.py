@@ -12,6 +12,7 @@ OWN_SETTINGS: dict[str, dict[str, object]] = {
         "method.short_documents": "adapt",
         "method.mlm_probability": 0.5,
     },
+    "d2cse": {"method.generator": "wiki-l1-h64"},
     "diffcse": {"method.generator": "wiki-l1-h64"},
 }
 """What single methods need to work on lines of a few words and with the weights at hand."""

@@ -118,13 +118,12 @@ def test_prompts_that_overflow_positions_are_named(config_of, tokens: int, fits:
     for kind, length in (("bert", 5), ("roberta", 3)):
         line = rf"^prompts overflow positions: method.prompt_length={length} and 36"
         encoder = Encoder(config_of(kind, 1))
-        prompts = ContinuousPrompts(encoder.config, length)
+        require_positions(encoder, length, False, 40)
         if fits:
-            require_positions(encoder, prompts, tokens)
+            require_positions(encoder, length, True, tokens)
         else:
             with pytest.raises(ConfigError, match=line):
-                require_positions(encoder, prompts, tokens)
-        require_positions(encoder, ContinuousPrompts(encoder.config, length, shift=False), 40)
+                require_positions(encoder, length, True, tokens)
 
 
 def test_prompts_longer_than_the_positions_are_refused_at_once(config_of) -> None:

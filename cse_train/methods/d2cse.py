@@ -1,0 +1,200 @@
+"""D2CSE (Nam et al., 2023): prompts on one frozen encoder that also finds, given the embedding, replaced tokens.
+
+No code is released. What the paper leaves open follows DiffCSE: the embedding is that of the projector and takes the
+[CLS] slot of the detector, whose head is Linear(H, 2); the corruption is greedy and made once.
+Shape suffixes: V views, N sequences, B examples of this rank, G examples of all ranks, H width, T packed slots.
+"""
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from torch import Tensor, nn
+
+from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.fields import Range
+from cse_train.losses.info_nce import info_nce
+from cse_train.losses.replaced_token import replaced_token
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.modules.backbone import Backbone, own_encoder
+from cse_train.modules.corruption import Rule, corrupted, with_corrupted
+from cse_train.modules.encoder import Encoder
+from cse_train.modules.generator import generator_inputs
+from cse_train.modules.packing import Packed, pack_lists
+from cse_train.modules.pooling import SentencePooler
+from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
+from cse_train.observe import view_statistics
+from cse_train.text.tokens import TokenStore
+
+VERSION = 1
+
+TRAINING_ONLY = ("head.", "discriminator.")
+"""What finds replaced tokens, beside the prompted encoder."""
+TRIPLET_COLUMNS = ("sent0", "sent1", "hard_neg")
+WHY = "prompts need attention of our own"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are table 7's for unsupervised BERT-base; `train.learning_rate` there is 0.021."""
+
+    framework: Literal["a", "b", "c", "d"] = "d"
+    """Figure 3. The detector is a: the bare frozen encoder; b: a copy that trains; c, d: the prompted encoder itself.
+
+    It is given the embedding in a, b and d."""
+    cls_prompt: bool = False
+    """Train the word embedding at [CLS] too, from the encoder's own."""
+    prompt_length: Annotated[int, Range(low=1)] = 16
+    """Prompts in front of every layer."""
+    position_shift: bool = True
+    """Let the first token stand behind the prompts' positions, as DCPCSE's released code, or at 0."""
+    prompt_dropout: bool = True
+    """Drop out prompts at the encoder's hidden rate, independently for each sentence and view."""
+    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
+    """[CLS] with projector, with it in training only, without; mean; mean of embedding + last, or layer 1 + last."""
+    projector: Literal["mlp", "batchnorm"] = "batchnorm"
+    """DiffCSE's with BatchNorm over views and ranks together, or SimCSE's tanh layer."""
+    temperature: Annotated[float, Range(above=0)] = 0.05
+    """Divides the cosines."""
+    objective: Literal["unsupervised", "triplets"] = "unsupervised"
+    """Two dropout views of one sentence, or the sent0, sent1, hard_neg columns of an NLI file."""
+    hard_negative_weight: Annotated[float, Range(above=0)] = 1.0
+    """The weight of an example's own hard negative in the contrastive loss."""
+    masking_ratio: Annotated[float, Range(above=0, below=1)] = 0.3
+    """Share of the tokens that the generator was asked to fill."""
+    lambda_weight: Annotated[float, Range(low=0)] = 0.005
+    """Weight of the replaced-token loss."""
+    generator: str = "distilbert-base-uncased"
+    """The masked LM that corrupts the corpus before training: a shipped encoder, a folder or a hub model."""
+    corruption_seed: Annotated[int, Range(low=0)] = 0
+    """Seed of the corruption, which is the same in every run and epoch."""
+    corrupted_positions: Literal["masked", "all"] = "masked"
+    """Replace the masked tokens, as the paper says, or take the generator's token everywhere, as DiffCSE's code."""
+    reduction: Literal["mean_all", "mean_attended", "sum"] = "mean_all"
+    """Of the replaced-token loss: DiffCSE's mean with padding, mean without, or the paper's sum."""
+
+
+def columns(config: Config) -> tuple[str, ...]:
+    """The text columns that this configuration reads."""
+    return TRIPLET_COLUMNS if config.objective == "triplets" else ("text",)
+
+
+def inputs(config: Config) -> dict[str, str]:
+    """The generator's content hash."""
+    return {"generator": generator_inputs(config.generator)}
+
+
+def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+    """The store with its corrupted columns. Raises ConfigError where prompts or generator do not fit."""
+    longest = max(int(store.column(name).lengths.max()) for name in columns(config))
+    require_positions(own_encoder(backbone, WHY), config.prompt_length, config.position_shift, longest)
+    rule = Rule(config.generator, config.masking_ratio, config.corruption_seed, config.corrupted_positions)
+    return with_corrupted(store, columns(config), rule, backbone, cache)
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Corpus rows -> "text", column after column, and "corrupted", one for each embedding, with "replaced_T"."""
+
+    config: Config
+    pad_id: int
+
+    def __call__(self, share: Share) -> Batch:
+        names = columns(self.config)
+        originals, corruptions = (
+            [share.store.column(name).row(i) for name in wanted for i in share.rows]
+            for wanted in (names, tuple(map(corrupted, names)))
+        )
+        copies = 2 if len(names) == 1 else 1
+        replaced = [new != old for new, old in zip(corruptions, originals, strict=True)]
+        packs = {
+            "text": pack_lists(originals, pad_id=self.pad_id),
+            "corrupted": pack_lists(corruptions * copies, pad_id=self.pad_id, **self._padding(share)),
+        }
+        replaced_T = pack_lists(replaced * copies, **self._padding(share)).ids_T.bool()
+        return Batch(packs, len(share.rows), {"replaced_T": replaced_T})
+
+    def _padding(self, share: Share) -> dict[str, int]:
+        """A mean that counts padding needs one width for the global batch: the longest sentence of all ranks."""
+        if self.config.reduction != "mean_all":
+            return {}
+        lengths = [share.store.column(name).lengths[share.batch_rows] for name in columns(self.config)]
+        return {"groups": 1, "width": int(np.max(lengths))}
+
+
+def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+    """The collate function of a configuration."""
+    return Collate(config, tokenizer.pad_token_id)
+
+
+class D2CSE(nn.Module):
+    """A frozen encoder behind trainable prompts, a pooler and, in training, what finds replaced tokens."""
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+        super().__init__()
+        self.config = config
+        encoder = own_encoder(backbone, WHY)
+        prompts = ContinuousPrompts(
+            encoder.config, config.prompt_length, shift=config.position_shift, dropout=config.prompt_dropout
+        )
+        cls_id = backbone.tokenizer.cls_token_id if config.cls_prompt else None
+        self.prompted = PromptedEncoder(encoder, prompts, cls_id)
+        self.pooler = SentencePooler(config.pooler, encoder.width, config.projector)
+        self.head = nn.Linear(encoder.width, 2) if training else None
+        self.discriminator: Encoder | None = None
+        if training and config.framework == "b":
+            self.discriminator = copy.deepcopy(encoder).requires_grad_(True)
+
+    def forward(self, batch: Batch) -> StepOutput:
+        embeddings_NH = self._embeddings(batch.inputs["text"])
+        views = [gather_with_grad(view_BH) for view_BH in embeddings_NH.split(batch.examples)]
+        contrastive = info_nce(
+            views[0],
+            views[1],
+            hard_negatives_BD=views[2] if len(views) == 3 else None,
+            hard_negative_weight=self.config.hard_negative_weight,
+            temperature=self.config.temperature,
+        )
+        detection, metrics = self._detection(batch, embeddings_NH)
+        loss = contrastive + self.config.lambda_weight * detection
+        parts = {"loss": loss.detach(), "loss_contrastive": contrastive.detach(), "loss_rtd": detection.detach()}
+        return StepOutput(loss, {**parts, **metrics, **view_statistics(views[0], views[1])})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, H], prompts included."""
+        return self.pooler(self.prompted(packed, tokens=self.pooler.needs_tokens))[0]
+
+    def _embeddings(self, packed: Packed) -> Tensor:
+        """Both views, or all columns, one after the other: [2 * B, H] or [3 * B, H]."""
+        copies = 2 if self.config.objective == "unsupervised" else 1
+        return self.pooler(self.prompted(packed, views=copies, tokens=self.pooler.needs_tokens)).flatten(0, 1)
+
+    def _detection(self, batch: Batch, embeddings_NH: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """The replaced-token loss over the sentences of all embeddings, and what it looked like."""
+        packed, replaced_T = batch.inputs["corrupted"], batch.tensors["replaced_T"]
+        assert self.head is not None
+        logits_T2 = self.head(self._detector_hidden(packed, embeddings_NH))
+        attended_T = packed.attended_T()
+        loss = mean_over_ranks(*replaced_token(logits_T2, replaced_T, attended_T, self.config.reduction))
+        right = (logits_T2.argmax(1) == replaced_T) & attended_T
+        tokens = attended_T.sum()
+        return loss, {"replaced_fraction": replaced_T.sum() / tokens, "rtd_accuracy": right.sum() / tokens}
+
+    def _detector_hidden(self, packed: Packed, embeddings_NH: Tensor) -> Tensor:
+        """Last layer [T, H] of figure 3's discriminator."""
+        if self.config.framework == "c":
+            hidden = self.prompted(packed, tokens=True)
+        elif self.config.framework == "d":
+            hidden = self.prompted(packed, tokens=True, cls_output_NH=embeddings_NH)
+        else:
+            bare = self.discriminator or self.prompted.encoder
+            hidden = bare(packed, tokens=True, cls_output_NH=embeddings_NH)
+        assert hidden.last_TH is not None
+        return hidden.last_TH
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> D2CSE:
+    """A trainable module over a backbone, which it freezes."""
+    return D2CSE(config, backbone, training)

@@ -1,0 +1,177 @@
+"""DCPCSE / PromCSE (Jiang et al., EMNLP Findings 2022): SimCSE where only deep continuous prompts and the MLP train.
+
+Shape suffixes: V views, N sequences, B examples of this rank, G examples of all ranks, H width, M masked positions.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.fields import ConfigError, Range
+from cse_train.losses.energy import energy_hinge
+from cse_train.losses.info_nce import info_nce
+from cse_train.losses.masked_lm import masked_lm
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.modules.backbone import Backbone, own_encoder
+from cse_train.modules.masked_inputs import Masking
+from cse_train.modules.masked_lm_head import MaskedLMHead
+from cse_train.modules.packing import Packed, pack_lists
+from cse_train.modules.pooling import SentencePooler
+from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
+from cse_train.observe import view_statistics
+from cse_train.text.tokens import TokenStore
+
+VERSION = 1
+
+TRAINING_ONLY = ("head.", "steps")
+"""The masked-LM head and the step that its weight decays with."""
+TRIPLET_COLUMNS = ("sent0", "sent1", "hard_neg")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are the released ones for unsupervised BERT-base; `train.learning_rate` there is 3e-2."""
+
+    prompt_length: Annotated[int, Range(low=1)] = 16
+    """Prompts in front of every layer."""
+    position_shift: bool = True
+    """Let the first token stand behind the prompts' positions, as released, or at 0."""
+    prompt_dropout: bool = True
+    """Drop out prompts at the encoder's hidden rate, independently for each sentence and view."""
+    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
+    """[CLS] with projector, with it in training only, without; mean; mean of embedding + last, or layer 1 + last."""
+    projector: Literal["mlp", "batchnorm"] = "mlp"
+    """SimCSE's tanh layer, or DiffCSE's with BatchNorm."""
+    temperature: Annotated[float, Range(above=0)] = 0.05
+    """Divides the cosines."""
+    objective: Literal["unsupervised", "pairs", "triplets"] = "unsupervised"
+    """Two dropout views of one sentence, or the sent0, sent1 (, hard_neg) columns of an NLI file."""
+    hard_negative_weight: Annotated[float, Range(above=0)] = 1.0
+    """The weight of an example's own hard negative in the contrastive loss."""
+    mlm_weight: Annotated[float, Range(above=0)] | None = None
+    """Weight of the masked-LM auxiliary loss at the first step (released for RoBERTa: 0.1); null for off."""
+    mlm_probability: Annotated[float, Range(above=0, below=1)] = 0.15
+    """Share of the tokens that the auxiliary loss masks."""
+    mlm_decay: Annotated[float, Range(above=0, high=1)] = 0.95
+    """What the auxiliary weight is multiplied by in 100 steps (released trainers.py); 1 for constant."""
+    energy_margin: Annotated[float, Range(above=0)] | None = None
+    """Margin of the energy-based hinge loss on triplets (PromCSE: 0.2); null for off."""
+    energy_weight: Annotated[float, Range(above=0)] = 10.0
+    """Weight of the hinge loss."""
+
+
+def columns(config: Config) -> tuple[str, ...]:
+    """The text columns that this configuration reads."""
+    return {"unsupervised": ("text",), "pairs": TRIPLET_COLUMNS[:2], "triplets": TRIPLET_COLUMNS}[config.objective]
+
+
+def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+    """The store as it is, once its longest sentence is known to fit behind the prompts; ConfigError where not."""
+    longest = max(int(store.column(name).lengths.max()) for name in columns(config))
+    require_positions(own_encoder(backbone, WHY), config.prompt_length, config.position_shift, longest)
+    return store
+
+
+WHY = "prompts need attention of our own"
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Corpus rows -> a packed batch; all columns share one pack, column after column."""
+
+    config: Config
+    masking: Masking
+
+    def __call__(self, share: Share) -> Batch:
+        texts = [share.store.column(name) for name in columns(self.config)]
+        sentences = [column.row(i) for column in texts for i in share.rows]
+        inputs = {"text": pack_lists(sentences, pad_id=self.masking.pad_id)}
+        tensors: dict[str, Tensor] = {}
+        if self.config.mlm_weight is not None:
+            views = 2 if len(texts) == 1 else len(texts)
+            rngs = [share.rng_of(int(i)) for i in share.rows] * views
+            sentences = sentences * 2 if len(texts) == 1 else sentences
+            inputs["masked"], tensors["at_M"], tensors["target_M"] = self.masking.pack(sentences, rngs)
+        return Batch(inputs, len(share.rows), tensors)
+
+
+def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+    """The collate function of a configuration."""
+    return Collate(config, Masking.of(tokenizer, config.mlm_probability))
+
+
+class DCPCSE(nn.Module):
+    """A frozen encoder behind trainable prompts, a pooler and, when asked for, the masked-LM head."""
+
+    steps: Tensor
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+        super().__init__()
+        self.config = config
+        encoder = own_encoder(backbone, WHY)
+        prompts = ContinuousPrompts(
+            encoder.config, config.prompt_length, shift=config.position_shift, dropout=config.prompt_dropout
+        )
+        self.prompted = PromptedEncoder(encoder, prompts)
+        self.pooler = SentencePooler(config.pooler, encoder.width, config.projector)
+        self.head = _head(config, backbone) if training else None
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, batch: Batch) -> StepOutput:
+        views = [gather_with_grad(view_BH) for view_BH in self._views(batch.inputs["text"], batch.examples)]
+        hard = views[2] if len(views) == 3 else None
+        weight, tau = self.config.hard_negative_weight, self.config.temperature
+        contrastive = info_nce(views[0], views[1], hard_negatives_BD=hard, hard_negative_weight=weight, temperature=tau)
+        parts: dict[str, tuple[float | Tensor, Tensor]] = {"contrastive": (1.0, contrastive)}
+        if self.config.energy_margin is not None:
+            hinge = energy_hinge(views[0], views[1], hard, self.config.energy_margin)
+            parts["energy"] = (self.config.energy_weight, hinge)
+        if self.config.mlm_weight is not None:
+            parts["mlm"] = (self._mlm_weight(), self._masked_lm_loss(batch))
+        loss = torch.stack([weight * part for weight, part in parts.values()]).sum()
+        metrics = {f"loss_{name}": part.detach() for name, (_, part) in parts.items()}
+        return StepOutput(loss, {"loss": loss.detach(), **metrics, **view_statistics(views[0], views[1])})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, H], prompts included."""
+        return self.pooler(self.prompted(packed, tokens=self.pooler.needs_tokens))[0]
+
+    def _views(self, packed: Packed, examples: int) -> list[Tensor]:
+        copies = 2 if self.config.objective == "unsupervised" else 1
+        pooled_VNH = self.pooler(self.prompted(packed, views=copies, tokens=self.pooler.needs_tokens))
+        return [view for pooled in pooled_VNH for view in pooled.split(examples)]
+
+    def _masked_lm_loss(self, batch: Batch) -> Tensor:
+        hidden = self.prompted(batch.inputs["masked"], tokens=True)
+        assert self.head is not None and hidden.last_TH is not None
+        logits = self.head(hidden.last_TH[batch.tensors["at_M"]], self.prompted.encoder.word.weight)
+        return mean_over_ranks(*masked_lm(logits, batch.tensors["target_M"]))
+
+    def _mlm_weight(self) -> Tensor:
+        """w * decay^(step / 100); every call is a step, counted in the checkpoint so that a resumed run goes on."""
+        assert self.config.mlm_weight is not None
+        weight = self.config.mlm_weight * self.config.mlm_decay ** (self.steps / 100)
+        self.steps += 1
+        return weight
+
+
+def _head(config: Config, backbone: Backbone) -> MaskedLMHead | None:
+    """The encoder's head, which trains; its decoder is the frozen word embedding."""
+    if config.mlm_weight is None:
+        return None
+    if backbone.head is None:
+        line = f"no masked-LM head: method.mlm_weight={config.mlm_weight}, train.encoder={backbone.name}"
+        raise ConfigError([f"{line}; choose an encoder that ships its head, or null"])
+    return backbone.head
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> DCPCSE:
+    """A trainable module over a backbone, which it freezes. Raises ConfigError for options that do not fit."""
+    if config.energy_margin is not None and config.objective != "triplets":
+        line = f"no hard negatives: method.energy_margin={config.energy_margin}, method.objective={config.objective}"
+        raise ConfigError([f"{line}; use triplets, or null"])
+    return DCPCSE(config, backbone, training)
