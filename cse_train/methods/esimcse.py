@@ -6,24 +6,29 @@ Shape suffixes: N sequences, B examples of this rank, G of all ranks, H width.
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from cse_train.distributed import all_gather_rows, gather_with_grad
-from cse_train.fields import Range
+from cse_train.fields import ConfigError, Range
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Batch, Share, StepOutput
 from cse_train.modules.backbone import Backbone
+from cse_train.modules.filling import fill_blanks, pack_blanks
+from cse_train.modules.generator import Generator, generator_inputs
 from cse_train.modules.momentum import MomentumEncoder
-from cse_train.modules.packing import Packed, pack, pack_lists
+from cse_train.modules.packing import Packed, pack_lists
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.queue import Queue
 from cse_train.observe import view_statistics
-from cse_train.text.augment import repeat_subwords
+from cse_train.text.augment import KEPT, WORD_EXTENSIONS, Extend
+from cse_train.text.stop_words import stop_word_ids
+from cse_train.text.words import truncate
 
 VERSION = 1
 
-TRAINING_ONLY = ("momentum.", "queue.")
+TRAINING_ONLY = ("momentum.", "queue.", "generator.")
 """State that `encode` does not need: kept in the last checkpoint, left out of the best."""
 
 
@@ -35,12 +40,16 @@ class Config:
     """As SimCSE's."""
     temperature: Annotated[float, Range(above=0)] = 0.05
     """Divides the cosines."""
+    extension: Literal["subword", "word", "stop_word", "mask", "masked_prediction"] = "subword"
+    """How view 2 gets longer (table 5): sub-words or words twice, or something inserted behind words."""
+    generator: str = "wiki-l1-h64"
+    """The frozen masked LM whose most probable sub-word the extension masked_prediction inserts."""
     dup_rate: Annotated[float, Range(low=0, below=1)] = 0.32
-    """Largest share of the sub-words that is doubled in view 2; 0 for off."""
+    """Largest share of the sub-words, or words, after which view 2 is extended; 0 for off."""
     dup_rule: Literal["paper", "released"] = "paper"
-    """Number of doubled sub-words: paper eq. 3, or the released train.py:498-531, which doubles fewer."""
+    """How many: paper eq. 3, or the released train.py:498-531, which takes fewer."""
     queue_multiple: Annotated[float, Range(low=0)] = 2.5
-    """Queue size as a multiple of the batch; 0 for no queue and no momentum encoder."""
+    """Queue size as a multiple of the batch, at least 1; 0 for no queue and no momentum encoder."""
     momentum: Annotated[float, Range(low=0, high=1)] = 0.995
     """Decay of the momentum encoder."""
     momentum_init: Literal["pretrained", "random"] = "pretrained"
@@ -54,30 +63,52 @@ def rank_dependent(config: Config) -> bool:
     return config.queue_scope == "local" and config.queue_multiple > 0
 
 
+def tokens_kept(config: Config, max_seq_length: int) -> int:
+    """Longer texts are kept where words are edited before truncation."""
+    return max_seq_length * (KEPT if config.extension in WORD_EXTENSIONS else 1)
+
+
+def inputs(config: Config) -> dict[str, str]:
+    """Content hash of the generator, where it is used."""
+    return {"generator": generator_inputs(config.generator)} if config.extension == "masked_prediction" else {}
+
+
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> views 1 and 2 in one pack, and view 1 alone for the momentum encoder."""
+    """Corpus rows -> views 1 and 2 in one pack, and view 1 alone for the momentum encoder.
+
+    Where a generator fills blanks, view 2 is in a pack of its own too.
+    """
 
     config: Config
+    extend: Extend
     pad_id: int
 
     def __call__(self, share: Share) -> Batch:
-        rows = share.rows
-        column = share.store.column("text")
-        anchors = [column.row(i) for i in rows]
-        repeated = [
-            repeat_subwords(ids, self.config.dup_rate, share.rng_of(int(i)), self.config.dup_rule)
-            for i, ids in zip(rows, anchors, strict=True)
-        ]
-        inputs = {"views": pack_lists([*anchors, *repeated], pad_id=self.pad_id)}
+        column, rows = share.store.column("text"), share.rows.tolist()
+        anchors = [truncate(column.row(i), self.extend.max_length) for i in rows]
+        longer = [self.extend(column, i, share.rng_of(i)) for i in rows]
+        packs, tensors = self._packed(anchors, longer)
         if self.config.queue_multiple:
-            inputs["anchors"] = pack(column.flat, column.starts[rows], column.lengths[rows], pad_id=self.pad_id)
-        return Batch(inputs, len(rows))
+            packs["anchors"] = pack_lists(anchors, pad_id=self.pad_id)
+        return Batch(packs, len(rows), tensors)
+
+    def _packed(
+        self, anchors: list[np.ndarray], longer: list[np.ndarray]
+    ) -> tuple[dict[str, Packed], dict[str, Tensor]]:
+        if self.config.extension != "masked_prediction":
+            return {"views": pack_lists([*anchors, *longer], pad_id=self.pad_id)}, {}
+        views, blanks, slots = pack_blanks(anchors, longer, mask_id=self.extend.mask_id, pad_id=self.pad_id)
+        return {"views": views, "blanks": blanks}, slots
 
 
 def make_collate(config: Config, tokenizer, max_seq_length: int) -> Collate:
-    """The collate function of a configuration."""
-    return Collate(config, tokenizer.pad_token_id)
+    """The collate function of a configuration. Raises ConfigError for a queue smaller than the batch."""
+    _check(config)
+    stop_words = tuple(stop_word_ids(tokenizer)) if config.extension == "stop_word" else ()
+    mask_id = tokenizer.mask_token_id
+    extend = Extend(config.extension, config.dup_rate, config.dup_rule, max_seq_length, mask_id, stop_words)
+    return Collate(config, extend, tokenizer.pad_token_id)
 
 
 class ESimCSE(nn.Module):
@@ -97,11 +128,13 @@ class ESimCSE(nn.Module):
         self.momentum: MomentumEncoder | None = None
         if config.queue_multiple and training:
             self.momentum = MomentumEncoder(self.encoder, config.momentum, config.momentum_init)
+        filling = training and config.extension == "masked_prediction"
+        self.generator = Generator(config.generator, backbone, dropout=False) if filling else None
 
     def forward(self, batch: Batch) -> StepOutput:
         if self.momentum is not None:
             self.momentum.update(self.encoder)
-        pooled_NH = self.pooler(self.encoder(batch.inputs["views"], tokens=self.pooler.needs_tokens))[0]
+        pooled_NH = self.encode(self._views(batch))
         anchors_GH, positives_GH = (gather_with_grad(view) for view in pooled_NH.split(batch.examples))
         negatives = self.queue.rows_MD if len(self.queue) else None
         loss = info_nce(anchors_GH, positives_GH, negatives, temperature=self.config.temperature)
@@ -114,6 +147,13 @@ class ESimCSE(nn.Module):
         """Test-time embeddings [N, H]."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
+    def _views(self, batch: Batch) -> Packed:
+        """Both views, the generator's predictions in the blanks of view 2."""
+        views = batch.inputs["views"]
+        if self.generator is None:
+            return views
+        return fill_blanks(self.generator, views, batch.inputs["blanks"], batch.tensors)[0]
+
     @torch.no_grad()
     def _enqueue(self, anchors: Packed) -> None:
         assert self.momentum is not None
@@ -121,6 +161,14 @@ class ESimCSE(nn.Module):
         self.queue.enqueue(all_gather_rows(embedded_BH) if self.config.queue_scope == "gathered" else embedded_BH)
 
 
+def _check(config: Config) -> None:
+    """Raise ConfigError for a queue that could not hold one batch, so would leave out some ranks' rows."""
+    if 0 < config.queue_multiple < 1:
+        line = f"queue smaller than the batch: method.queue_multiple={config.queue_multiple:g}"
+        raise ConfigError([f"{line}, method.queue_scope={config.queue_scope}; use at least 1, or 0 for no queue"])
+
+
 def build(config: Config, backbone: Backbone, training: bool = True) -> ESimCSE:
-    """A trainable module over a backbone."""
+    """A trainable module over a backbone. Raises ConfigError for a queue smaller than the batch."""
+    _check(config)
     return ESimCSE(config, backbone, training)

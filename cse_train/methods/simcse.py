@@ -1,9 +1,11 @@
-"""SimCSE (Gao et al., EMNLP 2021): dropout as augmentation, or NLI triplets.
+"""SimCSE (Gao et al., EMNLP 2021): dropout as augmentation, or NLI triplets, and every alternative that it tabulates.
 
 Shape suffixes: V views, N sequences, B examples of this rank, G examples of all ranks, H width, M masked positions.
 """
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Annotated, Literal
 
 import numpy as np
@@ -17,25 +19,52 @@ from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods.base import Batch, Share, StepOutput
 from cse_train.modules.backbone import Backbone
 from cse_train.modules.encoder import Encoder
+from cse_train.modules.filling import fill_blanks, pack_blanks
+from cse_train.modules.generator import Generator, generator_inputs
+from cse_train.modules.masked_inputs import Masking
 from cse_train.modules.masked_lm_head import MaskedLMHead
-from cse_train.modules.packing import Packed, pack, pack_lists
-from cse_train.modules.pooling import SentencePooler
+from cse_train.modules.packing import Packed, pack_lists
+from cse_train.modules.pooling import SentencePooler, has_projector
 from cse_train.observe import view_statistics
-from cse_train.text.masking import mask_tokens
+from cse_train.text.augment import KEPT, WORD_EDITS, Augment
+from cse_train.text.blanks import BLANK
+from cse_train.text.synonyms import Synonyms, wordnet_folder, wordnet_hash
+from cse_train.text.tokens import TokenStore
+from cse_train.text.words import truncate
 
 VERSION = 1
 
+TRAINING_ONLY = ("second_", "generator.")
+"""The encoder of view 2 and the frozen generator: test time uses the first encoder alone."""
 TRIPLET_COLUMNS = ("sent0", "sent1", "hard_neg")
+NEXT_ROWS = {"next_sentence": 1, "next_3_sentences": 3}
+"""Objective -> how many of the rows behind a row may be its positive."""
+FIXED_NEEDS = ("unsupervised", "shared", "none")
+"""The objective, encoders and augmentation with which two views are one sentence in one pass."""
+
+Sentences = list[np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """Defaults are the paper's for unsupervised BERT."""
 
-    objective: Literal["unsupervised", "pairs", "triplets"] = "unsupervised"
-    """Two dropout views of one sentence, or the sent0, sent1 (, hard_neg) columns of an NLI file."""
+    objective: Literal["unsupervised", "pairs", "triplets", "next_sentence", "next_3_sentences"] = "unsupervised"
+    """Two views of one sentence; the sent0, sent1 (, hard_neg) columns; or the next row, or one of the next three."""
+    encoders: Literal["shared", "two"] = "shared"
+    """One encoder for all views, or a second one, equal at the start and trained too, for view 2 and hard negatives."""
+    augmentation: Literal["none", "crop", "word_deletion", "delete_one_word", "synonym", "mlm"] = "none"
+    """What is done to view 2 beside dropout, which stays on; train.dropout 0 leaves the augmentation alone."""
+    augmentation_rate: Annotated[float, Range(above=0, below=1)] = 0.1
+    """Share of the words that crop and word_deletion take out, or of the sub-words that mlm replaces."""
+    synonyms: str | None = None
+    """Folder with WordNet's data files for the augmentation synonym; null for Debian's /usr/share/wordnet."""
+    generator: str = "wiki-l1-h64"
+    """The frozen masked LM whose most probable sub-words the augmentation mlm puts in."""
     pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
     """[CLS] with MLP, with MLP in training only, without MLP; mean; mean of embedding + last, or layer 1 + last."""
+    projector: Literal["mlp", "batchnorm"] = "mlp"
+    """What follows [CLS]: SimCSE's tanh layer, or DiffCSE's with BatchNorm (its table 5)."""
     temperature: Annotated[float, Range(above=0)] = 0.05
     """Divides the cosines."""
     hard_negative_weight: Annotated[float, Range(above=0)] = 1.0
@@ -43,75 +72,113 @@ class Config:
     fixed_dropout: bool = False
     """Use one dropout mask for both views ("Fixed 0.1" in the dropout table): one pass, z2 = z1."""
     mlm_weight: Annotated[float, Range(above=0)] | None = None
-    """Weight of the masked-LM auxiliary loss (released: 0.1); null for off."""
+    """Weight of the (first) encoder's masked-LM auxiliary loss (released: 0.1); null for off."""
     mlm_probability: Annotated[float, Range(above=0, below=1)] = 0.15
     """Share of the tokens that the auxiliary loss masks."""
 
 
 def columns(config: Config) -> tuple[str, ...]:
     """The text columns that this configuration reads."""
-    return {"unsupervised": ("text",), "pairs": TRIPLET_COLUMNS[:2], "triplets": TRIPLET_COLUMNS}[config.objective]
+    return {"pairs": TRIPLET_COLUMNS[:2], "triplets": TRIPLET_COLUMNS}.get(config.objective, ("text",))
+
+
+def tokens_kept(config: Config, max_seq_length: int) -> int:
+    """Longer texts are kept where words are edited before truncation."""
+    return max_seq_length * (KEPT if config.augmentation in WORD_EDITS else 1)
+
+
+def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
+    """All rows, or those that have all their next rows: the file's last one, or last three, have not.
+
+    A corpus has no mark between articles, so the next row is the next line that is not blank, whatever it belongs to.
+    """
+    return np.arange(max(0, store.rows - NEXT_ROWS.get(config.objective, 0)))
+
+
+def inputs(config: Config) -> dict[str, str]:
+    """Content hashes of the generator and of WordNet, where they are used."""
+    if config.augmentation == "mlm":
+        return {"generator": generator_inputs(config.generator)}
+    return {"synonyms": wordnet_hash(wordnet_folder(config.synonyms))} if config.augmentation == "synonym" else {}
 
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> a packed batch; all columns share one pack, column after column."""
+    """Corpus rows -> packs. "text" is what the first encoder reads, all views or columns one after the other.
+
+    Where the second encoder reads other sentences they are in "second"; where a generator fills blanks, the sentences
+    that have them are in "blanks" too. Views of the same sentence are packed once.
+    """
 
     config: Config
-    mask_id: int
-    special_ids: tuple[int, ...]
-    vocab_size: int
-    pad_id: int
+    augment: Augment | None
+    masking: Masking
 
     def __call__(self, share: Share) -> Batch:
-        rows = share.rows
-        texts = [share.store.column(name) for name in columns(self.config)]
-        if len(texts) == 1:
-            text = pack(texts[0].flat, texts[0].starts[rows], texts[0].lengths[rows], pad_id=self.pad_id)
-        else:
-            text = pack_lists([column.row(i) for column in texts for i in rows], pad_id=self.pad_id)
-        inputs = {"text": text}
-        tensors: dict[str, Tensor] = {}
+        share = replace(share, rng_of=cache(share.rng_of))
+        views = self._views(share)
+        packs, tensors = self._packed(views)
         if self.config.mlm_weight is not None:
-            rngs = [share.rng_of(int(i)) for i in rows]
-            views = texts * 2 if len(texts) == 1 else texts
-            sentences = [(column.row(i), rng) for column in views for i, rng in zip(rows, rngs, strict=True)]
-            inputs["masked"], tensors["at_M"], tensors["target_M"] = self._masked(sentences)
-        return Batch(inputs, len(rows), tensors)
+            again = views if len(views) > 1 and self.config.augmentation != "mlm" else views[:1] * 2
+            rngs = [share.rng_of(int(i)) for i in share.rows]
+            sentences = [ids for view in again for ids in view]
+            packs["masked"], tensors["at_M"], tensors["target_M"] = self.masking.pack(sentences, rngs * len(again))
+        return Batch(packs, len(share.rows), tensors)
 
-    def _masked(self, sentences: list[tuple[np.ndarray, np.random.Generator]]) -> tuple[Packed, Tensor, Tensor]:
-        masked, targets = [], []
-        for ids, rng in sentences:
-            maskable = ~np.isin(ids, self.special_ids)
-            ratio = self.config.mlm_probability
-            new, chosen = mask_tokens(
-                ids, maskable, ratio=ratio, mask_id=self.mask_id, vocab_size=self.vocab_size, rng=rng
-            )
-            masked.append(new)
-            targets.append(np.where(chosen, ids, -1))
-        target_T = pack_lists(targets, pad_id=-1).ids_T
-        at_M = torch.nonzero(target_T >= 0).squeeze(1)
-        return pack_lists(masked, pad_id=self.pad_id), at_M, target_T[at_M]
+    def _views(self, share: Share) -> list[Sentences]:
+        texts = [share.store.column(name) for name in columns(self.config)]
+        rows = share.rows.tolist()
+        views = [[column.row(i) for i in rows] for column in texts]
+        if self.config.objective in NEXT_ROWS:
+            furthest = NEXT_ROWS[self.config.objective]
+            views.append([texts[0].row(i + int(share.rng_of(i).integers(1, furthest + 1))) for i in rows])
+        elif self.augment is not None:
+            views[0] = [truncate(ids, self.augment.max_length) for ids in views[0]]
+            views.append([self.augment(texts[0], i, share.rng_of(i)) for i in rows])
+        return views
+
+    def _packed(self, views: list[Sentences]) -> tuple[dict[str, Packed], dict[str, Tensor]]:
+        first, others = views[0], [ids for view in views[1:] for ids in view]
+        name, whole = ("text", first) if self.config.encoders == "shared" else ("second", [])
+        mask_id, pad_id = self.masking.mask_id, self.masking.pad_id
+        packs = {"text": pack_lists(first, pad_id=pad_id)} if name == "second" or not others else {}
+        if self.config.augmentation == "mlm":
+            packs[name], packs["blanks"], tensors = pack_blanks(whole, others, mask_id=mask_id, pad_id=pad_id)
+            blank = np.concatenate(others) == BLANK
+            return packs, tensors | {"original_M": torch.from_numpy(np.concatenate(first)[blank]).long()}
+        if others:
+            packs[name] = pack_lists([*whole, *others], pad_id=pad_id)
+        return packs, {}
 
 
 def make_collate(config: Config, tokenizer, max_seq_length: int) -> Collate:
-    """The collate function of a configuration."""
-    special = tuple(tokenizer.all_special_ids)
-    return Collate(config, tokenizer.mask_token_id, special, len(tokenizer), tokenizer.pad_token_id)
+    """The collate function of a configuration. Raises ConfigError for options that exclude each other."""
+    _check(config)
+    masking, augment = Masking.of(tokenizer, config.mlm_probability), None
+    if config.augmentation != "none":
+        synonyms = Synonyms(wordnet_folder(config.synonyms), tokenizer) if config.augmentation == "synonym" else None
+        augment = Augment(config.augmentation, config.augmentation_rate, max_seq_length, masking.special_ids, synonyms)
+    return Collate(config, augment, masking)
 
 
 class SimCSE(nn.Module):
-    """Encoder, pooler and, when asked for, the masked-LM head."""
+    """Encoder and pooler; when asked for, the second pair of them, the masked-LM head and the frozen generator."""
 
-    def __init__(self, config: Config, backbone: Backbone) -> None:
+    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
         super().__init__()
         self.config = config
         self.encoder = backbone.encoder
-        self.pooler = SentencePooler(config.pooler, backbone.encoder.width)
+        self.pooler = SentencePooler(config.pooler, backbone.encoder.width, config.projector)
         self.head = _head(config, backbone)
+        two = training and config.encoders == "two"
+        self.second_encoder = copy.deepcopy(self.encoder) if two else None
+        self.second_pooler = copy.deepcopy(self.pooler) if two else None
+        filling = training and config.augmentation == "mlm"
+        self.generator = Generator(config.generator, backbone, dropout=False) if filling else None
 
     def forward(self, batch: Batch) -> StepOutput:
-        views = [gather_with_grad(view_BH) for view_BH in self._views(batch.inputs["text"], batch.examples)]
+        packs, metrics = self._filled(batch)
+        views = [gather_with_grad(view_BH) for view_BH in self._views(packs, batch.examples)]
         loss = info_nce(
             views[0],
             views[1],
@@ -119,7 +186,7 @@ class SimCSE(nn.Module):
             hard_negative_weight=self.config.hard_negative_weight,
             temperature=self.config.temperature,
         )
-        metrics = {"loss_contrastive": loss.detach(), **view_statistics(views[0], views[1])}
+        metrics |= {"loss_contrastive": loss.detach(), **view_statistics(views[0], views[1])}
         if self.config.mlm_weight is not None:
             auxiliary = self._masked_lm_loss(batch)
             metrics["loss_mlm"] = auxiliary.detach()
@@ -130,11 +197,26 @@ class SimCSE(nn.Module):
         """Test-time embeddings [N, H]."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
 
-    def _views(self, packed: Packed, examples: int) -> list[Tensor]:
-        copies = 2 if self.config.objective == "unsupervised" and not self.config.fixed_dropout else 1
-        pooled_VNH = self.pooler(self.encoder(packed, views=copies, tokens=self.pooler.needs_tokens))
+    def _filled(self, batch: Batch) -> tuple[dict[str, Packed], dict[str, Tensor]]:
+        """The packs with the generator's sub-words in the blanks, and the share of view 2 that they change."""
+        packs = dict(batch.inputs)
+        if self.generator is None:
+            return packs, {}
+        name = "second" if "second" in packs else "text"
+        packs[name], ids_M = fill_blanks(self.generator, packs[name], packs["blanks"], batch.tensors)
+        changed = (ids_M != batch.tensors["original_M"]).sum() / packs["blanks"].lengths_N.sum()
+        return packs, {"replaced_fraction": changed}
+
+    def _views(self, packs: dict[str, Packed], examples: int) -> list[Tensor]:
+        """Anchors, positives and, for triplets, hard negatives, each [B, H]."""
+        text = packs["text"]
+        if self.second_encoder is not None and self.second_pooler is not None:
+            hidden = self.second_encoder(packs.get("second", text), tokens=self.pooler.needs_tokens)
+            return [self.encode(text), *self.second_pooler(hidden)[0].split(examples)]
+        copies = 2 if text.rows == examples and not self.config.fixed_dropout else 1
+        pooled_VNH = self.pooler(self.encoder(text, views=copies, tokens=self.pooler.needs_tokens))
         rows = [view for pooled in pooled_VNH for view in pooled.split(examples)]
-        return rows * 2 if self.config.objective == "unsupervised" and self.config.fixed_dropout else rows
+        return rows if len(rows) > 1 else rows * 2
 
     def _masked_lm_loss(self, batch: Batch) -> Tensor:
         assert self.head is not None and isinstance(self.encoder, Encoder)
@@ -142,6 +224,23 @@ class SimCSE(nn.Module):
         assert hidden.last_TH is not None
         logits = self.head(hidden.last_TH[batch.tensors["at_M"]], self.encoder.word.weight)
         return mean_over_ranks(*masked_lm(logits, batch.tensors["target_M"]))
+
+
+def _check(config: Config) -> None:
+    """Raise ConfigError for options of which one would silently win."""
+    problems = []
+    if config.augmentation != "none" and config.objective != "unsupervised":
+        line = f"augmentation of pairs: method.augmentation={config.augmentation}, method.objective={config.objective}"
+        problems.append(f"{line}; use unsupervised, or none")
+    if config.fixed_dropout and (config.objective, config.encoders, config.augmentation) != FIXED_NEEDS:
+        line = f"fixed dropout of two passes: method.fixed_dropout=True, method.objective={config.objective}"
+        line = f"{line}, method.encoders={config.encoders}, method.augmentation={config.augmentation}"
+        problems.append(f"{line}; use {', '.join(FIXED_NEEDS)}")
+    if config.projector == "batchnorm" and not has_projector(config.pooler, training=True):
+        line = f"no projector: method.projector=batchnorm, method.pooler={config.pooler}"
+        problems.append(f"{line}; use the pooler cls or cls_train_only")
+    if problems:
+        raise ConfigError(problems)
 
 
 def _head(config: Config, backbone: Backbone) -> MaskedLMHead | None:
@@ -154,5 +253,6 @@ def _head(config: Config, backbone: Backbone) -> MaskedLMHead | None:
 
 
 def build(config: Config, backbone: Backbone, training: bool = True) -> SimCSE:
-    """A trainable module over a backbone."""
-    return SimCSE(config, backbone)
+    """A trainable module over a backbone. Raises ConfigError for options that exclude each other."""
+    _check(config)
+    return SimCSE(config, backbone, training)

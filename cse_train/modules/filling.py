@@ -1,9 +1,9 @@
 """Blanks of second views, filled by a frozen masked language model and by nothing else: all other ids stay.
 
-Shape suffixes: B examples, M blanks, T packed slots.
+Shape suffixes: M blanks, T packed slots.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,24 +17,26 @@ from cse_train.text.blanks import BLANK
 
 def pack_blanks(
     whole: Sequence[np.ndarray], blanked: Sequence[np.ndarray], *, mask_id: int, pad_id: int
-) -> tuple[dict[str, Packed], dict[str, Tensor]]:
-    """`whole` then `blanked` sentences in the pack "views", `blanked` alone in "blanks", [MASK] at every blank.
+) -> tuple[Packed, Packed, dict[str, Tensor]]:
+    """`whole` then `blanked` sentences in one pack, `blanked` alone in another, [MASK] at every blank.
 
-    Tensors: "at_M" and "from_M", the slots of the same blanks in the one pack and in the other.
+    The tensors "blank_at_M" and "blank_from_M" are the slots of the same blanks in the one pack and in the other.
     """
     masked = [np.where(ids == BLANK, mask_id, ids) for ids in blanked]
-    counts = np.cumsum([0, *(int((ids == BLANK).sum()) for ids in blanked)])
-    numbers = [_numbered(ids, first) for ids, first in zip(blanked, counts, strict=False)]
-    inputs = {"views": pack_lists([*whole, *masked], pad_id=pad_id), "blanks": pack_lists(masked, pad_id=pad_id)}
+    firsts = np.cumsum([0, *(int((ids == BLANK).sum()) for ids in blanked)])
+    numbers = [_numbered(ids, first) for ids, first in zip(blanked, firsts, strict=False)]
+    views = pack_lists([*whole, *masked], pad_id=pad_id)
     nothing = [np.full(len(ids), -1) for ids in whole]
-    return inputs, {"at_M": _slots([*nothing, *numbers]), "from_M": _slots(numbers)}
+    slots = {"blank_at_M": _slots([*nothing, *numbers]), "blank_from_M": _slots(numbers)}
+    return views, pack_lists(masked, pad_id=pad_id), slots
 
 
-def fill_blanks(generator: Generator, inputs: dict[str, Packed], tensors: dict[str, Tensor]) -> tuple[Packed, Tensor]:
-    """The pack "views" with the generator's ids in the blanks, and those ids [M] in sentence order."""
-    ids_M = generator.predict(inputs["blanks"])[tensors["from_M"]]
-    views = inputs["views"]
-    return replace(views, ids_T=views.ids_T.index_copy(0, tensors["at_M"], ids_M)), ids_M
+def fill_blanks(
+    generator: Generator, views: Packed, blanks: Packed, slots: Mapping[str, Tensor]
+) -> tuple[Packed, Tensor]:
+    """`views` with the generator's ids in the blanks, and those ids [M] in sentence order."""
+    ids_M = generator.predict(blanks)[slots["blank_from_M"]]
+    return replace(views, ids_T=views.ids_T.index_copy(0, slots["blank_at_M"], ids_M)), ids_M
 
 
 def _numbered(ids: np.ndarray, first: int) -> np.ndarray:

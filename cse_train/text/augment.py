@@ -1,8 +1,103 @@
-"""Views made by editing token ids."""
+"""Second views: a sentence's ids edited as SimCSE's and ESimCSE's tables ask for."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
-RULES = ("paper", "released")
+from cse_train.text.blanks import BLANK, blank_tokens
+from cse_train.text.synonyms import Synonyms
+from cse_train.text.tokens import TokenColumn
+from cse_train.text.words import (
+    RULES,
+    Words,
+    crop,
+    delete_one,
+    delete_words,
+    insert_after,
+    join_words,
+    repeat_words,
+    replace_one,
+    selected,
+    split_words,
+    truncate,
+)
+
+WORD_EDITS = ("crop", "word_deletion", "delete_one_word", "synonym")
+"""Augmentations of whole words: like the text itself, they come before truncation."""
+WORD_EXTENSIONS = ("word", "stop_word", "mask", "masked_prediction")
+"""Extensions after whole words; they come before truncation too."""
+KEPT = 4
+"""A text that is edited before truncation is kept up to this many times `train.max_seq_length` tokens."""
+
+
+@dataclass(frozen=True)
+class Augment:
+    """SimCSE's discrete augmentations (table "data augmentation"; not in the released code, see SimCSE issue 231).
+
+    crop, word_deletion: `rate` of the words; delete_one_word; synonym: one word; mlm: each sub-word is BLANK with
+    probability `rate`. Sentences of one word: `words`.
+    """
+
+    kind: str
+    rate: float
+    max_length: int
+    special_ids: tuple[int, ...] = ()
+    synonyms: Synonyms | None = None
+
+    def __call__(self, column: TokenColumn, row: int, rng: np.random.Generator) -> np.ndarray:
+        """The second view of a row, at most `max_length` ids."""
+        ids = column.row(row)
+        if self.kind == "mlm":
+            return blank_tokens(ids, ~np.isin(ids, self.special_ids), self.rate, rng)
+        return truncate(join_words(ids, self._edited(row_words(column, row), rng)), self.max_length)
+
+    def _edited(self, words: Words, rng: np.random.Generator) -> Words:
+        if self.kind == "crop":
+            return crop(words, self.rate, rng)
+        if self.kind == "word_deletion":
+            return delete_words(words, self.rate, rng)
+        if self.kind == "delete_one_word":
+            return delete_one(words, rng)
+        assert self.kind == "synonym" and self.synonyms is not None, self.kind
+        return replace_one(words, self.synonyms, rng)
+
+
+@dataclass(frozen=True)
+class Extend:
+    """ESimCSE's ways to make a sentence longer (table 5): what stands twice, or what comes behind a selected word.
+
+    subword, the paper's choice, doubles sub-words after truncation, so that a view may be longer than `max_length`
+    (ESimCSE train.py, dup_type == "bpe"); the others edit whole words before it (dup_type == "word").
+    """
+
+    kind: str
+    rate: float
+    rule: str
+    max_length: int
+    mask_id: int
+    stop_words: tuple[np.ndarray, ...] = ()
+
+    def __call__(self, column: TokenColumn, row: int, rng: np.random.Generator) -> np.ndarray:
+        """The second view of a row; BLANK where a masked prediction goes."""
+        ids = column.row(row)
+        if self.kind == "subword":
+            return repeat_subwords(ids, self.rate, rng, self.rule)
+        words = row_words(column, row)
+        at = selected(len(words), self.rate, rng, self.rule)
+        longer = repeat_words(words, at) if self.kind == "word" else insert_after(words, at, self._inserted(at, rng))
+        return truncate(join_words(ids, longer), self.max_length)
+
+    def _inserted(self, at: np.ndarray, rng: np.random.Generator) -> Words:
+        if self.kind == "stop_word":
+            return [self.stop_words[i] for i in rng.integers(len(self.stop_words), size=len(at))]
+        assert self.kind in ("mask", "masked_prediction"), self.kind
+        return [np.array([BLANK if self.kind == "masked_prediction" else self.mask_id])] * len(at)
+
+
+def row_words(column: TokenColumn, row: int) -> Words:
+    """The words of a row."""
+    first = column.starts[row]
+    return split_words(column.row(row), column.word_starts[first : first + column.lengths[row]])
 
 
 def repeat_subwords(ids: np.ndarray, rate: float, rng: np.random.Generator, rule: str = "paper") -> np.ndarray:

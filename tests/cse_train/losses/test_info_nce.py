@@ -31,7 +31,7 @@ def draws(*shapes: tuple[int, int]) -> list[torch.Tensor]:
     return [torch.randn(shape, generator=generator) for shape in shapes]
 
 
-def test_t1_two_by_two_by_hand() -> None:
+def test_T1_two_by_two_by_hand() -> None:
     anchors = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
     positives = torch.tensor([[3.0, 0.0], [1.0, 1.0]])
     first = math.log(math.exp(1) + math.exp(math.sqrt(0.5))) - 1
@@ -41,7 +41,7 @@ def test_t1_two_by_two_by_hand() -> None:
 
 @pytest.mark.parametrize("weight", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("extra", ["none", "hard", "queue", "both"])
-def test_t1_t3_equals_the_loop(extra: str, weight: float) -> None:
+def test_T1_T3_equals_the_loop(extra: str, weight: float) -> None:
     anchors, positives, hard, queue = draws((5, 4), (5, 4), (5, 4), (7, 4))
     hard = hard if extra in ("hard", "both") else None
     queue = queue if extra in ("queue", "both") else None
@@ -49,7 +49,7 @@ def test_t1_t3_equals_the_loop(extra: str, weight: float) -> None:
     assert info_nce(anchors, positives, queue, hard, weight).item() == pytest.approx(expected, abs=2e-5)
 
 
-def test_t3_weight_on_every_hard_negative_is_another_loss() -> None:
+def test_T3_weight_on_every_hard_negative_is_another_loss() -> None:
     anchors, positives, hard = draws((5, 4), (5, 4), (5, 4))
     own = info_nce(anchors, positives, hard_negatives_BD=hard, hard_negative_weight=2.0).item()
     everywhere = info_nce(anchors, positives, negatives_ND=torch.cat([hard, hard])).item()
@@ -57,13 +57,13 @@ def test_t3_weight_on_every_hard_negative_is_another_loss() -> None:
 
 
 @pytest.mark.parametrize(("hard", "queue", "value"), [(0, 0, 4.15888), (1, 0, 4.85203), (0, 160, 5.41165)])
-def test_t1_all_cosines_equal(hard: int, queue: int, value: float) -> None:
+def test_T1_all_cosines_equal(hard: int, queue: int, value: float) -> None:
     ones = torch.ones(64, 8)
     loss = info_nce(ones, ones, torch.ones(queue, 8) if queue else None, ones if hard else None)
     assert loss.item() == pytest.approx(value, abs=1e-5)
 
 
-def test_t2_one_direction() -> None:
+def test_T2_one_direction() -> None:
     anchors, positives = draws((5, 4), (5, 4))
     assert abs(info_nce(anchors, positives) - info_nce(positives, anchors)) > 1e-3
 

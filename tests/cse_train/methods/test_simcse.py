@@ -16,6 +16,7 @@ from cse_train.methods import simcse
 from cse_train.methods.base import Share
 from cse_train.modules.backbone import Backbone, load_backbone
 from cse_train.modules.packing import pack_lists
+from cse_train.text.masking import mask_tokens
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import open_store
 
@@ -32,24 +33,24 @@ def batch_of(config: simcse.Config, backbone: Backbone, file: Path):
     return collate(Share(store, rows, rows, partial(streams.augmentation, 0, 0))), store
 
 
-def test_t5_two_dropout_views_differ_in_training_and_agree_without(backbone: Backbone, text_file: Path) -> None:
+def test_T5_two_dropout_views_differ_in_training_and_agree_without(backbone: Backbone, text_file: Path) -> None:
     config = simcse.Config()
     batch, _ = batch_of(config, backbone, text_file)
     model = simcse.build(config, backbone).train()
-    one, two = model._views(batch.inputs["text"], 6)
+    one, two = model._views(dict(batch.inputs), 6)
     assert (one - two).abs().max() > 1e-3
-    one, two = model.eval()._views(batch.inputs["text"], 6)
+    one, two = model.eval()._views(dict(batch.inputs), 6)
     torch.testing.assert_close(one, two, atol=1e-6, rtol=1e-6)
 
 
-def test_t5_fixed_dropout_has_cosine_one(backbone: Backbone, text_file: Path) -> None:
+def test_T5_fixed_dropout_has_cosine_one(backbone: Backbone, text_file: Path) -> None:
     config = simcse.Config(fixed_dropout=True)
     batch, _ = batch_of(config, backbone, text_file)
     output = simcse.build(config, backbone).train()(batch)
     assert output.metrics["positive_cosine"].item() == pytest.approx(1.0, abs=1e-6)
 
 
-def test_triplets_use_the_third_column_as_hard_negatives(backbone: Backbone, triplets_file: Path) -> None:
+def test_T3_triplets_use_the_third_column_as_hard_negatives(backbone: Backbone, triplets_file: Path) -> None:
     config = simcse.Config(objective="triplets", hard_negative_weight=2.0)
     batch, store = batch_of(config, backbone, triplets_file)
     model = simcse.build(config, backbone).eval()
@@ -59,7 +60,7 @@ def test_triplets_use_the_third_column_as_hard_negatives(backbone: Backbone, tri
     assert model(batch).loss.item() == pytest.approx(expected.item(), abs=1e-4)
 
 
-def test_t23_masked_lm_loss_equals_a_loop(backbone: Backbone, text_file: Path) -> None:
+def test_T23_masked_lm_loss_equals_a_loop(backbone: Backbone, text_file: Path) -> None:
     config = simcse.Config(mlm_weight=0.1, mlm_probability=0.3)
     batch, store = batch_of(config, backbone, text_file)
     model = simcse.build(config, backbone).eval()
@@ -69,7 +70,7 @@ def test_t23_masked_lm_loss_equals_a_loop(backbone: Backbone, text_file: Path) -
         for i in range(6):
             ids = store.column("text").row(i)
             special = np.isin(ids, backbone.tokenizer.all_special_ids)
-            masked, chosen = simcse.mask_tokens(
+            masked, chosen = mask_tokens(
                 ids, ~special, ratio=0.3, mask_id=4, vocab_size=len(backbone.tokenizer), rng=rng[i]
             )
             hidden = model.encoder(pack_lists([masked]), tokens=True)

@@ -25,9 +25,9 @@ def test_only_blanks_are_filled_each_by_its_own_prediction() -> None:
     rng = np.random.default_rng(0)
     whole = [rng.integers(10, 99, size) for size in rng.integers(3, 20, 12)]
     blanked = [np.where(rng.random(len(ids)) < 0.4, BLANK, ids) for ids in whole]
-    inputs, tensors = pack_blanks(whole, blanked, mask_id=4, pad_id=0)
-    assert rows_of(inputs["blanks"]) == [np.where(ids == BLANK, 4, ids).tolist() for ids in blanked]
-    filled, ids_M = fill_blanks(Position(), inputs, tensors)  # type: ignore[arg-type]
+    views, blanks, slots = pack_blanks(whole, blanked, mask_id=4, pad_id=0)
+    assert rows_of(blanks) == [np.where(ids == BLANK, 4, ids).tolist() for ids in blanked]
+    filled, ids_M = fill_blanks(Position(), views, blanks, slots)  # type: ignore[arg-type]
     expected = [np.where(ids == BLANK, 1000 + np.arange(len(ids)), ids).tolist() for ids in blanked]
     assert rows_of(filled) == [ids.tolist() for ids in whole] + expected
     assert ids_M.tolist() == [1000 + i for ids in blanked for i in np.flatnonzero(ids == BLANK)]
@@ -35,6 +35,6 @@ def test_only_blanks_are_filled_each_by_its_own_prediction() -> None:
 
 def test_no_blank_at_all() -> None:
     sentences = [np.array([2, 7, 3]), np.array([2, 3])]
-    inputs, tensors = pack_blanks(sentences, sentences, mask_id=4, pad_id=0)
-    filled, ids_M = fill_blanks(Position(), inputs, tensors)  # type: ignore[arg-type]
-    assert torch.equal(filled.ids_T, inputs["views"].ids_T) and len(ids_M) == 0
+    views, blanks, slots = pack_blanks(sentences, sentences, mask_id=4, pad_id=0)
+    filled, ids_M = fill_blanks(Position(), views, blanks, slots)  # type: ignore[arg-type]
+    assert torch.equal(filled.ids_T, views.ids_T) and len(ids_M) == 0

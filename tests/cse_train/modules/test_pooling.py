@@ -20,7 +20,7 @@ def by_hand(states: tuple[torch.Tensor, ...], mask: torch.Tensor, pooler: str) -
 
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("pooler", POOLERS)
-def test_against_transformers(kind, config_of, peer_of, pad, sentences, layers, pooler):
+def test_T6_T7_every_pooler_against_transformers(kind, config_of, peer_of, pad, sentences, layers, pooler):
     peer = peer_of(config_of(kind, layers))
     batch = pad(sentences, peer.config.pad_token_id)
     expected = by_hand(peer(**batch, output_hidden_states=True).hidden_states, batch["attention_mask"], pooler)
@@ -30,7 +30,7 @@ def test_against_transformers(kind, config_of, peer_of, pad, sentences, layers, 
     torch.testing.assert_close(pooled[0], expected, atol=1e-5, rtol=0)
 
 
-def test_the_two_first_last_poolers_differ(config_of, peer_of, sentences):
+def test_T6_the_two_first_last_poolers_differ(config_of, peer_of, sentences):
     peer = peer_of(config_of("bert", 3))
     hidden = encoder_from_transformers(peer.state_dict(), peer.config).eval()(pack_lists(sentences), tokens=True)
     assert (pool(hidden, "first_last") - pool(hidden, "first_last_layer1")).abs().max() > 0.05

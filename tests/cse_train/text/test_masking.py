@@ -14,7 +14,7 @@ def masked(ratio: float = 0.15, size: int = 40_000) -> tuple[np.ndarray, np.ndar
     return ids, maskable, out, chosen
 
 
-def test_share_of_chosen_positions_and_specials_untouched() -> None:
+def test_T23_share_of_chosen_positions_and_specials_untouched() -> None:
     ids, maskable, out, chosen = masked()
     count = maskable.sum()
     assert abs(chosen.sum() - 0.15 * count) < 3 * np.sqrt(count * 0.15 * 0.85)
@@ -22,7 +22,7 @@ def test_share_of_chosen_positions_and_specials_untouched() -> None:
     assert np.array_equal(out[~chosen], ids[~chosen])
 
 
-def test_eighty_ten_ten() -> None:
+def test_T23_eighty_ten_ten() -> None:
     _, _, out, chosen = masked()
     by_mask, kept = int((out[chosen] == MASK).sum()), int((out[chosen] == 7).sum())
     observed = np.array([by_mask, kept, chosen.sum() - by_mask - kept])

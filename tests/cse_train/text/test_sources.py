@@ -33,7 +33,7 @@ def test_gzipped_text_reads_like_plain_text(tmp_path: Path) -> None:
     assert list(open_source("wiki", DataPaths(wiki=path)).rows()) == [("one",), ("two",)]
 
 
-def test_csv_is_read_by_position_and_empty_fields_become_a_blank(tmp_path: Path) -> None:
+def test_T33_csv_is_read_by_position_and_empty_fields_become_a_blank(tmp_path: Path) -> None:
     text = 'premise,entails,contradicts\n"a, ""b""",c,d\ne,,f\ng,h\n\n'
     source = open_source("nli", DataPaths(nli=write(tmp_path / "a.csv", text).train_file))
     assert source.columns == ("sent0", "sent1", "hard_neg")
