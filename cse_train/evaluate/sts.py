@@ -62,7 +62,10 @@ class StsEvaluator:
 
     def __call__(self, encode: Encode, device: str | torch.device = "cpu") -> StsScore:
         """Encode this rank's share, join all shares, and score. Raises NotFinite when an embedding is not."""
-        embeddings_UD = self._embed(encode, device)
+        return self.score(self.embed(encode, device))
+
+    def score(self, embeddings_UD: np.ndarray) -> StsScore:
+        """Score embeddings of the distinct texts, in their order. Raises NotFinite when one is not."""
         bad = int((~np.isfinite(embeddings_UD).all(axis=1)).sum())
         if bad:
             rule = f"not finite: {bad} of {len(embeddings_UD)} embeddings of {self.pairs.name} are NaN or infinite"
@@ -70,8 +73,8 @@ class StsEvaluator:
         cosines = _cosines(embeddings_UD, self.left_rows, self.right_rows)
         return StsScore(spearman(cosines, self.pairs.gold), cosines)
 
-    def _embed(self, encode: Encode, device: str | torch.device) -> np.ndarray:
-        """float64 [U, D], the same on every rank."""
+    def embed(self, encode: Encode, device: str | torch.device = "cpu") -> np.ndarray:
+        """float64 [U, D] of the distinct texts, the same on every rank."""
         size = distributed.size()
         with torch.inference_mode():
             mine = [encode(self._pack(at).to(device)).float() for at in self._share(distributed.rank(), size)]
