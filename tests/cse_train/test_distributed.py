@@ -17,6 +17,11 @@ CASES = (
     "declutr",
     "declutr_contrastive",
     "declutr_masked_lm",
+    "diffcse",
+    "diffcse_edits",
+    "diffcse_masked_lm",
+    "diffcse_corrective_lm",
+    "diffcse_negatives",
 )
 
 

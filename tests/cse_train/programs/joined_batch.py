@@ -22,6 +22,7 @@ SHORT_SPANS = {
     "method.short_documents": "adapt",
     "method.mlm_probability": 0.5,
 }
+FILLED = {"method": "diffcse", "method.generator": "wiki-l1-h64", "method.generator_dropout": False}
 CASES = {
     "simcse": {"method": "simcse"},
     "simcse_mlm": {"method": "simcse", "method.mlm_weight": 0.1},
@@ -31,6 +32,17 @@ CASES = {
     "declutr": {"method": "declutr", **SHORT_SPANS},
     "declutr_contrastive": {"method": "declutr", "method.objective": "contrastive", **SHORT_SPANS},
     "declutr_masked_lm": {"method": "declutr", "method.objective": "masked_lm", **SHORT_SPANS},
+    "diffcse": {**FILLED, "method.lambda_weight": 0.5},
+    "diffcse_edits": {
+        **FILLED,
+        "method.lambda_weight": 0.5,
+        "method.operator": "all",
+        "method.source": "both",
+        "method.reduction": "mean_attended",
+    },
+    "diffcse_masked_lm": {**FILLED, "method.task": "masked_lm", "method.lambda_weight": 0.5},
+    "diffcse_corrective_lm": {**FILLED, "method.task": "corrective_lm", "method.lambda_weight": 0.5},
+    "diffcse_negatives": {**FILLED, "method.task": "none", "method.extra": "negatives"},
 }
 
 
