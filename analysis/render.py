@@ -179,14 +179,14 @@ def _title(table: Table) -> str:
 
 def _markdown(table: Table) -> str:
     texts = len(table.spec.axes)
-    parts = [f"**{MARKDOWN.escape(_title(table))}**", _aligned(*_grid(table, MARKDOWN), texts)]
+    parts = [f"**{MARKDOWN.escape(_title(table))}**", aligned(*_grid(table, MARKDOWN), texts)]
     if table.baselines:
-        parts.append(_aligned(*_baseline_grid(table, MARKDOWN), 1))
+        parts.append(aligned(*_baseline_grid(table, MARKDOWN), 1))
     parts.append("\n".join(f"- {line}" for line in _remarks(table)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _aligned(header: list[str], body: list[list[str]], texts: int) -> str:
+def aligned(header: list[str], body: list[list[str]], texts: int) -> str:
     """A Markdown table with columns of equal width: the first `texts` to the left, numbers to the right."""
     widths = [max(3, *(len(line[index]) for line in [header, *body])) for index in range(len(header))]
     rule = ["-" * width if index < texts else "-" * (width - 1) + ":" for index, width in enumerate(widths)]

@@ -41,6 +41,11 @@ Storage = Annotated[
     Path | None, typer.Option(help="Folder of runs, checkpoints and logs (results).", show_default=False)
 ]
 
+Workers = Annotated[int, typer.Option(help="Data-parallel ranks of one run.")]
+Cpus = Annotated[float, typer.Option(help="CPUs of one rank; torch gets as many threads.")]
+Gpus = Annotated[float, typer.Option(help="GPUs of one rank; a fraction only with --workers 1.")]
+Concurrent = Annotated[int | None, typer.Option(help="Runs at once (as many as fit).", show_default=False)]
+
 
 def settings(pairs: list[str] | None) -> dict[str, Scalar]:
     """`--set key=value` pairs, values read as YAML; ConfigError lists every pair that is none."""

@@ -1,15 +1,9 @@
 """`cse demo`: see `cluster.demo`."""
 
-from typing import Annotated
-
-import typer
-
 from cluster.commands import arguments
 
-Workers = Annotated[int, typer.Option(help="Data-parallel ranks of one run.")]
 
-
-def demo(storage: arguments.Storage = None, ledger: arguments.LedgerUrl = None, workers: Workers = 2) -> int:
+def demo(storage: arguments.Storage = None, ledger: arguments.LedgerUrl = None, workers: arguments.Workers = 2) -> int:
     """Train 2 methods x 3 settings x 2 seeds on a generated corpus and print the table. Needs no data, no network."""
     from cluster.commands.run import check_fit
     from cluster.demo import demo_request, run_demo

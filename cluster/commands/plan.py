@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from cluster.plan import SpacePlan
 
 SENTENCE = "{cells} cells x {seeds} seeds = {runs} runs, {unique} unique: {done} done, {to_run} to run"
-Workers = Annotated[int, typer.Option(min=1, help="As in cse run; matters to few methods.")]
 What = Annotated[str, typer.Argument(metavar="FILE|DIR|ID", help="A space, a folder of spaces, or a shipped ID.")]
 
 
@@ -28,7 +27,7 @@ def plan(
     seeds: arguments.Seeds = None,
     settings: arguments.Set = None,
     ledger: arguments.LedgerUrl = None,
-    workers: Workers = 1,
+    workers: arguments.Workers = 1,
     form: FormatOption = Format.text,
 ) -> None:
     """Count a space's cells and runs, and which of them the ledger has."""

@@ -22,10 +22,6 @@ class Isolation(StrEnum):
     trial = "trial"
 
 
-Workers = Annotated[int, typer.Option(help="Data-parallel ranks of one run.")]
-Cpus = Annotated[float, typer.Option(help="CPUs of one rank; torch gets as many threads.")]
-Gpus = Annotated[float, typer.Option(help="GPUs of one rank; a fraction only with --workers 1.")]
-Concurrent = Annotated[int | None, typer.Option(help="Runs at once (as many as fit).", show_default=False)]
 IsolationOption = Annotated[Isolation, typer.Option(help="slot: long-lived worker groups; trial: a new one per run.")]
 Address = Annotated[str | None, typer.Option(help="A running Ray cluster (a new one here).", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more than {MANY} runs.")]
@@ -41,10 +37,10 @@ def run(
     settings: arguments.Set = None,
     ledger: arguments.LedgerUrl = None,
     storage: arguments.Storage = None,
-    workers: Workers = 1,
-    cpus_per_worker: Cpus = 1,
-    gpus_per_worker: Gpus = 0,
-    max_concurrent: Concurrent = None,
+    workers: arguments.Workers = 1,
+    cpus_per_worker: arguments.Cpus = 1,
+    gpus_per_worker: arguments.Gpus = 0,
+    max_concurrent: arguments.Concurrent = None,
     isolation: IsolationOption = Isolation.slot,
     address: Address = None,
     yes: Yes = False,

@@ -104,14 +104,26 @@ def record(request: Request, ledger: "Ledger", runs: "Sequence[PlannedRun]") -> 
 
 def run_grid(request: Request, work: Work) -> "SweepOutcome":
     """Train and score what the ledger lacks; shows progress on stderr."""
+    suites = {sweep_name(request.resolved): request.resolved.space.evaluate}
+    return run_planned(work.runs, work.finished, request.ledger, request.paths, request.options, suites)
+
+
+def run_planned(
+    runs: "Sequence[PlannedRun]",
+    finished: Collection[str],
+    ledger: str,
+    paths: "DataPaths",
+    options: "SweepOptions",
+    suites: Mapping[str, Sequence[str]] | None = None,
+) -> "SweepOutcome":
+    """`run_sweep` of distinct runs with progress; `finished` are those that the ledger has."""
     from cluster.progress import Progress
     from cluster.sweep import run_sweep
 
-    labels = {run.signature: label(run.cell, run.seed) for run in work.runs}
-    horizon = {run.signature: run.run.train.examples for run in work.runs}
-    suites = {sweep_name(request.resolved): request.resolved.space.evaluate}
-    with Progress(work.total, labels=labels, horizon=horizon, reused=work.finished) as progress:
-        return run_sweep(work.runs, request.ledger, request.paths, request.options, progress, suites)
+    labels = {run.signature: label(run.cell, run.seed) for run in runs}
+    horizon = {run.signature: run.run.train.examples for run in runs}
+    with Progress(len(runs), labels=labels, horizon=horizon, reused=finished) as progress:
+        return run_sweep(runs, ledger, paths, options, progress, suites)
 
 
 def run_search(request: Request, ledger: "Ledger") -> "SweepOutcome":

@@ -1,4 +1,4 @@
-"""`cse train`: one run in this process, without Ray and without a ledger."""
+"""`cse train`: one run in this process, or many variants for a few steps each."""
 
 import hashlib
 import json
@@ -9,27 +9,98 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster.commands import arguments
-from cse_train.fields import Scalar
+from cse_train.fields import ConfigError, Scalar
 
 if TYPE_CHECKING:
+    from cluster.space import Space
+    from cse_train.config import DataPaths
     from cse_train.loop import Point
 
-Method = Annotated[str, typer.Argument(help="simcse, esimcse, ...")]
-Folder = Annotated[Path | None, typer.Option("--to", help="The run's folder (results/train/...).", show_default=False)]
+What = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="METHOD|SPACE...", help="One method, or spaces whose cells are all tried.", show_default=False
+    ),
+]
+All = Annotated[bool, typer.Option("--all-variants", help="Every cell of every table of the papers.")]
+Folder = Annotated[
+    Path | None, typer.Option("--to", help="METHOD: the run's folder (results/train/...).", show_default=False)
+]
+Examples = Annotated[
+    int | None, typer.Option(min=1, help="Variants: training examples of each (200 steps).", show_default=False)
+]
+Out = Annotated[Path | None, typer.Option(help="Variants: also write the table here.", show_default=False)]
 
 
 def train(
-    method: Method,
+    what: What = None,
+    all_variants: All = False,
     profile: arguments.Profile = None,
     data: arguments.Data = None,
     train_file: arguments.TrainFile = None,
     senteval: arguments.SentEval = None,
     settings: arguments.Set = None,
     to: Folder = None,
+    examples: Examples = None,
+    seeds: arguments.Seeds = None,
+    ledger: arguments.LedgerUrl = None,
+    storage: arguments.Storage = None,
+    workers: arguments.Workers = 1,
+    gpus_per_worker: arguments.Gpus = 0,
+    max_concurrent: arguments.Concurrent = None,
+    out: Out = None,
+) -> int | None:
+    """METHOD: one run here, without Ray. SPACE or --all-variants: a few steps of each cell, one line for each."""
+    given, paths = arguments.settings(settings), arguments.data_paths(data, train_file, senteval)
+    if is_method(what or []) and not all_variants:
+        train_here((what or [])[0], profile, paths, given, to)
+        return None
+    from cluster.commands.run import check_fit
+    from cluster.commands.variants import run_variants
+    from cluster.options import SweepOptions
+    from cluster.variants import Short
+
+    options = SweepOptions(
+        storage=arguments.storage_folder(storage),
+        workers=workers,
+        gpus_per_worker=gpus_per_worker,
+        max_concurrent=max_concurrent,
+    )
+    check_fit(options)
+    short = Short(
+        paths=paths,
+        profile=profile,
+        overrides=given,
+        seeds=range(seeds or 1),
+        examples=examples,
+        workers=workers,
+    )
+    found = short.variants(spaces_of(what or [], all_variants))
+    return run_variants(found, arguments.ledger_url(ledger), paths, options, out and out.resolve())
+
+
+def is_method(words: list[str]) -> bool:
+    """Whether one run is asked for; a method's name goes before a space's ID."""
+    from cse_train import methods
+
+    return len(words) == 1 and words[0] in methods.names()
+
+
+def spaces_of(words: list[str], every: bool) -> "list[Space]":
+    """The spaces that are named, or all of the papers; ConfigError for neither and for both."""
+    from cluster.space import load_spaces
+    from cluster.variants import paper_spaces
+
+    if bool(words) == every:
+        raise ConfigError([f"nothing to train: train={' '.join(words)}; give METHOD, or SPACE..., or --all-variants"])
+    return paper_spaces() if every else [space for word in words for space in load_spaces(word)]
+
+
+def train_here(
+    method: str, profile: str | None, paths: "DataPaths", settings: Mapping[str, Scalar], to: Path | None
 ) -> None:
-    """Train one model here; the same command continues an interrupted run."""
-    flat = configuration(method, profile, arguments.settings(settings))
-    paths = arguments.data_paths(data, train_file, senteval)
+    """One run in this process; the same command continues an interrupted one."""
+    flat = configuration(method, profile, settings)
     folder = (to or arguments.RESULTS / "train" / f"{method}-{digest(flat)}").resolve()
     from cse_train.config import parse_run
     from cse_train.loop import train as train_one
