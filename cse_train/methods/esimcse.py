@@ -6,7 +6,6 @@ Shape suffixes: N sequences, B examples of this rank, G of all ranks, H width.
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,7 +14,7 @@ from cse_train.fields import ConfigError, Range
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Batch, Share, StepOutput
 from cse_train.modules.backbone import Backbone
-from cse_train.modules.filling import fill_blanks, pack_blanks
+from cse_train.modules.filling import fill_views, pack_views
 from cse_train.modules.generator import Generator, generator_inputs
 from cse_train.modules.momentum import MomentumEncoder
 from cse_train.modules.packing import Packed, pack_lists
@@ -75,10 +74,7 @@ def inputs(config: Config) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> views 1 and 2 in one pack, and view 1 alone for the momentum encoder.
-
-    Where a generator fills blanks, view 2 is in a pack of its own too.
-    """
+    """Corpus rows -> views 1 and 2 in one pack (`pack_views`), and view 1 alone for the momentum encoder."""
 
     config: Config
     extend: Extend
@@ -88,18 +84,11 @@ class Collate:
         column, rows = share.store.column("text"), share.rows.tolist()
         anchors = [truncate(column.row(i), self.extend.max_length) for i in rows]
         longer = [self.extend(column, i, share.rng_of(i)) for i in rows]
-        packs, tensors = self._packed(anchors, longer)
+        mask_id = self.extend.mask_id if self.config.extension == "masked_prediction" else None
+        packs, tensors = pack_views(anchors, longer, apart=False, mask_id=mask_id, pad_id=self.pad_id)
         if self.config.queue_multiple:
             packs["anchors"] = pack_lists(anchors, pad_id=self.pad_id)
         return Batch(packs, len(rows), tensors)
-
-    def _packed(
-        self, anchors: list[np.ndarray], longer: list[np.ndarray]
-    ) -> tuple[dict[str, Packed], dict[str, Tensor]]:
-        if self.config.extension != "masked_prediction":
-            return {"views": pack_lists([*anchors, *longer], pad_id=self.pad_id)}, {}
-        views, blanks, slots = pack_blanks(anchors, longer, mask_id=self.extend.mask_id, pad_id=self.pad_id)
-        return {"views": views, "blanks": blanks}, slots
 
 
 def make_collate(config: Config, tokenizer, max_seq_length: int) -> Collate:
@@ -134,7 +123,8 @@ class ESimCSE(nn.Module):
     def forward(self, batch: Batch) -> StepOutput:
         if self.momentum is not None:
             self.momentum.update(self.encoder)
-        pooled_NH = self.encode(self._views(batch))
+        packs, _ = fill_views(self.generator, batch.inputs, batch.tensors)
+        pooled_NH = self.encode(packs["text"])
         anchors_GH, positives_GH = (gather_with_grad(view) for view in pooled_NH.split(batch.examples))
         negatives = self.queue.rows_MD if len(self.queue) else None
         loss = info_nce(anchors_GH, positives_GH, negatives, temperature=self.config.temperature)
@@ -146,13 +136,6 @@ class ESimCSE(nn.Module):
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H]."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
-
-    def _views(self, batch: Batch) -> Packed:
-        """Both views, the generator's predictions in the blanks of view 2."""
-        views = batch.inputs["views"]
-        if self.generator is None:
-            return views
-        return fill_blanks(self.generator, views, batch.inputs["blanks"], batch.tensors)[0]
 
     @torch.no_grad()
     def _enqueue(self, anchors: Packed) -> None:

@@ -19,11 +19,11 @@ from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods.base import Batch, Share, StepOutput
 from cse_train.modules.backbone import Backbone
 from cse_train.modules.encoder import Encoder
-from cse_train.modules.filling import fill_blanks, pack_blanks
+from cse_train.modules.filling import fill_views, pack_views
 from cse_train.modules.generator import Generator, generator_inputs
 from cse_train.modules.masked_inputs import Masking
 from cse_train.modules.masked_lm_head import MaskedLMHead
-from cse_train.modules.packing import Packed, pack_lists
+from cse_train.modules.packing import Packed
 from cse_train.modules.pooling import SentencePooler, has_projector
 from cse_train.observe import view_statistics
 from cse_train.text.augment import KEPT, WORD_EDITS, Augment
@@ -104,11 +104,7 @@ def inputs(config: Config) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> packs. "text" is what the first encoder reads, all views or columns one after the other.
-
-    Where the second encoder reads other sentences they are in "second"; where a generator fills blanks, the sentences
-    that have them are in "blanks" too. Views of the same sentence are packed once.
-    """
+    """Corpus rows -> packs of views or columns, one after the other (`pack_views`), and of masked sentences."""
 
     config: Config
     augment: Augment | None
@@ -139,16 +135,13 @@ class Collate:
 
     def _packed(self, views: list[Sentences]) -> tuple[dict[str, Packed], dict[str, Tensor]]:
         first, others = views[0], [ids for view in views[1:] for ids in view]
-        name, whole = ("text", first) if self.config.encoders == "shared" else ("second", [])
-        mask_id, pad_id = self.masking.mask_id, self.masking.pad_id
-        packs = {"text": pack_lists(first, pad_id=pad_id)} if name == "second" or not others else {}
-        if self.config.augmentation == "mlm":
-            packs[name], packs["blanks"], tensors = pack_blanks(whole, others, mask_id=mask_id, pad_id=pad_id)
-            blank = np.concatenate(others) == BLANK
-            return packs, tensors | {"original_M": torch.from_numpy(np.concatenate(first)[blank]).long()}
-        if others:
-            packs[name] = pack_lists([*whole, *others], pad_id=pad_id)
-        return packs, {}
+        filling, apart = self.config.augmentation == "mlm", self.config.encoders == "two"
+        mask_id = self.masking.mask_id if filling else None
+        packs, tensors = pack_views(first, others, apart=apart, mask_id=mask_id, pad_id=self.masking.pad_id)
+        if filling:
+            original_M = np.concatenate(first)[np.concatenate(others) == BLANK]
+            tensors["original_M"] = torch.from_numpy(original_M).long()
+        return packs, tensors
 
 
 def make_collate(config: Config, tokenizer, max_seq_length: int) -> Collate:
@@ -177,7 +170,7 @@ class SimCSE(nn.Module):
         self.generator = Generator(config.generator, backbone, dropout=False) if filling else None
 
     def forward(self, batch: Batch) -> StepOutput:
-        packs, metrics = self._filled(batch)
+        packs, filled_M = fill_views(self.generator, batch.inputs, batch.tensors)
         views = [gather_with_grad(view_BH) for view_BH in self._views(packs, batch.examples)]
         loss = info_nce(
             views[0],
@@ -186,26 +179,19 @@ class SimCSE(nn.Module):
             hard_negative_weight=self.config.hard_negative_weight,
             temperature=self.config.temperature,
         )
-        metrics |= {"loss_contrastive": loss.detach(), **view_statistics(views[0], views[1])}
+        metrics = {"loss_contrastive": loss.detach(), **view_statistics(views[0], views[1])}
         if self.config.mlm_weight is not None:
             auxiliary = self._masked_lm_loss(batch)
             metrics["loss_mlm"] = auxiliary.detach()
             loss = loss + self.config.mlm_weight * auxiliary
+        if filled_M is not None:
+            changed = (filled_M != batch.tensors["original_M"]).sum()
+            metrics["replaced_fraction"] = changed / batch.inputs["blanks"].lengths_N.sum()
         return StepOutput(loss, {"loss": loss.detach(), **metrics})
 
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H]."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
-
-    def _filled(self, batch: Batch) -> tuple[dict[str, Packed], dict[str, Tensor]]:
-        """The packs with the generator's sub-words in the blanks, and the share of view 2 that they change."""
-        packs = dict(batch.inputs)
-        if self.generator is None:
-            return packs, {}
-        name = "second" if "second" in packs else "text"
-        packs[name], ids_M = fill_blanks(self.generator, packs[name], packs["blanks"], batch.tensors)
-        changed = (ids_M != batch.tensors["original_M"]).sum() / packs["blanks"].lengths_N.sum()
-        return packs, {"replaced_fraction": changed}
 
     def _views(self, packs: dict[str, Packed], examples: int) -> list[Tensor]:
         """Anchors, positives and, for triplets, hard negatives, each [B, H]."""

@@ -15,6 +15,7 @@ from cse_train.losses.info_nce import info_nce
 from cse_train.methods import esimcse
 from cse_train.methods.base import Batch, Share
 from cse_train.modules.backbone import Backbone, load_backbone
+from cse_train.modules.filling import fill_views
 from cse_train.modules.momentum import MomentumEncoder
 from cse_train.modules.packing import Packed, pack_lists
 from cse_train.modules.queue import Queue
@@ -43,7 +44,7 @@ def batches(backbone: Backbone, text_file: Path):
 
 def test_only_view_2_is_repeated(batches) -> None:
     plain, repeated = batches(esimcse.Config(dup_rate=0.0))[0], batches(esimcse.Config(dup_rate=0.5))[0]
-    lengths = {name: dict(zip(b.inputs["views"].order_N.tolist(), b.inputs["views"].lengths_N.tolist(), strict=True))
+    lengths = {name: dict(zip(b.inputs["text"].order_N.tolist(), b.inputs["text"].lengths_N.tolist(), strict=True))
                for name, b in (("plain", plain), ("repeated", repeated))}  # fmt: skip
     assert all(lengths["repeated"][i] == lengths["plain"][i] for i in range(8))
     grown = [lengths["repeated"][i] - lengths["plain"][i] for i in range(8, 16)]
@@ -71,7 +72,7 @@ def test_T18_loss_has_the_queue_as_extra_columns(backbone: Backbone, batches) ->
     model = esimcse.build(config, backbone).train()
     model(first)
     held = model.queue.rows_MD.clone()
-    views = model.pooler(model.encoder(second.inputs["views"]))[0]
+    views = model.pooler(model.encoder(second.inputs["text"]))[0]
     expected = info_nce(views[:8], views[8:], held)
     assert model(second).loss.item() == pytest.approx(expected.item(), abs=1e-5)
 
@@ -136,7 +137,7 @@ def views(backbone: Backbone, text_file: Path):
         rows = np.arange(40)
         share = Share(store, rows, rows, partial(streams.augmentation, 0, 0))
         batch = esimcse.make_collate(config, backbone.tokenizer, length)(share)
-        both = sentences_in(batch.inputs["views"])
+        both = sentences_in(batch.inputs["text"])
         return both[:40], both[40:], text_file.read_text(encoding="utf8").split("\n"), batch
 
     return collate
@@ -173,7 +174,7 @@ def test_E4_masked_prediction_is_the_generators_first_choice_in_the_inserted_pla
     assert masked == sentences_in(batch.inputs["blanks"])
     assert sentences_in(batch.inputs["anchors"]) == anchors
     model = esimcse.build(config, backbone).train()
-    filled = sentences_in(model._views(batch))
+    filled = sentences_in(fill_views(model.generator, batch.inputs, batch.tensors)[0]["text"])
     for ids, new in zip(masked, filled[40:], strict=True):
         predicted = model.generator.predict(pack_lists([ids])).tolist()
         assert new == [p if old == mask_id else old for old, p in zip(ids, predicted, strict=True)]

@@ -19,6 +19,7 @@ from cse_train.losses.info_nce import info_nce
 from cse_train.methods import simcse
 from cse_train.methods.base import Batch, Share
 from cse_train.modules.backbone import Backbone, load_backbone
+from cse_train.modules.filling import fill_views
 from cse_train.modules.packing import pack_lists
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import TokenStore, open_store
@@ -118,7 +119,8 @@ def test_S1_mlm_replaces_the_masked_positions_of_view_2_alone(encoders: str, col
     for ids in masked:
         predicted = model.generator.predict(pack_lists([ids])).tolist()
         expected.append([new if old == mask_id else old for old, new in zip(ids, predicted, strict=True)])
-    packs, metrics = model._filled(batch)
+    packs, _ = fill_views(model.generator, batch.inputs, batch.tensors)
+    metrics = model(batch).metrics
     views = sentences_in(Batch(packs, 40), "text" if encoders == "shared" else "second")
     originals = tokenised(backbone, texts)
     assert views == (originals + expected if encoders == "shared" else expected)

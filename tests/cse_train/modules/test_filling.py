@@ -1,9 +1,10 @@
-"""Blanks of second views: filled where they are, in both packs alike, and nowhere else."""
+"""Packs of views: blanks are filled where they are and nowhere else, in a pack of all views and in one of their own."""
 
 import numpy as np
+import pytest
 import torch
 
-from cse_train.modules.filling import fill_blanks, pack_blanks
+from cse_train.modules.filling import fill_views, pack_views
 from cse_train.modules.packing import Packed
 from cse_train.text.blanks import BLANK
 
@@ -21,20 +22,29 @@ def rows_of(packed: Packed) -> list[list[int]]:
     return [rows[i][: int(packed.lengths_N[i])] for i in order]
 
 
-def test_only_blanks_are_filled_each_by_its_own_prediction() -> None:
+@pytest.mark.parametrize("apart", [False, True])
+def test_only_blanks_are_filled_each_by_its_own_prediction(apart: bool) -> None:
     rng = np.random.default_rng(0)
     whole = [rng.integers(10, 99, size) for size in rng.integers(3, 20, 12)]
     blanked = [np.where(rng.random(len(ids)) < 0.4, BLANK, ids) for ids in whole]
-    views, blanks, slots = pack_blanks(whole, blanked, mask_id=4, pad_id=0)
-    assert rows_of(blanks) == [np.where(ids == BLANK, 4, ids).tolist() for ids in blanked]
-    filled, ids_M = fill_blanks(Position(), views, blanks, slots)  # type: ignore[arg-type]
-    expected = [np.where(ids == BLANK, 1000 + np.arange(len(ids)), ids).tolist() for ids in blanked]
-    assert rows_of(filled) == [ids.tolist() for ids in whole] + expected
-    assert ids_M.tolist() == [1000 + i for ids in blanked for i in np.flatnonzero(ids == BLANK)]
+    packs, tensors = pack_views(whole, blanked, apart=apart, mask_id=4, pad_id=0)
+    assert rows_of(packs["blanks"]) == [np.where(ids == BLANK, 4, ids).tolist() for ids in blanked]
+    filled, ids_M = fill_views(Position(), packs, tensors)  # type: ignore[arg-type]
+    first = [ids.tolist() for ids in whole]
+    second = [np.where(ids == BLANK, 1000 + np.arange(len(ids)), ids).tolist() for ids in blanked]
+    assert rows_of(filled["text"]) == (first if apart else first + second)
+    assert not apart or rows_of(filled["second"]) == second
+    assert ids_M is not None and ids_M.tolist() == [1000 + i for ids in blanked for i in np.flatnonzero(ids == BLANK)]
 
 
 def test_no_blank_at_all() -> None:
     sentences = [np.array([2, 7, 3]), np.array([2, 3])]
-    views, blanks, slots = pack_blanks(sentences, sentences, mask_id=4, pad_id=0)
-    filled, ids_M = fill_blanks(Position(), views, blanks, slots)  # type: ignore[arg-type]
-    assert torch.equal(filled.ids_T, views.ids_T) and len(ids_M) == 0
+    packs, tensors = pack_views(sentences, sentences, apart=False, mask_id=4, pad_id=0)
+    filled, ids_M = fill_views(Position(), packs, tensors)  # type: ignore[arg-type]
+    assert torch.equal(filled["text"].ids_T, packs["text"].ids_T)
+    assert ids_M is not None and len(ids_M) == 0
+
+
+def test_views_that_are_one_sentence_are_packed_once() -> None:
+    packs, _ = pack_views([np.array([2, 7, 3])], [], apart=True, mask_id=None, pad_id=0)
+    assert packs.keys() == {"text"} and packs["text"].rows == 1
