@@ -13,7 +13,7 @@ OWN_SETTINGS: dict[str, dict[str, object]] = {
         "method.mlm_probability": 0.5,
     },
     "d2cse": {"method.generator": "wiki-l1-h64"},
-    "diffcse": {"method.generator": "wiki-l1-h64"},
+    "diffcse": {"method.generator": "wiki-l1-h64", "method.generator_dropout": False},
 }
 """What single methods need to work on lines of a few words and with the weights at hand."""
 WORDS = "river stone bridge old market town winter letter music garden road light glass field summer house".split()
