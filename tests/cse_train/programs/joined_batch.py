@@ -23,12 +23,23 @@ SHORT_SPANS = {
     "method.mlm_probability": 0.5,
 }
 FILLED = {"method": "diffcse", "method.generator": "wiki-l1-h64", "method.generator_dropout": False}
+CORRUPTED = {"method": "d2cse", "method.generator": "wiki-l1-h64", "method.lambda_weight": 0.5}
 CASES = {
     "simcse": {"method": "simcse"},
     "simcse_mlm": {"method": "simcse", "method.mlm_weight": 0.1},
     "simcse_mean": {"method": "simcse", "method.pooler": "mean"},
     "simcse_triplets": {"method": "simcse", "method.objective": "triplets", "method.hard_negative_weight": 2.0},
     "esimcse": {"method": "esimcse", "method.momentum": 0.9},
+    "dcpcse_mlm": {"method": "dcpcse", "method.mlm_weight": 0.1, "method.projector": "batchnorm"},
+    "dcpcse_energy": {"method": "dcpcse", "method.objective": "triplets", "method.energy_margin": 0.2},
+    "d2cse": {**CORRUPTED, "method.cls_prompt": True},
+    "d2cse_trained_detector": {
+        **CORRUPTED,
+        "method.framework": "b",
+        "method.objective": "triplets",
+        "method.reduction": "sum",
+        "method.lambda_weight": 0.005,
+    },
     "declutr": {"method": "declutr", **SHORT_SPANS},
     "declutr_contrastive": {"method": "declutr", "method.objective": "contrastive", **SHORT_SPANS},
     "declutr_masked_lm": {"method": "declutr", "method.objective": "masked_lm", **SHORT_SPANS},
