@@ -39,6 +39,7 @@ CASES = {
         "method.objective": "triplets",
         "method.reduction": "sum",
         "method.lambda_weight": 0.005,
+        "method.temperature": 0.5,
     },
     "declutr": {"method": "declutr", **SHORT_SPANS},
     "declutr_contrastive": {"method": "declutr", "method.objective": "contrastive", **SHORT_SPANS},
