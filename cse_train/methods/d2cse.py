@@ -1,4 +1,4 @@
-"""D2CSE (Nam et al., 2023): prompts on one frozen encoder that also finds, given the embedding, replaced tokens.
+"""D2CSE (Lee, 2023): prompts on one frozen encoder that also finds, given the embedding, replaced tokens.
 
 No code is released. What the paper leaves open follows DiffCSE: the embedding is that of the projector and takes the
 [CLS] slot of the detector, whose head is Linear(H, 2); the corruption is greedy and made once.

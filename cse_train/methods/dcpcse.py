@@ -1,4 +1,4 @@
-"""DCPCSE / PromCSE (Jiang et al., EMNLP Findings 2022): SimCSE where only deep continuous prompts and the MLP train.
+"""DCPCSE (Jiang and Wang, 2022; code PromCSE): SimCSE where only deep continuous prompts and the MLP train.
 
 Shape suffixes: V views, N sequences, B examples of this rank, G examples of all ranks, H width, M masked positions.
 """
@@ -30,6 +30,7 @@ VERSION = 1
 TRAINING_ONLY = ("head.", "steps")
 """The masked-LM head and the step that its weight decays with."""
 TRIPLET_COLUMNS = ("sent0", "sent1", "hard_neg")
+WHY = "prompts need attention of our own"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +75,6 @@ def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path |
     longest = max(int(store.column(name).lengths.max()) for name in columns(config))
     require_positions(own_encoder(backbone, WHY), config.prompt_length, config.position_shift, longest)
     return store
-
-
-WHY = "prompts need attention of our own"
 
 
 @dataclass(frozen=True)
