@@ -21,7 +21,7 @@ from cse_train.modules.backbone import Backbone
 from cse_train.modules.generator import Generator, generator_inputs
 from cse_train.modules.packing import pack_lists
 from cse_train.text.cached_folder import open_built
-from cse_train.text.edits import Vocabulary, edit
+from cse_train.text.edits import Edit, Vocabulary, edit
 from cse_train.text.tokens import TokenColumn, TokenStore, default_cache
 
 FORMAT = 1
@@ -105,17 +105,18 @@ def _corrupt(column: TokenColumn, name: str, rule: Rule, generator: Generator, t
         rows = range(first, min(first + CHUNK, len(column.starts)))
         rngs = (np.random.default_rng(streams.seed_of(rule.seed, "corruption", name, row)) for row in rows)
         edits = [edit(column.row(i), "replace", rule.ratio, vocabulary, rng) for i, rng in zip(rows, rngs, strict=True)]
-        predicted = _predict(generator, [e.masked_L for e in edits], tokenizer.pad_token_id)
-        for one, ids in zip(edits, predicted, strict=True):
-            filled = np.where(one.chosen_L, ids, one.source_L) if rule.positions == "masked" else ids
-            yield np.concatenate([one.source_L[:1], filled[1:]])
+        everywhere = rule.positions == "all"
+        yield from _filled(generator, edits, everywhere, tokenizer.pad_token_id)
 
 
-def _predict(generator: Generator, masked: list[np.ndarray], pad_id: int) -> list[np.ndarray]:
-    """The generator's ids for each sentence, in the order given."""
-    packed = pack_lists(masked, pad_id=pad_id)
+def _filled(generator: Generator, edits: list[Edit], everywhere: bool, pad_id: int) -> list[np.ndarray]:
+    """The sentences in the order given, with the generator's ids where they were masked, or after [CLS] everywhere."""
+    packed = pack_lists([e.masked_L for e in edits], pad_id=pad_id)
+    ids_T = pack_lists([e.source_L for e in edits], pad_id=pad_id).ids_T
+    wanted_T = pack_lists([e.chosen_L | everywhere for e in edits]).ids_T.bool() & (packed.positions_T > 0)
+    at_M = wanted_T.nonzero().squeeze(1)
     device = next(generator.parameters()).device
-    predicted_T = generator.predict(packed.to(device)).cpu()
-    in_order = (row for _, block in packed.split(predicted_T[:, None]) for row in block.squeeze(2).numpy())
+    ids_T = ids_T.index_copy(0, at_M, generator.predict(packed.to(device), at_M.to(device)).cpu())
+    in_order = (row for _, block in packed.split(ids_T[:, None]) for row in block.squeeze(2).numpy())
     by_row = dict(zip(packed.order_N.tolist(), in_order, strict=True))
-    return [by_row[i][: len(ids)] for i, ids in enumerate(masked)]
+    return [by_row[i][: len(one.source_L)] for i, one in enumerate(edits)]

@@ -52,8 +52,10 @@ def fill(generator: Generator | None, masked: Packed, tensors: Mapping[str, Tens
     source_T, edited_T, attended_T = tensors["source_T"], tensors["edited_T"], masked.attended_T()
     ids_T = masked.ids_T
     if generator is not None:
-        predicted_T = generator.predict(masked)
-        ids_T = torch.where(edited_T, predicted_T, source_T) if only_edited else predicted_T
+        at_M = edited_T.nonzero().squeeze(1)
+        ids_T = (
+            source_T.index_copy(0, at_M, generator.predict(masked, at_M)) if only_edited else generator.predict(masked)
+        )
     ids_T = torch.where(masked.positions_T == 0, source_T, ids_T)
     replaced_T = attended_T & (edited_T | (ids_T != source_T))
     filled = replace(masked, ids_T=torch.where(attended_T, ids_T, 0))

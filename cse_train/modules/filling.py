@@ -47,7 +47,7 @@ def fill_views(
     if generator is None:
         return dict(packs), None
     name = "second" if "second" in packs else "text"
-    ids_M = generator.predict(packs["blanks"])[tensors["blank_from_M"]]
+    ids_M = generator.predict(packs["blanks"], tensors["blank_from_M"])
     filled_T = packs[name].ids_T.index_copy(0, tensors["blank_at_M"], ids_M)
     return dict(packs) | {name: replace(packs[name], ids_T=filled_T)}, ids_M
 

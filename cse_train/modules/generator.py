@@ -50,12 +50,16 @@ class Generator(nn.Module):
         return super().train(mode and self.dropout)
 
     @torch.no_grad()
-    def predict(self, packed: Packed) -> Tensor:
-        """Token ids [T], one for every slot in packed order; what stands at padding means nothing.
+    def predict(self, packed: Packed, at_M: Tensor | None = None) -> Tensor:
+        """Token ids [T], one for every slot in packed order, or [M], those of the slots `at_M` in their order.
 
-        Greedy, or sampled from torch's global generator. Only ids of the encoder's vocabulary are given.
+        Greedy, or sampled from torch's global generator. Only ids of the encoder's vocabulary are given; what stands
+        at padding means nothing.
         """
-        return torch.cat([self._choose(logits_SV[:, : self.vocabulary]) for logits_SV in self.network(packed)])
+        if at_M is not None and not isinstance(self.network, PackedMaskedLM):
+            return self.predict(packed)[at_M]
+        pieces = self.network(packed) if at_M is None else self.network(packed, at_M)
+        return torch.cat([self._choose(logits_SV[:, : self.vocabulary]) for logits_SV in pieces])
 
     def _choose(self, logits_SV: Tensor) -> Tensor:
         if not self.sample:
@@ -64,17 +68,19 @@ class Generator(nn.Module):
 
 
 class PackedMaskedLM(nn.Module):
-    """BERT or RoBERTa with its head, in our `Encoder`; yields logits [S, V] piece by piece."""
+    """BERT or RoBERTa with its head, in our `Encoder`; yields logits [S, V] piece by piece, at some slots or at all."""
 
     def __init__(self, backbone: Backbone) -> None:
         super().__init__()
         self.encoder = backbone.encoder
         self.head = backbone.head
 
-    def forward(self, packed: Packed) -> Iterator[Tensor]:
+    def forward(self, packed: Packed, at_M: Tensor | None = None) -> Iterator[Tensor]:
         assert isinstance(self.encoder, Encoder) and self.head is not None
         hidden_TH = self.encoder(packed, tokens=True).last_TH
         assert hidden_TH is not None
+        if at_M is not None:
+            hidden_TH = hidden_TH[at_M]
         for hidden_SH in hidden_TH.split(PIECE):
             yield self.head(hidden_SH, self.encoder.word.weight)
 

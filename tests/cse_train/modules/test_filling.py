@@ -12,8 +12,8 @@ from cse_train.text.blanks import BLANK
 class Position:
     """Stands in for a generator: at each slot 1000 + its position."""
 
-    def predict(self, packed: Packed) -> torch.Tensor:
-        return 1000 + packed.positions_T
+    def predict(self, packed: Packed, at_M: torch.Tensor) -> torch.Tensor:
+        return 1000 + packed.positions_T[at_M]
 
 
 def rows_of(packed: Packed) -> list[list[int]]:

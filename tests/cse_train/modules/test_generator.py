@@ -49,6 +49,14 @@ def test_greedy_is_what_transformers_predicts(backbone, sentences, pad) -> None:
     assert in_order(packed, generator.predict(packed)) == expected
 
 
+@pytest.mark.parametrize("kind", ["ours", "distilbert"])
+def test_single_slots_are_predicted_like_all(backbone, distilbert, kind: str) -> None:
+    generator = Generator(SHIPPED if kind == "ours" else str(distilbert), backbone, dropout=False)
+    packed, at = pack_lists([[2, 9, 4, 3], [2, 4, 3], [2, 4, 7, 8, 3]]), torch.tensor([5, 0, 7])
+    assert torch.equal(generator.predict(packed, at), generator.predict(packed)[at])
+    assert generator.predict(packed, at[:0]).shape == (0,)
+
+
 def test_distilbert_goes_through_transformers_and_keeps_to_the_vocabulary(backbone, distilbert, sentences, pad) -> None:
     generator = Generator(str(distilbert), backbone).eval()
     assert isinstance(generator.network, PaddedMaskedLM)
