@@ -13,7 +13,11 @@ CASES = (
     "simcse_mlm",
     "simcse_mean",
     "simcse_triplets",
+    "simcse_two_next",
+    "simcse_crop_batchnorm",
+    "simcse_mlm_view",
     "esimcse",
+    "esimcse_predicted",
     "dcpcse_mlm",
     "dcpcse_energy",
     "d2cse",
@@ -35,14 +39,14 @@ def by_world(
 ) -> dict[int, dict]:
     folder = tmp_path_factory.mktemp("ranks")
     command = [sys.executable, PROGRAM, folder, tiny_encoder, text_file, triplets_file]
-    subprocess.run(list(map(str, command)), check=True, timeout=200)
+    subprocess.run(list(map(str, command)), check=True, timeout=500)
     return {world: torch.load(folder / f"w{world}.pt", weights_only=True) for world in (1, 2, 4)}
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(540)
 @pytest.mark.parametrize("world", [2, 4])
 @pytest.mark.parametrize("case", CASES)
-def test_t4_ranks_equal_one_process_in_loss_and_gradient(by_world: dict[int, dict], case: str, world: int) -> None:
+def test_T4_ranks_equal_one_process_in_loss_and_gradient(by_world: dict[int, dict], case: str, world: int) -> None:
     for one, many in zip(by_world[1][case], by_world[world][case], strict=True):
         torch.testing.assert_close(many["loss"], one["loss"], atol=5e-6, rtol=1e-6)
         assert many["gradients"].keys() == one["gradients"].keys()
