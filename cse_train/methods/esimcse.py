@@ -128,7 +128,8 @@ class ESimCSE(nn.Module):
         anchors_GH, positives_GH = (gather_with_grad(view) for view in pooled_NH.split(batch.examples))
         negatives = self.queue.rows_MD if len(self.queue) else None
         loss = info_nce(anchors_GH, positives_GH, negatives, temperature=self.config.temperature)
-        metrics = {"queue_rows": loss.new_tensor(len(self.queue)), **view_statistics(anchors_GH, positives_GH)}
+        metrics = {"loss_contrastive": loss.detach(), **view_statistics(anchors_GH, positives_GH)}
+        metrics["queue_rows"] = loss.new_tensor(len(self.queue))
         if self.momentum is not None:
             self._enqueue(batch.inputs["anchors"])
         return StepOutput(loss, {"loss": loss.detach(), **metrics})
