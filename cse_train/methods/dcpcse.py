@@ -16,7 +16,7 @@ from cse_train.losses.energy import energy_hinge
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.modules.backbone import Backbone, own_encoder
+from cse_train.modules.backbone import Backbone, own_encoder, required_head
 from cse_train.modules.masked_inputs import Masking
 from cse_train.modules.masked_lm_head import MaskedLMHead
 from cse_train.modules.packing import Packed, pack_lists
@@ -161,10 +161,7 @@ def _head(config: Config, backbone: Backbone) -> MaskedLMHead | None:
     """The encoder's head, which trains; its decoder is the frozen word embedding."""
     if config.mlm_weight is None:
         return None
-    if backbone.head is None:
-        line = f"no masked-LM head: method.mlm_weight={config.mlm_weight}, train.encoder={backbone.name}"
-        raise ConfigError([f"{line}; choose an encoder that ships its head, or null"])
-    return backbone.head
+    return required_head(backbone, f"method.mlm_weight={config.mlm_weight}", "null")
 
 
 def build(config: Config, backbone: Backbone, training: bool = True) -> DCPCSE:

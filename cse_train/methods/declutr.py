@@ -18,7 +18,7 @@ from cse_train.fields import ConfigError, Range
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.losses.nt_xent import nt_xent
 from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.modules.backbone import Backbone, own_encoder
+from cse_train.modules.backbone import Backbone, own_encoder, required_head
 from cse_train.modules.encoder import Encoder, Hidden
 from cse_train.modules.masked_inputs import Masking
 from cse_train.modules.masked_lm_head import MaskedLMHead
@@ -217,7 +217,4 @@ def _head(config: Config, backbone: Backbone) -> MaskedLMHead | None:
     if config.objective == "contrastive":
         return None
     own_encoder(backbone, f"method.objective={config.objective} reads its masked-LM head")
-    if backbone.head is None:
-        line = f"no masked-LM head: method.objective={config.objective}, train.encoder={backbone.name}"
-        raise ConfigError([f"{line}; choose an encoder that ships its head, or contrastive"])
-    return backbone.head
+    return required_head(backbone, f"method.objective={config.objective}", "contrastive")

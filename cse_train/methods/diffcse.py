@@ -15,7 +15,7 @@ from cse_train.distributed import gather_with_grad
 from cse_train.fields import ConfigError, Range
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.modules.backbone import Backbone, own_encoder
+from cse_train.modules.backbone import Backbone, own_encoder, required_head
 from cse_train.modules.conditional_tasks import ConditionalMaskedLM, ConditionalTask, CorrectiveLM, ReplacedToken
 from cse_train.modules.edited import Edited, fill, pack_edits
 from cse_train.modules.generator import Generator, generator_inputs
@@ -182,10 +182,8 @@ def _discriminator(config: Config, backbone: Backbone) -> ConditionalTask | None
     encoder = own_encoder(backbone, f"method.task={config.task} puts the embedding into its [CLS] slot")
     if config.task == "replaced_token":
         return ReplacedToken(encoder, config.reduction)
-    if backbone.head is None:
-        line = f"no masked-LM head: method.task={config.task}, train.encoder={backbone.name}"
-        raise ConfigError([f"{line}; choose an encoder that ships its head, or method.task=replaced_token"])
-    return (ConditionalMaskedLM if config.task == "masked_lm" else CorrectiveLM)(encoder, backbone.head)
+    head = required_head(backbone, f"method.task={config.task}", "method.task=replaced_token")
+    return (ConditionalMaskedLM if config.task == "masked_lm" else CorrectiveLM)(encoder, head)
 
 
 def check(config: Config) -> None:

@@ -17,7 +17,7 @@ from cse_train.fields import ConfigError, Range
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.modules.backbone import Backbone
+from cse_train.modules.backbone import Backbone, required_head
 from cse_train.modules.encoder import Encoder
 from cse_train.modules.filling import fill_views, pack_views
 from cse_train.modules.generator import Generator, generator_inputs
@@ -232,10 +232,7 @@ def _check(config: Config) -> None:
 def _head(config: Config, backbone: Backbone) -> MaskedLMHead | None:
     if config.mlm_weight is None:
         return None
-    if backbone.head is None:
-        line = f"no masked-LM head: method.mlm_weight={config.mlm_weight}, train.encoder={backbone.name}"
-        raise ConfigError([f"{line}; choose an encoder that ships its head, or null"])
-    return backbone.head
+    return required_head(backbone, f"method.mlm_weight={config.mlm_weight}", "null")
 
 
 def build(config: Config, backbone: Backbone, training: bool = True) -> SimCSE:

@@ -69,6 +69,14 @@ def own_encoder(backbone: Backbone, why: str) -> Encoder:
     raise ConfigError([f"{line}; choose a BERT or RoBERTa model"])
 
 
+def required_head(backbone: Backbone, setting: str, instead: str) -> MaskedLMHead:
+    """The backbone's masked-LM head, which `setting` (name=value) reads; ConfigError where the weights have none."""
+    if backbone.head is not None:
+        return backbone.head
+    line = f"no masked-LM head: {setting}, train.encoder={backbone.name}"
+    raise ConfigError([f"{line}; choose an encoder that ships its head, or {instead}"])
+
+
 def backbone_identity(name: str) -> tuple[str, str]:
     """(content hash, tokenizer hash) of what `load_backbone(name)` would load, without loading the weights."""
     folder = locate(name)
