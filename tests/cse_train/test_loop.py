@@ -56,7 +56,7 @@ def test_t10_the_number_of_evaluations_does_not_depend_on_the_batch(batch_size: 
     assert len(steps) == len(set(steps)) == 125 and steps[-1] == steps_in(config)
 
 
-@pytest.mark.parametrize("method", ["simcse", "esimcse"])
+@pytest.mark.parametrize("method", methods.names())
 def test_kill_9_and_resume_is_bit_identical(
     method: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
 ) -> None:
