@@ -14,9 +14,10 @@ EPSILON = 1e-8
 
 
 def cosines(left_BD: Tensor, right_ND: Tensor) -> Tensor:
-    """Cosine similarities [B, N] in fp32."""
-    left = F.normalize(left_BD.float(), dim=-1, eps=EPSILON)
-    return left @ F.normalize(right_ND.float(), dim=-1, eps=EPSILON).T
+    """Cosine similarities [B, N] in fp32, inside autocast too (reference_spec T29)."""
+    with torch.autocast(left_BD.device.type, enabled=False):
+        left = F.normalize(left_BD.float(), dim=-1, eps=EPSILON)
+        return left @ F.normalize(right_ND.float(), dim=-1, eps=EPSILON).T
 
 
 def info_nce(
