@@ -23,6 +23,11 @@ def rank() -> int:
     return dist.get_rank() if size() > 1 else 0
 
 
+def device() -> torch.device:
+    """This rank's: the current CUDA device where there is one."""
+    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+
+
 class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows_BD: Tensor) -> Tensor:

@@ -89,11 +89,6 @@ def learning_rate(config: TrainConfig, step: int) -> float:
     return config.learning_rate * schedules.linear(step, total, math.ceil(config.warmup_ratio * total))
 
 
-def device_of_this_rank() -> torch.device:
-    """The current CUDA device where there is one."""
-    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
-
-
 def optimiser_of(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
     """AdamW over what is trainable; biases and LayerNorm do not decay."""
     trainable = [p for p in model.parameters() if p.requires_grad]
@@ -144,7 +139,7 @@ class Session:
     @classmethod
     def open(cls, run: RunConfig, paths: DataPaths, folder: Path) -> "Session":
         """Load data and weights; nothing is trained yet."""
-        device = device_of_this_rank()
+        device = distributed.device()
         method = methods.load(run.method)
         backbone = load_backbone(run.train.encoder, run.train.dropout)
         evaluator = StsEvaluator(load_pairs(run.train.dev, paths), backbone.tokenizer, run.train.dev_max_length)

@@ -24,6 +24,10 @@ class Protocol:
     """Tokens kept of a sentence, special tokens included."""
     precision: str = "fp32"
     """Arithmetic of the encoder; cosines and ranks are always fp64."""
+    case: str = "as is"
+    """What is done to the case of the texts before the tokenizer, which may lower it itself."""
+    rule: str = ""
+    """What a suite's number hangs on beside all this, as "senteval, 10 folds"."""
     data_hash: str
     """Hash of texts and grades."""
     code_version: str = CODE_VERSION

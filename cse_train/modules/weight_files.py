@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
@@ -69,8 +70,12 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
 
 def content_hash(folder: Path) -> str:
     """SHA-256 over the configuration and the weights as they lie on disk."""
-    stamps = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in _identity_files(folder)]
-    return _hash_files(tuple(stamps))
+    return files_hash(_identity_files(folder))
+
+
+def files_hash(paths: Iterable[Path]) -> str:
+    """SHA-256 over the contents of files, in order; read once while size and time of change stay."""
+    return _hash_files(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths))
 
 
 @functools.cache

@@ -15,6 +15,8 @@ def test_protocol_of_a_set(pairs: Pairs) -> None:
         "split": "test",
         "max_length": 64,
         "precision": "fp32",
+        "case": "as is",
+        "rule": "",
         "data_hash": "hash",
         "code_version": CODE_VERSION,
     }

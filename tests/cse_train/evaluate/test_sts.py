@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from cse_train.config import DataPaths
-from cse_train.evaluate import sts
+from cse_train.evaluate import embedding
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.sts import StsEvaluator, spearman
 from cse_train.modules.backbone import Backbone
@@ -34,7 +34,7 @@ def cls(backbone: Backbone):
 
 
 def test_equals_every_text_alone(backbone: Backbone, pairs: Pairs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sts, "ROWS", 16)
+    monkeypatch.setattr(embedding, "ROWS", 16)
     found = StsEvaluator(pairs, backbone.tokenizer, 64)(cls(backbone))
     expected = one_by_one(backbone, pairs)
     np.testing.assert_allclose(found.cosines, expected, atol=1e-5)
@@ -55,14 +55,14 @@ def test_each_distinct_text_is_encoded_once(backbone: Backbone, pairs: Pairs) ->
 
 def test_long_texts_make_small_batches() -> None:
     lengths = np.array([512] * 40 + [10] * 300)
-    batches = sts._batches(lengths)
+    batches = embedding.batches_of(lengths)
     assert sorted(np.concatenate(batches)) == list(range(340))
-    assert max(len(rows) for rows in batches) == sts.ROWS
-    assert max(len(rows) * lengths[rows].max() for rows in batches) <= sts.SLOTS
+    assert max(len(rows) for rows in batches) == embedding.ROWS
+    assert max(len(rows) * lengths[rows].max() for rows in batches) <= embedding.SLOTS
 
 
 def test_truncates_to_max_length(backbone: Backbone, pairs: Pairs) -> None:
-    assert StsEvaluator(pairs, backbone.tokenizer, 6).lengths.max() == 6
+    assert StsEvaluator(pairs, backbone.tokenizer, 6).embedder.lengths.max() == 6
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -114,7 +114,7 @@ def rank_of_a_group(rank: int, world: int, meeting: Path, backbone: Backbone, pa
 @pytest.mark.parametrize("rows", [16, 1000])
 def test_two_ranks_equal_one_process(rows: int, backbone: Backbone, pairs: Pairs, tmp_path: Path, monkeypatch) -> None:
     """With one batch for two ranks as well: the second rank repeats it."""
-    monkeypatch.setattr(sts, "ROWS", rows)
+    monkeypatch.setattr(embedding, "ROWS", rows)
     alone = StsEvaluator(pairs, backbone.tokenizer, 64)(cls(backbone))
     fork = multiprocessing.get_context("fork")
     ranks = [

@@ -1,0 +1,92 @@
+"""Texts through an encoder once each, in batches of similar length, shared among the ranks.
+
+Shape suffixes: N texts, U distinct texts, D embedding size.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cse_train import distributed
+from cse_train.fields import ConfigError
+from cse_train.modules.packing import Packed, pack
+from cse_train.text.tokens import tokenise
+
+ROWS = 128
+SLOTS = 8192
+"""A batch holds at most ROWS texts and about SLOTS tokens, so that 512-token texts do not need 40 times the memory."""
+
+Encode = Callable[[Packed], Tensor]
+
+
+class NotFinite(ValueError):
+    """Embeddings hold NaN or infinity: the run diverged, or its weights are damaged."""
+
+
+class Embedder:
+    """Tokenises texts once and encodes every distinct one once per call.
+
+    The batches depend on the texts alone and are dealt to the ranks in turn, so that every world size computes the
+    same numbers. The caller sets eval mode. An empty text is encoded as its special tokens; ConfigError where the
+    tokenizer adds none.
+    """
+
+    def __init__(self, texts: Sequence[str], tokenizer: Any, max_length: int) -> None:
+        distinct = list(dict.fromkeys(texts))
+        row_of = {text: row for row, text in enumerate(distinct)}
+        self.rows_N = np.array([row_of[text] for text in texts])
+        """The distinct text that each text is."""
+        self.pad_id = tokenizer.pad_token_id or 0
+        flat, self.lengths, _ = tokenise(distinct, tokenizer, max_length)
+        if self.lengths.min() < 1:
+            text = distinct[int(self.lengths.argmin())]
+            raise ConfigError([f"empty sentence: text={text!r} has no token, not even a special one; leave it out"])
+        self.flat = flat.astype(np.int64)
+        self.batches = batches_of(self.lengths)
+        self.packed: dict[int, Packed] = {}
+
+    def __call__(self, encode: Encode, device: str | torch.device = "cpu") -> np.ndarray:
+        """float64 [U, D] of the distinct texts in order of appearance, the same on every rank, as the encoder gives."""
+        size = distributed.size()
+        with torch.inference_mode():
+            mine = [encode(self._pack(at).to(device)).float() for at in self._share(distributed.rank(), size)]
+            joined = distributed.all_gather_rows(torch.cat(mine)).cpu().double().numpy()
+        rows = np.concatenate([self.batches[at] for rank in range(size) for at in self._share(rank, size)])
+        embeddings_UD = np.empty((len(self.lengths), joined.shape[1]))
+        embeddings_UD[rows] = joined
+        return embeddings_UD
+
+    def _share(self, rank: int, size: int) -> list[int]:
+        """A rank's batches; one that would have none repeats the first, so that it takes part in the gather."""
+        return list(range(rank, len(self.batches), size)) or [0]
+
+    def _pack(self, at: int) -> Packed:
+        if at not in self.packed:
+            rows = self.batches[at]
+            starts = np.cumsum(self.lengths) - self.lengths
+            self.packed[at] = pack(self.flat, starts[rows], self.lengths[rows], pad_id=self.pad_id, groups=2)
+        return self.packed[at]
+
+
+def batches_of(lengths: np.ndarray) -> list[np.ndarray]:
+    """Rows by length, cut where a batch is full."""
+    order = np.argsort(lengths, kind="stable")
+    batches, first = [], 0
+    while first < len(order):
+        count = min(ROWS, len(order) - first)
+        while count > 1 and count * lengths[order[first + count - 1]] > SLOTS:
+            count -= 1
+        batches.append(order[first : first + count])
+        first += count
+    return batches
+
+
+def require_finite(embeddings_UD: np.ndarray, name: str) -> None:
+    """Raise NotFinite when an embedding of `name` is not finite."""
+    bad = int((~np.isfinite(embeddings_UD).all(axis=1)).sum())
+    if bad:
+        rule = f"not finite: {bad} of {len(embeddings_UD)} embeddings of {name} are NaN or infinite"
+        raise NotFinite(f"{rule}; lower train.learning_rate")
