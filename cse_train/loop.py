@@ -14,8 +14,9 @@ from cse_train import checkpoint, distributed, methods, schedules, streams
 from cse_train.arithmetic import fast_fp32
 from cse_train.batches import Batches
 from cse_train.config import DataPaths, RunConfig, TrainConfig
+from cse_train.evaluate.embedding import NotFinite, evaluating
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.sts import NotFinite, StsEvaluator
+from cse_train.evaluate.sts import StsEvaluator
 from cse_train.methods.base import Method
 from cse_train.modules.backbone import load_backbone
 
@@ -217,13 +218,11 @@ class Session:
         self._save(improved)
 
     def _dev_score(self) -> float:
-        self.model.eval()
         try:
-            return self.evaluator(cast(Method, self.model).encode, self.device).spearman
+            with evaluating(self.model):
+                return self.evaluator(cast(Method, self.model).encode, self.device).spearman
         except NotFinite as error:
             raise Diverged(str(error)) from error
-        finally:
-            self.model.train()
 
     def _save(self, improved: bool) -> None:
         own = dict(self._differing())

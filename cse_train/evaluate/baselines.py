@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator, spearman
 from cse_train.modules.packing import Packed
@@ -77,13 +78,10 @@ def glove_average(pairs: Pairs) -> float | None:
 def untrained_rows(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[str, float]:
     """The backbone as it is, one row per way to pool, and "whitening". Restores the encoder's training mode."""
     evaluator = StsEvaluator(pairs, backbone.tokenizer, max_length)
-    encoder, training = backbone.encoder, backbone.encoder.training
-    encoder.eval()
-    try:
+    encoder = backbone.encoder
+    with evaluating(encoder):
         rows = {row: evaluator(_pooled(encoder, pooler)).spearman for row, pooler in UNTRAINED.items()}
         return rows | {"whitening": _whitening(evaluator, _pooled(encoder, WHITENED))}
-    finally:
-        encoder.train(training)
 
 
 def whitened(embeddings_UD: np.ndarray, seen_ND: np.ndarray) -> np.ndarray:

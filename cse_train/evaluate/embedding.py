@@ -3,12 +3,13 @@
 Shape suffixes: N texts, U distinct texts, D embedding size.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cse_train import distributed
 from cse_train.fields import ConfigError
@@ -30,8 +31,8 @@ class Embedder:
     """Tokenises texts once and encodes every distinct one once per call.
 
     The batches depend on the texts alone and are dealt to the ranks in turn, so that every world size computes the
-    same numbers. The caller sets eval mode. An empty text is encoded as its special tokens; ConfigError where the
-    tokenizer adds none.
+    same numbers. The caller sets eval mode (`evaluating`). An empty text is encoded as its special tokens; ConfigError
+    where the tokenizer adds none.
     """
 
     def __init__(self, texts: Sequence[str], tokenizer: Any, max_length: int) -> None:
@@ -69,6 +70,23 @@ class Embedder:
             starts = np.cumsum(self.lengths) - self.lengths
             self.packed[at] = pack(self.flat, starts[rows], self.lengths[rows], pad_id=self.pad_id, groups=2)
         return self.packed[at]
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Eval mode inside the block; afterwards every module's own mode and torch's random state are as before.
+
+    Eval mode leaves BatchNorm's running statistics alone, so that training goes on as if nothing had been scored (T8).
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    cards = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(cards):
+        model.eval()
+        try:
+            yield
+        finally:
+            for module, training in modes:
+                module.training = training
 
 
 def batches_of(lengths: np.ndarray) -> list[np.ndarray]:

@@ -89,6 +89,11 @@ def load_pairs(name: str, paths: DataPaths) -> Pairs:
     return _pairs(name, found)
 
 
+def subset_sizes(pairs: Pairs) -> dict[str, int]:
+    """Pairs of each subset, in the order in which they stand in the set; most sets are one subset, themselves."""
+    return STS_YEARS.get(pairs.name, {pairs.name: len(pairs)})
+
+
 def hub_split(name: str) -> str:
     """The split that a name of the hub's STS benchmark asks for; empty for any other set."""
     rest = name.removeprefix("hf:")

@@ -17,7 +17,7 @@ class Protocol:
     pooler: str
     """Pooler at test time."""
     aggregation: str = "all"
-    """`all`: one Spearman correlation over the pairs of all subsets together."""
+    """`all`: one Spearman correlation over the pairs of all subsets together; `mean` or `wmean` of the subsets'."""
     split: str
     """train, dev or test."""
     max_length: int
@@ -37,7 +37,13 @@ class Protocol:
         return asdict(self)
 
 
-def sts_protocol(pairs: Pairs, *, pooler: str, max_length: int) -> Protocol:
-    """The protocol of an `StsEvaluator`."""
-    split = split_of(pairs.name)
-    return Protocol(suite=pairs.name, pooler=pooler, split=split, max_length=max_length, data_hash=pairs.content_hash)
+def sts_protocol(pairs: Pairs, *, pooler: str, max_length: int, aggregation: str = "all") -> Protocol:
+    """The protocol of cosines against the grades of a set."""
+    return Protocol(
+        suite=pairs.name,
+        pooler=pooler,
+        aggregation=aggregation,
+        split=split_of(pairs.name),
+        max_length=max_length,
+        data_hash=pairs.content_hash,
+    )

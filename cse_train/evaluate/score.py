@@ -5,14 +5,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
-from cse_train.checkpoint import load_model, replace_file
+from cse_train.checkpoint import replace_file
 from cse_train.config import DataPaths
-from cse_train.evaluate.protocol import Protocol, sts_protocol
-from cse_train.evaluate.sts import Encode, StsEvaluator, load_pairs
+from cse_train.evaluate.models import open_model
+from cse_train.evaluate.protocol import Protocol
+from cse_train.evaluate.sts_suite import ScoredPairs, score_sets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,19 +34,21 @@ def score_checkpoint(best_folder: Path, suites: Sequence[str], paths: DataPaths,
 
     Raises ConfigError for an unknown, missing or truncated suite, CorruptCheckpoint, OSError for a full disk.
     """
-    sets = [load_pairs(suite, paths) for suite in suites]
-    run, model, tokenizer = load_model(best_folder)
-    pooler = getattr(run.options, "pooler", run.method)
-    scores = []
-    for pairs in sets:
-        found = StsEvaluator(pairs, tokenizer, run.train.dev_max_length)(cast(Encode, model.encode))
-        path = out / f"cosines-{re.sub('[^A-Za-z0-9_]+', '-', pairs.name)}.npz"
-        digest = save_cosines(path, found.cosines, pairs.gold)
-        protocol = sts_protocol(pairs, pooler=pooler, max_length=run.train.dev_max_length)
-        scores.append(
-            Score(suite=pairs.name, value=found.spearman, protocol=protocol, cosines_file=path, cosines_hash=digest)
-        )
-    return scores
+    return [store(scored, out) for scored in score_sets(open_model(best_folder), paths, suites)]
+
+
+def store(scored: ScoredPairs, out: Path) -> Score:
+    """The score with its per-pair cosines in a file of `out`."""
+    result = scored.result
+    path = out / f"cosines-{re.sub('[^A-Za-z0-9_]+', '-', result.suite)}.npz"
+    digest = save_cosines(path, scored.cosines, scored.gold)
+    return Score(
+        suite=result.suite,
+        value=result.value,
+        protocol=result.protocol,
+        cosines_file=path,
+        cosines_hash=digest,
+    )
 
 
 def save_cosines(path: Path, cosines: np.ndarray, gold: np.ndarray) -> str:

@@ -29,7 +29,7 @@ class StsScore:
 class StsEvaluator:
     """Scores an encoder on one set, again and again: `Embedder` says what is shared and what is kept.
 
-    The caller sets eval mode and keeps the training's random state.
+    The caller sets eval mode and keeps the training's random state (`evaluating`).
     """
 
     def __init__(self, pairs: Pairs, tokenizer: Any, max_length: int = 512) -> None:
