@@ -1,0 +1,112 @@
+"""SentEval's procedure one classifier at a time, from reference_spec C2: the peer that the package is compared with.
+
+It shares no code with the package. Like SentEval it seeds torch and numpy globally before every classifier.
+"""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from sklearn.model_selection import StratifiedKFold
+from torch import nn
+
+DECAYS = [1e-5, 1e-4, 1e-3, 1e-2]
+MODES = {"test": (10, torch.optim.Adam, 64, 5, 4), "dev": (5, torch.optim.RMSprop, 128, 3, 2)}
+"""Folds, optimiser, batch size, tenacity, epochs between two looks at the dev accuracy."""
+
+
+@dataclass
+class Plain:
+    devacc: float
+    accuracy: float
+    correct: int
+    """Test examples classified rightly."""
+    fits: int
+
+
+class Classifier:
+    """Logistic regression trained in one mode; `fits` counts how often."""
+
+    def __init__(self, mode: str, classes: int) -> None:
+        self.folds, self.optimiser, self.batch, self.tenacity, self.epoch_size = MODES[mode]
+        self.classes, self.fits = classes, 0
+
+    def fit(self, x, y, decay, dev=None):
+        """The best model and its dev accuracy; without a dev set 5% of the training set is one."""
+        self.fits += 1
+        np.random.seed(1111)
+        torch.manual_seed(1111)
+        model = nn.Linear(x.shape[1], self.classes)
+        if dev is None:
+            shuffled = np.random.permutation(len(x))
+            cut = int(0.05 * len(x))
+            dev = x[shuffled[:cut]], y[shuffled[:cut]]
+            x, y = x[shuffled[cut:]], y[shuffled[cut:]]
+        optimiser = self.optimiser(model.parameters(), weight_decay=decay)
+        inputs, targets = torch.from_numpy(x), torch.from_numpy(y)
+        best, kept, lost, epoch = -1.0, None, 0, 0
+        while epoch <= 200:
+            for _ in range(self.epoch_size):
+                order = torch.from_numpy(np.random.permutation(len(x)))
+                for at in range(0, len(x), self.batch):
+                    rows = order[at : at + self.batch]
+                    optimiser.zero_grad()
+                    nn.functional.cross_entropy(model(inputs[rows]), targets[rows]).backward()
+                    optimiser.step()
+            epoch += self.epoch_size
+            accuracy = right(model, *dev) / len(dev[1])
+            if accuracy > best:
+                best, kept = accuracy, copy.deepcopy(model)
+                continue
+            lost += 1
+            if lost > self.tenacity:
+                break
+        return kept, best
+
+    def search(self, x, y):
+        """The best decay over folds of the training set, and its mean accuracy."""
+        means = []
+        for decay in DECAYS:
+            shares = []
+            for train, test in self.split(x, y):
+                shares.append(self.fit(x[train], y[train], decay, (x[test], y[test]))[1])
+            means.append(round(100 * float(np.mean(shares)), 2))
+        return DECAYS[int(np.argmax(means))], max(means)
+
+    def split(self, x, y):
+        return StratifiedKFold(n_splits=self.folds, shuffle=True, random_state=1111).split(x, y)
+
+
+def right(model, x, y) -> int:
+    with torch.no_grad():
+        return int((model(torch.from_numpy(x)).argmax(1) == torch.from_numpy(y)).sum())
+
+
+def plain(splits, classes, mode) -> Plain:
+    """`splits` maps all, or train and test, or train, dev and test, to features float32 and labels."""
+    classifier = Classifier(mode, classes)
+    if "all" in splits:
+        return nested(classifier, *splits["all"])
+    x, y = splits["train"]
+    if "dev" in splits:
+        scores = [round(100 * classifier.fit(x, y, decay, splits["dev"])[1], 2) for decay in DECAYS]
+        model, _ = classifier.fit(x, y, DECAYS[int(np.argmax(scores))], splits["dev"])
+        devacc = max(scores)
+    else:
+        decay, devacc = classifier.search(x, y)
+        model, _ = classifier.fit(x, y, decay)
+    correct = right(model, *splits["test"])
+    return Plain(devacc, round(100 * correct / len(splits["test"][1]), 2), correct, classifier.fits)
+
+
+def nested(classifier, x, y) -> Plain:
+    devs, tests, correct = [], [], 0
+    for train, test in classifier.split(x, y):
+        decay, devacc = classifier.search(x[train], y[train])
+        model, _ = classifier.fit(x[train], y[train], decay)
+        found = right(model, x[test], y[test])
+        devs.append(devacc)
+        tests.append(round(100 * found / len(test), 2))
+        correct += found
+    return Plain(round(float(np.mean(devs)), 2), round(float(np.mean(tests)), 2), correct, classifier.fits)
