@@ -12,8 +12,12 @@ import pandas as pd
 from analysis.statistics import mean_and_sd
 from analysis.table_spec import Key, TableError, TableSpec, identify, plain
 
-SUITE_FIELDS = ("suite", "data_hash", "split", "aggregation")
-"""Protocol fields in which the columns of one table may differ."""
+SUITE_FIELDS = ("suite", "data_hash", "split", "aggregation", "rule")
+"""Protocol fields in which the columns of one table may differ; every other field is the whole table's."""
+RIVALS = {"aggregation": ("all", "mean", "wmean"), "rule": ("senteval", "fast")}
+"""Suite fields' values, up to a comma, that are choices of the scorer and not of the suite: all columns share one."""
+ABSENT = {"case": "as is", "rule": ""}
+"""What scores were made with that were stored before these fields existed."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ def _protocol(spec: TableSpec, results: pd.DataFrame) -> dict[str, Any]:
         _check_field(spec, name, found)
     shared = {}
     for name in sorted(fields):
-        values = {json.dumps(protocol.get(name)) for protocols in found.values() for protocol in protocols}
+        values = {_field(protocol, name) for protocols in found.values() for protocol in protocols}
         if len(values) == 1:
             shared[name] = json.loads(values.pop())
     return {**spec.protocol, **shared}
@@ -189,15 +193,27 @@ def _protocols(spec: TableSpec, results: pd.DataFrame) -> dict[str, list[dict[st
 
 
 def _check_field(spec: TableSpec, name: str, found: Mapping[str, list[dict[str, Any]]]) -> None:
-    """One field agrees within each column and, unless it belongs to the suite, between them."""
-    groups = found if name in SUITE_FIELDS else {"the table": [one for many in found.values() for one in many]}
+    """One field agrees within each column and, unless it belongs to the suite, between them; rivals never meet."""
+    whole = [protocol for protocols in found.values() for protocol in protocols]
+    groups = {"the table": whole}
+    if name in SUITE_FIELDS:
+        groups = {**found, "the table": [protocol for protocol in whole if _is_rival(protocol, name)]}
     for group, protocols in groups.items():
-        values = sorted({json.dumps(protocol.get(name)) for protocol in protocols})
+        values = sorted({_field(protocol, name) for protocol in protocols})
         if len(values) > 1:
             raise TableError(
                 f"one protocol: {name}={' and '.join(values)} in {group} of {spec.id}; "
                 "score the runs again under one protocol, or make it an axis"
             )
+
+
+def _field(protocol: Mapping[str, Any], name: str) -> str:
+    """A field as JSON."""
+    return json.dumps(protocol.get(name, ABSENT.get(name)))
+
+
+def _is_rival(protocol: Mapping[str, Any], name: str) -> bool:
+    return str(protocol.get(name, "")).partition(",")[0] in RIVALS.get(name, ())
 
 
 def _without_signal(table: Table, untrained: Mapping[str, float]) -> bool:

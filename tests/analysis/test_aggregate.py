@@ -1,5 +1,6 @@
 """Means over seeds, deltas, protocols and the no-signal mark."""
 
+import dataclasses
 import json
 import time
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from analysis.aggregate import Baseline, aggregate
 from analysis.table_spec import TableError, TableSpec
+from cse_train.evaluate.protocol import Protocol
 
 E7 = TableSpec(
     id="E7",
@@ -126,6 +128,57 @@ def test_an_axis_may_vary_the_protocol_and_a_suite_its_own_fields() -> None:
         ]
     )
     assert aggregate(spec, lines).protocol == {"max_length": 512}
+
+
+def scored(*columns: tuple[str, str]) -> pd.DataFrame:
+    """One score per (column, protocol)."""
+    lines = [{"method.dup_rate": 0.08, "seed": seed, "value": 50.0} for seed in range(len(columns))]
+    return pd.DataFrame(
+        [line | {"column": column, "protocol": one} for line, (column, one) in zip(lines, columns, strict=True)]
+    )
+
+
+TWO = TableSpec(id="two", axes=["method.dup_rate"], columns=["sts12", "MR"])
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Protocol)])
+def test_every_field_of_a_protocol_agrees_within_a_column(name: str) -> None:
+    with pytest.raises(TableError, match=rf'^one protocol: {name}="here" and "there" in (the table|MR) of two'):
+        aggregate(TWO, scored(("MR", protocol(**{name: "here"})), ("MR", protocol(**{name: "there"}))))
+
+
+@pytest.mark.parametrize("name", ["case", "pooler", "max_length", "precision", "code_version"])
+def test_columns_agree_on_everything_but_their_suite(name: str) -> None:
+    with pytest.raises(TableError, match=rf"^one protocol: {name}=1 and 2 in the table of two"):
+        aggregate(TWO, scored(("sts12", protocol(**{name: 1})), ("MR", protocol(**{name: 2}))))
+
+
+def test_suites_of_other_kinds_have_rules_of_their_own() -> None:
+    sts = protocol(suite="sts12", aggregation="all", rule="")
+    transfer = protocol(suite="MR", aggregation="none", rule="senteval, 10 folds, adam")
+    assert "rule" not in aggregate(TWO, scored(("sts12", sts), ("MR", transfer))).protocol
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("aggregation", "all", "mean"),
+        ("aggregation", "mean", "wmean"),
+        ("rule", "fast, 10 folds", "senteval, 10 folds, adam"),
+        ("rule", "senteval, 10 folds, adam", "senteval, 5 folds, rmsprop"),
+    ],
+)
+def test_the_scorers_choices_are_the_same_in_all_columns(name: str, one: str, other: str) -> None:
+    """sts12 as `all` beside sts13 as `mean` is the comparison that readers complain of."""
+    with pytest.raises(TableError, match=f'^one protocol: {name}="{one}" and "{other}" in the table of two'):
+        aggregate(TWO, scored(("sts12", protocol(**{name: one})), ("MR", protocol(**{name: other}))))
+
+
+def test_scores_from_before_a_field_existed_had_its_default() -> None:
+    new = protocol(case="as is", rule="")
+    assert aggregate(E7, scored(("sts_dev", protocol()), ("sts_dev", new))).protocol["case"] == "as is"
+    with pytest.raises(TableError, match='^one protocol: case="as is" and "lower" in the table of E7'):
+        aggregate(E7, scored(("sts_dev", protocol()), ("sts_dev", protocol(case="lower"))))
 
 
 def test_baselines_are_kept() -> None:
