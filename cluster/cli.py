@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cluster.commands import best, demo, eval, export, failure, ls, plan, pretrain, run, table, train, trials
+from cluster.commands import best, demo, embed, eval, export, failure, ls, plan, pretrain, run, table, train, trials
 
 app = typer.Typer(
     name="cse",
@@ -32,6 +32,7 @@ COMMANDS: tuple[Callable[..., int | None], ...] = (
     table.table,
     train.train,
     eval.evaluate,
+    embed.embed,
     export.export,
     pretrain.pretrain,
 )

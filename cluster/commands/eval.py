@@ -1,41 +1,99 @@
-"""`cse eval`: score a finished run's best checkpoint on more suites."""
+"""`cse eval`: any checkpoint on named suites, every number with its protocol."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cluster.commands import arguments
-from cluster.commands.columns import Format, FormatOption, listing
-from cluster.commands.run_folder import run_folder
+from cluster.commands.eval_report import ResultFormat, report
+from cluster.commands.models import MaxLength, Model, Pooler, model_folder
+from cluster.commands.run_folder import row_of
 
-Run = Annotated[str, typer.Argument(help="A run's folder, signature, or a sweep (its best run).")]
+if TYPE_CHECKING:
+    from cse_train.evaluate.results import Result
+    from cse_train.evaluate.score import Score
+    from cse_train.evaluate.sts_suite import ScoredPairs
+
 Suites = Annotated[
-    list[str] | None, typer.Option("--suite", help="sts_dev, sts_test, sts12 ... sickr_test; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--suite",
+        help="sts, transfer, retrieval, geometry, lengths, repetition, or single sets as sts_test, mr; "
+        "comma-separated, repeatable (sts_dev).",
+    ),
 ]
-Out = Annotated[Path | None, typer.Option("--to", help="Folder of the per-pair cosines (the run's scores).")]
+Classifier = Annotated[str, typer.Option("--protocol", help="Of the transfer tasks: senteval, or fast.")]
+Mode = Annotated[str, typer.Option(help="What the transfer tasks report: test, or dev.")]
+Aggregation = Annotated[str, typer.Option(help="Of a year's STS subsets: all, mean or wmean.")]
+Queries = Annotated[
+    list[str] | None, typer.Option("--query", help="A text whose nearest neighbours retrieval lists; repeatable.")
+]
+Positives = Annotated[
+    list[str] | None, typer.Option("--positives", help="Of the alignment: gold > 4, gold == 5; repeatable.")
+]
+Out = Annotated[
+    Path | None, typer.Option("--to", help="Folder of the per-pair cosines (a run's scores).", show_default=False)
+]
+FormatOption = Annotated[ResultFormat, typer.Option("--format", help="text, md, or json with all details.")]
 
 
 def evaluate(
-    run: Run,
+    model: Model,
     suite: Suites = None,
     data: arguments.Data = None,
     senteval: arguments.SentEval = None,
+    protocol: Classifier = "senteval",
+    mode: Mode = "test",
+    aggregation: Aggregation = "all",
+    pooler: Pooler = None,
+    max_length: MaxLength = None,
+    query: Queries = None,
+    positives: Positives = None,
     ledger: arguments.LedgerUrl = None,
     to: Out = None,
-    form: FormatOption = Format.text,
+    form: FormatOption = ResultFormat.text,
 ) -> None:
-    """Score a run's best checkpoint; every number comes with its protocol."""
-    folder = run_folder(run, ledger)
+    """Score a run, a transformers folder or a sentence-transformers folder; a run's own scores go into its ledger."""
+    folder = model_folder(model, ledger)
     paths = arguments.data_paths(data, None, senteval)
-    from cse_train.evaluate.score import score_checkpoint
+    from cse_train.evaluate import suites
+    from cse_train.evaluate.models import is_run, open_model
+    from cse_train.evaluate.score import store
 
-    best = folder / "best" if (folder / "best").is_dir() else folder
-    scores = score_checkpoint(best, suite or ["sts_dev"], paths, (to or folder / "scores").resolve())
-    rows = [{"suite": s.suite, "spearman": s.value, **_protocol(s.protocol)} for s in scores]
-    print(listing(rows, form, "no suite"))
+    chosen = suites.options(protocol, mode, aggregation, query, positives)
+    opened = open_model(folder, pooler=pooler, max_length=max_length)
+    own = is_run(folder) and (pooler, max_length, aggregation) == (None, None, "all")
+    run = folder.parent if folder.name == "best" else folder
+    out = to.resolve() if to else run / "scores" if own else None
+    kept: dict[str, Score] = {}
+
+    def keep(scored: "ScoredPairs") -> None:
+        if out is not None:
+            kept[scored.result.suite] = store(scored, out)
+
+    wanted = [name.strip() for part in suite or ["sts_dev"] for name in part.split(",")]
+    results = suites.evaluate(opened, paths, wanted, chosen, keep)
+    print(report(results, form))
+    if own:
+        _book(run, ledger, results, kept)
 
 
-def _protocol(protocol: object) -> dict[str, object]:
-    found = protocol if isinstance(protocol, dict) else protocol.as_dict()  # type: ignore[attr-defined]
-    return {name: value for name, value in found.items() if name != "suite"}
+def _book(run: Path, url: str | None, results: "list[Result]", kept: "dict[str, Score]") -> None:
+    """Into the ledger that knows the run, if one does; scores under other settings would stand in its tables."""
+    ledger = arguments.existing_ledger(url)
+    row = row_of(run, ledger) if ledger else None
+    if ledger is None or row is None or row.state != "done":
+        return
+    for result in results:
+        score = kept.get(result.suite) if result.metric == "spearman" else None
+        file, digest = (str(score.cosines_file), score.cosines_hash) if score else (None, None)
+        ledger.add_score(row.signature, column_of(result), result.value, result.protocol.as_dict(), file, digest)
+
+
+def column_of(result: "Result") -> str:
+    """The name under which tables find a score: the set's for the usual Spearman, else metric and rule beside it."""
+    if result.metric == "spearman":
+        return result.suite
+    rule = f" ({result.protocol.rule})" if result.protocol.rule else ""
+    return f"{result.suite}:{result.metric}{rule}"

@@ -25,6 +25,12 @@ def run_folder(name: str, ledger: str | None) -> Path:
     return Path(row.folder)
 
 
+def row_of(folder: Path, ledger: "Ledger") -> "RunRow | None":
+    """The run whose files lie in this folder."""
+    found = (run for run in ledger.runs() if run.folder is not None and Path(run.folder).resolve() == folder.resolve())
+    return next(found, None)
+
+
 def _by_signature(name: str, ledger: "Ledger") -> "RunRow | None":
     found = [run for run in ledger.runs() if run.signature.startswith(name)] if len(name) >= 6 else []
     if len(found) > 1:

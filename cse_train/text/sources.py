@@ -129,7 +129,7 @@ def _hash(*parts: str) -> str:
 
 
 @contextmanager
-def _lines(path: Path) -> Iterator[TextIO]:
+def open_text(path: Path) -> Iterator[TextIO]:
     """The file's text; what can be wrong with its bytes becomes one line for the user."""
     opened: Any = gzip.open if path.suffix == ".gz" else open
     try:
@@ -142,7 +142,7 @@ def _lines(path: Path) -> Iterator[TextIO]:
 
 
 def _text_rows(path: Path) -> Iterator[Row]:
-    with _lines(path) as lines:
+    with open_text(path) as lines:
         for line in lines:
             if text := line.strip():
                 yield (text,)
@@ -150,7 +150,7 @@ def _text_rows(path: Path) -> Iterator[Row]:
 
 def _json_rows(path: Path) -> Iterator[Row]:
     """A text keeps its words and loses its line breaks, as plain text has none."""
-    with _lines(path) as lines:
+    with open_text(path) as lines:
         for number, line in enumerate(lines, 1):
             text = _text_field(line)
             if text is None:
@@ -168,7 +168,7 @@ def _text_field(line: str) -> str | None:
 
 
 def _csv_columns(path: Path, delimiter: str) -> tuple[str, ...]:
-    with _lines(path) as lines:
+    with open_text(path) as lines:
         header = next(csv.reader(lines, delimiter=delimiter), [])
     if not 1 <= len(header) <= 3:
         raise ConfigError(
@@ -179,7 +179,7 @@ def _csv_columns(path: Path, delimiter: str) -> tuple[str, ...]:
 
 def _csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Row]:
     """Absent and empty fields become one blank, as SimCSE's None -> " " (train.py:412-426)."""
-    with _lines(path) as lines:
+    with open_text(path) as lines:
         reader = csv.reader(lines, delimiter=delimiter)
         for fields in islice(reader, 1, None):
             if len(fields) > width:

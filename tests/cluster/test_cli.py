@@ -62,7 +62,7 @@ def test_help_and_listings_start_without_torch_and_ray() -> None:
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "--help")
-    for name in ("demo", "plan", "run", "ls", "trials", "best", "table", "train", "eval", "export", "pretrain"):
+    for name in "demo plan run ls trials best table train eval embed export pretrain".split():
         assert f"\n  {name} " in text
 
 
@@ -199,5 +199,5 @@ def test_one_run_in_this_process(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     (row,) = json.loads(printed(capsys, "eval", "run", "--suite", "generated_dev:20", "--format", "json"))
     best = max(float(line.split("best ")[1].split()[0]) for line in said.splitlines() if "/16 " in line)
-    assert row["spearman"] == pytest.approx(best, abs=0.01)
-    assert row["pooler"] == "cls_train_only"
+    assert row["value"] == pytest.approx(best, abs=0.01)
+    assert row["protocol"]["pooler"] == "cls_train_only"

@@ -1,0 +1,89 @@
+"""A file of sentences to a file of embeddings, a chunk at a time, so that memory does not grow with the file."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from cse_train.checkpoint import replace_file
+from cse_train.evaluate.models import TextModel
+from cse_train.fields import ConfigError
+from cse_train.text.sentences import chunks, read_sentences
+
+FORMATS = (".npy", ".parquet")
+Told = Callable[[int], object]
+"""Called with the number of sentences that are done."""
+Embedded = Iterator[tuple[list[str], np.ndarray]]
+"""Sentences and their float32 [n, D], chunk after chunk."""
+
+
+def count_sentences(source: Path, to: Path, column: str | None = None) -> int:
+    """How many sentences the file holds. Raises ConfigError for none, for a file that cannot be read to its end, and
+    for an output of an unknown kind, before a model is opened."""
+    if to.suffix not in FORMATS:
+        raise ConfigError([f"unknown format: to={to}; end the name in {' or '.join(FORMATS)}"])
+    count = sum(1 for _ in read_sentences(source, column))
+    if count == 0:
+        raise ConfigError([f"empty data: file={source} has no sentence; give another file"])
+    return count
+
+
+def embed_file(model: TextModel, source: Path, to: Path, count: int, column: str | None, told: Told) -> None:
+    """Embed the `count` sentences of a file into `to`, in their order; written aside and renamed when it is whole.
+
+    .npy: float32 [count, D]. .parquet: columns `text` and `embedding`. Raises NotFinite, OSError for a full disk, and
+    ConfigError where the file has changed since it was counted.
+    """
+    write = _write_npy if to.suffix == ".npy" else _write_parquet
+    replace_file(to, lambda aside: write(aside, count, _embedded(model, source, count, column, told)))
+
+
+def _embedded(model: TextModel, source: Path, count: int, column: str | None, told: Told) -> Embedded:
+    done = 0
+    for chunk in chunks(read_sentences(source, column)):
+        done += len(chunk)
+        _require_unchanged(source, count, done, done <= count)
+        yield chunk, model.embed(chunk)
+        told(done)
+    _require_unchanged(source, count, done, done == count)
+
+
+def _require_unchanged(source: Path, count: int, done: int, fits: bool) -> None:
+    if not fits:
+        raise ConfigError([f"changed data: file={source} had {count} sentences and has {done} now; start again"])
+
+
+def _write_npy(aside: Path, count: int, embedded: Embedded) -> None:
+    """Every chunk maps the file anew: pages that stay mapped would count as memory."""
+    first = 0
+    for chunk, embeddings_ND in embedded:
+        if first == 0:
+            np.lib.format.open_memmap(aside, "w+", np.float32, (count, embeddings_ND.shape[1]))
+            _reserve(aside)
+        np.lib.format.open_memmap(aside, "r+")[first : first + len(chunk)] = embeddings_ND
+        first += len(chunk)
+
+
+def _reserve(path: Path) -> None:
+    """Take the disk space now: a full disk is an error here, and kills the process when mapped pages are written."""
+    if hasattr(os, "posix_fallocate"):
+        with path.open("rb+") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+
+
+def _write_parquet(aside: Path, _count: int, embedded: Embedded) -> None:
+    import pyarrow as pa  # type: ignore[import-untyped]  # comes with datasets; half a second to import
+    from pyarrow import parquet
+
+    writer = None
+    try:
+        for chunk, embeddings_ND in embedded:
+            flat = pa.array(embeddings_ND.ravel())
+            vectors = pa.FixedSizeListArray.from_arrays(flat, embeddings_ND.shape[1])
+            table = pa.table({"text": pa.array(chunk, pa.string()), "embedding": vectors})
+            writer = writer or parquet.ParquetWriter(aside, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,83 @@
+"""One sentence after the other out of a file, none left out, so that row i of an output is sentence i of the input."""
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from cse_train.fields import ConfigError, nearest
+from cse_train.text.sources import open_text
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+CHUNK = 8192
+"""Sentences that are encoded at once, fewer where they are long."""
+CHUNK_CHARACTERS = 1_000_000
+
+
+def read_sentences(path: Path, column: str | None = None) -> Iterator[str]:
+    """The lines of a text file (blank ones too), or a column of .csv, .tsv or .jsonl; each also as .gz.
+
+    `column` is needed where a table has several; .jsonl is read by its field "text" unless it says otherwise. Raises
+    ConfigError, one line, for a file that is missing, not UTF-8 or cut short, and an unknown column.
+    """
+    if not path.is_file():
+        raise ConfigError([f"no such file: file={path}; give one sentence a line, .csv or .jsonl"])
+    suffix = Path(path.name.removesuffix(".gz")).suffix
+    if suffix == ".jsonl":
+        return _json_fields(path, column or "text")
+    if suffix in DELIMITERS:
+        return _table_column(path, DELIMITERS[suffix], column)
+    if column is not None:
+        raise ConfigError([f"no columns: column={column} of {path}, which is plain text; leave the column out"])
+    return _plain_lines(path)
+
+
+def chunks(sentences: Iterator[str]) -> Iterator[list[str]]:
+    """Lists of up to CHUNK sentences and about CHUNK_CHARACTERS characters."""
+    held: list[str] = []
+    characters = 0
+    for sentence in sentences:
+        held.append(sentence)
+        characters += len(sentence)
+        if len(held) == CHUNK or characters >= CHUNK_CHARACTERS:
+            yield held
+            held, characters = [], 0
+    if held:
+        yield held
+
+
+def _plain_lines(path: Path) -> Iterator[str]:
+    with open_text(path) as lines:
+        for line in lines:
+            yield line.strip()
+
+
+def _table_column(path: Path, delimiter: str, column: str | None) -> Iterator[str]:
+    with open_text(path) as lines:
+        rows = csv.reader(lines, delimiter=delimiter)
+        at = _position(path, next(rows, []), column)
+        for row in rows:
+            yield row[at].strip() if at < len(row) else ""
+
+
+def _position(path: Path, header: Sequence[str], column: str | None) -> int:
+    if column is None and len(header) == 1:
+        return 0
+    if column is None:
+        raise ConfigError([f"which column: file={path} has {', '.join(header) or 'no header'}; give --column NAME"])
+    if column not in header:
+        raise ConfigError([f"unknown column: column={column} of {path}; {nearest(column, header)}"])
+    return header.index(column)
+
+
+def _json_fields(path: Path, field: str) -> Iterator[str]:
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                text = json.loads(line)[field]
+            except (ValueError, KeyError, TypeError):
+                text = None
+            if not isinstance(text, str):
+                reason = f"line {number} is not a JSON object with a text in its field {field}"
+                raise ConfigError([f"wrong row: {path} {reason}; correct it, or give --column NAME"])
+            yield text.strip()
