@@ -27,14 +27,24 @@ Settings = Mapping[str, Scalar]
 
 def stored(setups: Sequence[Settings], columns: Sequence[str], folder: Path) -> list[dict[str, Any]]:
     """Rows `{"name", "cells": {column: value}}` as far as they have been computed for these encoders and columns."""
-    known = _read(folder)
-    rows: dict[str, dict[str, float]] = {}
-    for setup in distinct(setups):
-        for column in columns:
-            for name, value in known.get(_key(setup, column), {}).get("rows", {}).items():
-                label = name if len(distinct(setups)) == 1 else f"{name}, {setup['train.encoder']}"
-                rows.setdefault(label, {})[column] = value
-    return [{"name": name, "cells": cells} for name, cells in rows.items()]
+    known, named = _read(folder), distinct(setups)
+    found: dict[str, list[tuple[Settings, dict[str, float]]]] = {}
+    for setup in named:
+        of_column = {column: known.get(_key(setup, column), {}).get("rows", {}) for column in columns}
+        for name in dict.fromkeys(name for rows in of_column.values() for name in rows):
+            cells = {column: rows[name] for column, rows in of_column.items() if name in rows}
+            found.setdefault(name, []).append((setup, cells))
+    return [row for name, parts in found.items() for row in _rows(name, parts, named)]
+
+
+def _rows(
+    name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups: Sequence[Settings]
+) -> list[dict[str, Any]]:
+    """One row where all setups agree; else one for each, which names what tells the setups apart."""
+    if all(cells == parts[0][1] for _, cells in parts):
+        return [{"name": name, "cells": parts[0][1]}]
+    differing = [key for key in setups[0] if len({setup[key] for setup in setups}) > 1]
+    return [{"name": ", ".join([name, *(str(setup[k]) for k in differing)]), "cells": cells} for setup, cells in parts]
 
 
 def ensure(setups: Sequence[Settings], columns: Sequence[str], folder: Path, paths: "DataPaths") -> None:

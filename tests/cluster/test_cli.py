@@ -140,6 +140,22 @@ def test_rows_without_training_stand_under_the_table(
     assert "56.50" in text
 
 
+def test_rows_without_training_name_the_setting_they_differ_by(somewhere: Path) -> None:
+    from cluster.commands import baselines
+
+    wiki = {"train.encoder": "e", "train.corpus": "wiki", "train.dev_max_length": 512}
+    both = [wiki, wiki | {"train.corpus": "documents"}]
+    known = {
+        baselines._key(setup, "sts_dev"): {"rows": {"word counts": 56.5, "idf bag of words": value}}
+        for setup, value in zip(both, (75.2, 73.8), strict=True)
+    }
+    (somewhere / baselines.FILE).write_text(json.dumps(known), encoding="utf8")
+    found = {row["name"]: row["cells"]["sts_dev"] for row in baselines.stored(both, ["sts_dev"], somewhere)}
+    assert found == {"word counts": 56.5, "idf bag of words, wiki": 75.2, "idf bag of words, documents": 73.8}
+    alone = baselines.stored(both[:1], ["sts_dev"], somewhere)
+    assert [row["name"] for row in alone] == ["word counts", "idf bag of words"]
+
+
 def test_no_signal_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger, somewhere: Path) -> None:
     from cluster.commands import baselines
 
