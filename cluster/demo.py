@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.commands import arguments, baselines, failure, sweeping, table
+from cluster.commands.lineage import lineage_of
 from cse_train.fields import Scalar
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run_demo(request: sweeping.Request) -> int:
     if not work.nothing_left or not figure.exists():
         table.draw(made, figure)
     print(f"figure {figure}")
-    model = export_best(best_run(ledger, work), folder / "demo-model")
+    model = export_best(best_run(ledger, work), folder / "demo-model", ledger)
     if model:
         print(f"model  {model}  (SentenceTransformer('{model}') loads it)")
     return code
@@ -69,7 +70,7 @@ def best_run(ledger: "Ledger", work: sweeping.Work) -> "RunRow | None":
     return max(rows, key=lambda row: row.best or 0.0, default=None)
 
 
-def export_best(run: "RunRow | None", to: Path) -> Path | None:
+def export_best(run: "RunRow | None", to: Path, ledger: "Ledger") -> Path | None:
     """The run's model in sentence-transformers' layout; an export of the same run is kept."""
     if run is None or run.folder is None:
         return None
@@ -80,6 +81,8 @@ def export_best(run: "RunRow | None", to: Path) -> Path | None:
 
     if mark.exists():
         shutil.rmtree(to)
-    export(Path(run.folder) / "best", to, "sentence-transformers")
+    made = Path(run.folder)
+    agreement = export(made / "best", to, "sentence-transformers", lineage=lineage_of(made, ledger))
+    print("\n".join(agreement.lines()))
     mark.write_text(run.signature + "\n", encoding="utf8")
     return to

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cluster.commands import arguments
+from cluster.commands.lineage import lineage_of
 from cluster.commands.run_folder import run_folder
 from cse_train.fields import ConfigError
 
@@ -24,13 +25,22 @@ FormatOption = Annotated[Layout, typer.Option("--format", help="sentence-transfo
 
 
 def export(
-    run: Run, to: To, form: FormatOption = Layout.sentence_transformers, ledger: arguments.LedgerUrl = None
+    run: Run,
+    to: To,
+    form: FormatOption = Layout.sentence_transformers,
+    data: arguments.Data = None,
+    senteval: arguments.SentEval = None,
+    ledger: arguments.LedgerUrl = None,
 ) -> None:
-    """Write a run's best checkpoint in sentence-transformers' or transformers' layout."""
+    """Write a run's best checkpoint with a model card, read it back, and score both on the run's dev set."""
     folder = run_folder(run, ledger)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise ConfigError([f"folder not empty: to={to}; give a new one"])
+    paths = arguments.data_paths(data, None, senteval)
+    lineage = lineage_of(folder.parent if folder.name == "best" else folder, arguments.existing_ledger(ledger))
     from cse_train.export import export as write
 
-    write(folder / "best" if (folder / "best").is_dir() else folder, to.resolve(), form.value)
+    best = folder / "best" if (folder / "best").is_dir() else folder
+    agreement = write(best, to.resolve(), form.value, paths=paths, lineage=lineage)
     print(f"wrote {to.resolve()} ({form.value})")
+    print("\n".join(agreement.lines()))

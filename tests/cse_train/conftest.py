@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,3 +104,61 @@ def ten_words(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, lines in synsets.items():
         (folder / name).write_text("\n".join(["  1 The licence stands here.  ", *lines, ""]))
     return folder
+
+
+@pytest.fixture(scope="session")
+def random_encoder(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path) -> Callable[[str], Path]:
+    """Model type -> random weights far from zero in transformers' layout, with the shipped tokenizer; 64 positions."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer, BertConfig, DistilBertConfig, RobertaConfig
+
+    shared = {"vocab_size": 8192, "num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 32}
+    sizes = {**shared, "intermediate_size": 48}
+    configs = {
+        "bert": lambda: BertConfig(max_position_embeddings=64, pad_token_id=0, **sizes),
+        "roberta": lambda: RobertaConfig(max_position_embeddings=66, pad_token_id=1, type_vocab_size=1, **sizes),
+        "distilbert": lambda: DistilBertConfig(max_position_embeddings=64, hidden_dim=48, **shared),
+    }
+    root = tmp_path_factory.mktemp("random-encoders")
+
+    def make(kind: str) -> Path:
+        folder = root / kind
+        if not folder.exists():
+            torch.manual_seed(3)
+            model = AutoModel.from_config(configs[kind]())
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.add_(torch.randn_like(parameter) * 0.1)
+            model.save_pretrained(folder)
+            AutoTokenizer.from_pretrained(tiny_encoder).save_pretrained(folder)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path, random_encoder: Callable[[str], Path]) -> Callable[..., tuple[Path, Any]]:
+    """(method, encoder, options) -> best folder and module; what training would have moved is moved at random."""
+    import torch
+
+    from cse_train import methods
+    from cse_train.checkpoint import save_best
+    from cse_train.config import RunConfig, TrainConfig
+    from cse_train.modules.backbone import load_backbone
+
+    def make(
+        method: str = "simcse", encoder: str = "bert", dev: str = "generated_dev:20", **options: object
+    ) -> tuple[Path, Any]:
+        known = encoder if encoder.startswith("wiki-") else str(random_encoder(encoder))
+        train = TrainConfig(encoder=known, dev=dev, dev_max_length=64)
+        run = RunConfig(method=method, train=train, options=methods.load(method).Config(**options))
+        model = methods.load(method).build(run.options, load_backbone(known), training=False).eval()
+        generator = torch.Generator().manual_seed(5)
+        for name, tensor in model.state_dict().items():
+            if not name.startswith(("encoder.", "prompted.encoder.")) and tensor.is_floating_point():
+                noise = torch.rand(tensor.shape, generator=generator)
+                tensor.copy_(noise + 1.5 if "running_var" in name else tensor + (noise - 0.5) * 0.4)
+        save_best(tmp_path / "run", run, model, {"best": 12.345, "best_examples": 640})
+        return tmp_path / "run" / "best", model
+
+    return make

@@ -135,8 +135,8 @@ def test_T23_masked_lm_loss_reads_through_the_prompts(parts) -> None:
 def test_export_refuses_what_would_lose_its_prompts(parts, tmp_path: Path) -> None:
     run, model, _, _ = parts()
     checkpoint.save_best(tmp_path / "run", run, model, {})
-    with pytest.raises(ConfigError, match="^not exportable: method=dcpcse is more than an encoder and a pooler"):
-        export(tmp_path / "run", tmp_path / "out")
+    with pytest.raises(ConfigError, match="^not exportable: format=hf, method=dcpcse: no model of transformers reads"):
+        export(tmp_path / "run", tmp_path / "out", "hf")
 
 
 def test_prompts_that_overflow_positions_are_named_before_training(parts) -> None:
