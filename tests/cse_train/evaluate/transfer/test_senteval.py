@@ -132,7 +132,7 @@ def test_every_kind_of_task_equals_the_plain_loop_on_made_examples(kind: str, mo
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("name", "mode"), [("cr", "dev"), ("mrpc", "test"), ("trec", "test")])
+@pytest.mark.parametrize(("name", "mode"), [("cr", "dev"), ("cr", "test"), ("mrpc", "test"), ("trec", "test")])
 def test_real_tasks_equal_the_plain_loop(name: str, mode: str, data_dir: Path, seeded_apart: None) -> None:
     task = load_task(name, DataPaths.from_folder(data_dir))
     splits = embed_task(open_model(Path("wiki-l2-h128"), pooler="mean"), task)
