@@ -85,6 +85,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["npy", "parquet"])
 def test_memory_does_not_grow_with_the_file(suffix: str, tmp_path: Path) -> None:
     """40 MB of embeddings more, and not 20 MB of memory more (`ru_maxrss` counts mapped pages too)."""
