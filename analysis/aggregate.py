@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.statistics import mean_and_sd
+from analysis.statistics import Spread, mean_and_sd, pooled
 from analysis.table_spec import Key, TableError, TableSpec, identify, plain
 
 SUITE_FIELDS = ("suite", "data_hash", "split", "aggregation", "rule")
@@ -30,6 +30,8 @@ class Cell:
     published: float | None
     values: tuple[float, ...] = ()
     """One value per seed, in the order of the seeds."""
+    seeds: tuple[int, ...] = ()
+    """The seeds of `values`."""
 
     @property
     def delta(self) -> float | None:
@@ -67,10 +69,13 @@ class Table:
 
     def seed_sd(self, column: str) -> float | None:
         """Standard deviation between seeds, pooled over the column's cells; None where no cell has two seeds."""
-        cells = [row.cells[column] for row in self.rows]
-        squares = [(cell.n - 1, cell.sd**2) for cell in cells if cell.sd is not None]
-        freedom = sum(weight for weight, _ in squares)
-        return math.sqrt(sum(weight * square for weight, square in squares) / freedom) if freedom else None
+        spread = self.seed_spread(column)
+        return None if spread is None else spread.sd
+
+    def seed_spread(self, column: str) -> Spread | None:
+        """The pooled standard deviation with its degrees of freedom; None where no cell has two seeds."""
+        cells = (row.cells[column] for row in self.rows)
+        return pooled(Spread(cell.sd, cell.n - 1) for cell in cells if cell.sd is not None)
 
 
 def aggregate(
@@ -147,9 +152,10 @@ def _row(spec: TableSpec, key: Key, values: Values, printed: Mapping[Identity, M
 
 
 def _cell(seeds: Mapping[int, float], published: float | None) -> Cell:
-    values = tuple(seeds[seed] for seed in sorted(seeds))
+    order = tuple(sorted(seeds))
+    values = tuple(seeds[seed] for seed in order)
     mean, sd = mean_and_sd(values)
-    return Cell(len(values), mean, sd, published, values)
+    return Cell(len(values), mean, sd, published, values, order)
 
 
 def _remarks(spec: TableSpec, results: pd.DataFrame) -> list[str]:
