@@ -85,15 +85,9 @@ def _book(run: Path, url: str | None, results: "list[Result]", kept: "dict[str, 
     row = row_of(run, ledger) if ledger else None
     if ledger is None or row is None or row.state != "done":
         return
+    from cse_train.evaluate.columns import column_of
+
     for result in results:
         score = kept.get(result.suite) if result.metric == "spearman" else None
         file, digest = (str(score.cosines_file), score.cosines_hash) if score else (None, None)
         ledger.add_score(row.signature, column_of(result), result.value, result.protocol.as_dict(), file, digest)
-
-
-def column_of(result: "Result") -> str:
-    """The name under which tables find a score: the set's for the usual Spearman, else metric and rule beside it."""
-    if result.metric == "spearman":
-        return result.suite
-    rule = f" ({result.protocol.rule})" if result.protocol.rule else ""
-    return f"{result.suite}:{result.metric}{rule}"

@@ -22,6 +22,7 @@ from cse_train.config import DataPaths
 from cse_train.evaluate.models import TextModel
 from cse_train.evaluate.protocol import Protocol
 from cse_train.evaluate.results import Result
+from cse_train.evaluate.suite_data import require_wiki
 from cse_train.evaluate.vectors import Embed, unit
 from cse_train.fields import ConfigError
 from cse_train.text.sources import open_source, texts_hash
@@ -109,8 +110,7 @@ def evaluate(
 ) -> list[Result]:
     """Mean cosines times 100 before and after doubling (`similarity`, `similarity_doubled`) and their difference, the
     `bias`. Raises ConfigError for missing or too little text."""
-    if paths.wiki is None:
-        raise ConfigError(["missing data: suite=repetition needs wiki/wiki_sentences.txt.gz; give --data DIR"])
+    require_wiki(paths)
     triples = draw_triples([row[0] for row in open_source("wiki", paths).rows()], count, seed, of)
     cosines = 100 * similarities(model.embed, triples)
     gains = cosines[:, 1] - cosines[:, 0]

@@ -1,4 +1,4 @@
-"""Score a finished run's best checkpoint on named suites; the per-pair cosines stay in one small file per suite."""
+"""Score a finished run's best checkpoint on named suites; the per-pair cosines stay in one small file per set."""
 
 import hashlib
 import re
@@ -10,9 +10,13 @@ import numpy as np
 
 from cse_train.checkpoint import replace_file
 from cse_train.config import DataPaths
+from cse_train.evaluate.columns import column_of, columns
 from cse_train.evaluate.models import open_model
 from cse_train.evaluate.protocol import Protocol
-from cse_train.evaluate.sts_suite import ScoredPairs, score_sets
+from cse_train.evaluate.results import Result
+from cse_train.evaluate.sts_suite import ScoredPairs
+from cse_train.evaluate.suite_data import require
+from cse_train.evaluate.suites import Options, evaluate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,21 +24,44 @@ class Score:
     """One value with all that is needed to compare or to examine it."""
 
     suite: str
+    """The column that it is stored as (see `columns`)."""
     value: float
-    """Spearman correlation times 100."""
+    """Correlations and accuracies times 100."""
     protocol: Protocol
-    cosines_file: Path
-    """npz with `cosines` and `gold`, float64 [pairs], in the order of the suite."""
-    cosines_hash: str
+    cosines_file: Path | None = None
+    """npz with `cosines` and `gold`, float64 [pairs], in the order of the suite; of graded sets alone."""
+    cosines_hash: str | None = None
     """sha256 of the file."""
 
 
-def score_checkpoint(best_folder: Path, suites: Sequence[str], paths: DataPaths, out: Path) -> list[Score]:
-    """Score the best checkpoint of a run once per suite, in order; files go to `out`, written aside and renamed.
+def score_checkpoint(best_folder: Path, wanted: Sequence[str], paths: DataPaths, out: Path) -> list[Score]:
+    """Score the best checkpoint of a run on suites (of `columns.names`), every column once, in the order asked for.
 
-    Raises ConfigError for an unknown, missing or truncated suite, CorruptCheckpoint, OSError for a full disk.
+    Files go to `out`, written aside and renamed. Every rank of a process group calls it, since the ranks share what is
+    to be encoded; all get the same scores. Raises ConfigError for an unknown, missing or truncated suite,
+    CorruptCheckpoint, OSError for a full disk.
     """
-    return [store(scored, out) for scored in score_sets(open_model(best_folder), paths, suites)]
+    require(wanted, paths)
+    model = open_model(best_folder)
+    kept: dict[str, Score] = {}
+
+    def keep(scored: ScoredPairs) -> None:
+        kept[scored.result.suite] = store(scored, out)
+
+    results = evaluate(model, paths, _without_parts(wanted), Options(), keep)
+    scores = (kept.get(column_of(result)) or _score(result) for result in results)
+    return list({score.suite: score for score in scores}.values())
+
+
+def _without_parts(wanted: Sequence[str]) -> list[str]:
+    """The suites without those whose columns another one gives too, so that nothing is computed twice."""
+    groups = {name: set(columns(name)) for name in wanted}
+    parts = {name for name, own in groups.items() if any(own < other for other in groups.values())}
+    return [name for name in wanted if name not in parts]
+
+
+def _score(result: Result) -> Score:
+    return Score(suite=column_of(result), value=result.value, protocol=result.protocol)
 
 
 def store(scored: ScoredPairs, out: Path) -> Score:

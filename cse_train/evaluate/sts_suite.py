@@ -20,7 +20,7 @@ from cse_train.text.sources import texts_hash
 SETS = (*STS_YEARS, "sts_test", "sickr_test")
 """The seven of the papers' tables, in their order."""
 AGGREGATIONS = ("all", "mean", "wmean")
-AVERAGE = "sts_average"
+AVERAGE = "sts"
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import cast, get_args
 
 from cse_train.config import DataPaths
 from cse_train.evaluate import geometry, lengths, repetition, retrieval, sts_suite
+from cse_train.evaluate.columns import is_known, names
 from cse_train.evaluate.models import TextModel
-from cse_train.evaluate.pairs import hub_split, suite_names
 from cse_train.evaluate.results import Result
 from cse_train.evaluate.sts_suite import ScoredPairs, score_sets, with_average
 from cse_train.evaluate.transfer import suite as transfer
@@ -37,6 +37,9 @@ class Options:
 SUITES: dict[str, Callable[[TextModel, DataPaths, Options], list[Result]]] = {
     "transfer": lambda model, paths, chosen: transfer.evaluate(
         model, paths, protocol=chosen.classifier, mode=chosen.mode
+    ),
+    "transfer_dev": lambda model, paths, chosen: transfer.evaluate(
+        model, paths, protocol=chosen.classifier, mode="dev"
     ),
     "retrieval": lambda model, paths, chosen: retrieval.evaluate(model, paths, queries=chosen.queries),
     "geometry": lambda model, paths, chosen: geometry.evaluate(model, paths, positives=chosen.positives),
@@ -81,11 +84,6 @@ def options(
     )
 
 
-def names() -> list[str]:
-    """Every name that `evaluate` knows, but for variants of a set as `generated_dev:N`."""
-    return ["sts", *SUITES, *suite_names(), *TASKS]
-
-
 def evaluate(
     model: TextModel, paths: DataPaths, wanted: Sequence[str], chosen: Options, store: Store | None = None
 ) -> list[Result]:
@@ -93,14 +91,10 @@ def evaluate(
 
     Raises ConfigError for unknown names before anything is read, and for missing data where a suite begins.
     """
-    wrong = [f"unknown suite: suite={name}; {nearest(name, names())}" for name in wanted if not _is_known(name)]
+    wrong = [f"unknown suite: suite={name}; {nearest(name, names())}" for name in wanted if not is_known(name)]
     if wrong:
         raise ConfigError(wrong)
     return [result for name in dict.fromkeys(wanted) for result in _results(model, paths, name, chosen, store)]
-
-
-def _is_known(name: str) -> bool:
-    return name in names() or name.startswith("generated_dev:") or bool(hub_split(name))
 
 
 def _results(model: TextModel, paths: DataPaths, name: str, chosen: Options, store: Store | None) -> list[Result]:
