@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from analysis.aggregate import Row, Table
-from analysis.render import axis_text
+from analysis.markup import axis_text
 
 OURS, PAPER, GREY = "#1f5fa8", "#c0482d", "#8a8a8a"
 

@@ -1,22 +1,24 @@
-"""A table as text: Markdown, LaTeX (booktabs) or JSON. Two decimals in text, full numbers in JSON."""
+"""A table as text: Markdown, LaTeX (booktabs), HTML with two decimals; CSV and JSON with full numbers."""
 
+import csv
+import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from analysis.aggregate import Cell, Table
+from analysis.markup import HTML, LATEX, MARKDOWN, Markup, axis_text
 
-Format = Literal["md", "tex", "json"]
-FORMATS: tuple[Format, ...] = ("md", "tex", "json")
+Format = Literal["md", "tex", "csv", "html", "json"]
+FORMATS: tuple[Format, ...] = ("md", "tex", "csv", "html", "json")
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def render(table: Table, format: Format = "md") -> str:
-    """The table in one of three formats, ending in a newline."""
+    """The table in one of the formats, ending in a newline; HTML is a fragment that escapes every text."""
     assert format in FORMATS, format
-    return {"md": _markdown, "tex": _latex, "json": _json}[format](table)
+    return {"md": _markdown, "tex": _latex, "csv": _csv, "html": _html, "json": _json}[format](table)
 
 
 def as_dict(table: Table) -> dict[str, Any]:
@@ -41,53 +43,6 @@ def _json(table: Table) -> str:
     return json.dumps(as_dict(table), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-@dataclass(frozen=True)
-class Markup:
-    """How one text format writes the parts of a number and of a word."""
-
-    bold: Callable[[str], str]
-    spread: Callable[[str], str]
-    escape: Callable[[str], str]
-    minus: str
-    delta: str
-    none: str
-
-
-MARKDOWN = Markup(
-    bold=lambda text: f"**{text}**",
-    spread=lambda text: f" ± {text}",
-    escape=lambda text: text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " "),
-    minus="-",
-    delta="Δ",
-    none="",
-)
-
-_LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "Δ": r"$\Delta$", "→": r"$\to$",
-    "×": r"$\times$", "≥": r"$\ge$", "≤": r"$\le$", "·": r"$\cdot$", "λ": r"$\lambda$", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "\n": " ",
-}  # fmt: skip
-
-LATEX = Markup(
-    bold=lambda text: rf"\textbf{{{text}}}",
-    spread=lambda text: rf"{{\scriptsize$\pm${text}}}",
-    escape=lambda text: "".join(_LATEX_SPECIAL.get(letter, letter) for letter in text),
-    minus="$-$",
-    delta=r"$\Delta$",
-    none="--",
-)
-
-
-def axis_text(value: object) -> str:
-    """An axis value as a reader writes it: `off` for None, `yes`/`no`, numbers without a needless tail."""
-    if value is None:
-        return "off"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
 def _grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
     """Header and body of the main part, every entry marked up."""
     spec = table.spec
@@ -110,8 +65,8 @@ def _count(cells: Mapping[str, Cell]) -> str:
 def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[list[str]]]:
     """Header and entries of one result: ours and, where the paper prints any, its value and the difference."""
     cells = [row.cells[column] for row in table.rows]
-    best, name = _best(table, cells), markup.escape(column)
-    ours = [[_number(cell, best, markup)] for cell in cells]
+    ranks, name = _ranks(table, cells), markup.escape(column)
+    ours = [[_number(cell, ranks, markup)] for cell in cells]
     published = [cell.published for cell in cells if cell.published is not None]
     if not published:
         return [name], ours
@@ -120,21 +75,23 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
     return [name, f"{name} paper", markup.delta], [left + right for left, right in zip(ours, theirs, strict=True)]
 
 
-def _best(table: Table, cells: Sequence[Cell]) -> str | None:
-    """The column's best mean as printed, so that ties in print are all bold."""
+def _ranks(table: Table, cells: Sequence[Cell]) -> list[str]:
+    """The best and the second best mean of a column as printed, so that ties in print are marked alike."""
     means = [cell.mean for cell in cells if cell.mean is not None]
     if len(means) < 2 or table.spec.best == "none":
-        return None
-    return f"{max(means) if table.spec.best == 'max' else min(means):.2f}"
+        return []
+    printed = dict.fromkeys(f"{mean:.2f}" for mean in sorted(means, reverse=table.spec.best == "max"))
+    return list(printed)[:2]
 
 
-def _number(cell: Cell, best: str | None, markup: Markup) -> str:
+def _number(cell: Cell, ranks: Sequence[str], markup: Markup) -> str:
+    """Mean and standard deviation; the first of `ranks` is bold, the second underlined where the format can."""
     if cell.mean is None:
         return markup.none
-    text = f"{cell.mean:.2f}"
-    shown = _fixed(cell.mean, 2, markup)
+    place = dict(zip(ranks, (markup.bold, markup.underline), strict=False))
+    mark = place.get(f"{cell.mean:.2f}", str)
     spread = "" if cell.sd is None else markup.spread(f"{cell.sd:.2f}")
-    return (markup.bold(shown) if text == best else shown) + spread
+    return mark(_fixed(cell.mean, 2, markup)) + spread
 
 
 def _decimals(value: float) -> int:
@@ -222,3 +179,39 @@ def _tabular(header: list[str], body: list[list[str]], texts: int) -> list[str]:
     rows = [" & ".join(entries) + r" \\" for entries in body]
     head = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(header) + r" \\", r"\midrule"]
     return [*head, *rows, r"\bottomrule", r"\end{tabular}"]
+
+
+def _html(table: Table) -> str:
+    """A fragment: the table with its caption, the rows without training, the remarks as a list."""
+    parts = [_html_table(*_grid(table, HTML), len(table.spec.axes), HTML.escape(_title(table)))]
+    if table.baselines:
+        parts.append(_html_table(*_baseline_grid(table, HTML), 1, "Without training"))
+    lines = [f"<li>{HTML.escape(line)}</li>" for line in _remarks(table)]
+    return "\n".join([*parts, *(["<ul>", *lines, "</ul>"] if lines else [])]) + "\n"
+
+
+def _html_table(header: list[str], body: list[list[str]], texts: int, caption: str) -> str:
+    """Entries are marked up already; the first `texts` columns head their rows."""
+    head = "".join(f'<th scope="col">{entry}</th>' for entry in header)
+    rows = [
+        "".join(f'<th scope="row">{entry}</th>' if i < texts else f"<td>{entry}</td>" for i, entry in enumerate(line))
+        for line in body
+    ]
+    lines = [f"<caption>{caption}</caption>", f"<thead><tr>{head}</tr></thead>", "<tbody>"]
+    return "\n".join(["<table>", *lines, *(f"<tr>{row}</tr>" for row in rows), "</tbody>", "</table>"])
+
+
+def _csv(table: Table) -> str:
+    """One line per row in full numbers; rows without training follow, named in the column `row`."""
+    spec, names = table.spec, ("n", "mean", "sd", "published", "delta")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["row", *spec.axes, *(f"{column} {name}" for column in spec.columns for name in names)])
+    for row in table.rows:
+        cells = [_cell_dict(row.cells[column]) for column in spec.columns]
+        key = [axis_text(row.key[axis]) for axis in spec.axes]
+        writer.writerow(["trained", *key, *(cell[name] for cell in cells for name in names)])
+    for baseline in table.baselines:
+        cells = [{"mean": baseline.cells.get(column)} for column in spec.columns]
+        writer.writerow([baseline.label, *("" for _ in spec.axes), *(cell.get(n) for cell in cells for n in names)])
+    return text.getvalue()

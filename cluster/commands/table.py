@@ -26,10 +26,14 @@ class Markup(StrEnum):
 
     md = "md"
     tex = "tex"
+    csv = "csv"
+    html = "html"
     json = "json"
 
 
-FormatOption = Annotated[Markup, typer.Option("--format", help="Markdown, LaTeX (booktabs) or JSON.")]
+FormatOption = Annotated[
+    Markup, typer.Option("--format", help="Markdown, LaTeX (booktabs), CSV, an HTML fragment or JSON.")
+]
 Figure = Annotated[Path | None, typer.Option(help="Also draw the table into this file.", show_default=False)]
 
 

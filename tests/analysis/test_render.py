@@ -1,11 +1,14 @@
 """Tables as text, compared as a whole."""
 
+import csv
+import io
 import json
 
 import pandas as pd
 
 from analysis.aggregate import Baseline, Table, aggregate
-from analysis.render import axis_text, render
+from analysis.markup import axis_text
+from analysis.render import render
 from analysis.table_spec import TableSpec
 
 SPEC = TableSpec(
@@ -64,10 +67,58 @@ def test_latex() -> None:
         "\\begin{tabular}{lrrrr}\n\\toprule\nmethod.dup\\_rate & n & sts\\_dev & sts\\_dev paper & $\\Delta$ \\\\\n"
         in text
     )
-    assert "0.08 & 2 & 51.00{\\scriptsize$\\pm$1.41} & 83.50 & $-$32.50 \\\\\n" in text
+    assert "0.08 & 2 & \\underline{51.00}{\\scriptsize$\\pm$1.41} & 83.50 & $-$32.50 \\\\\n" in text
     assert "0.32 & 1 & \\textbf{61.23} & 84.85 & $-$23.62 \\\\\n" in text
     assert "off & 1 & 40.00 & -- & -- \\\\\n\\bottomrule\n\\end{tabular}\n" in text
     assert text.endswith("\\end{table}\n") and text.count("{") == text.count("}")
+
+
+def test_html_is_a_fragment_with_headings_for_rows_and_columns() -> None:
+    text = render(table(), "html")
+    assert text.startswith("<table>\n<caption>E7 · dup_rate &amp; co</caption>\n<thead><tr>")
+    assert '<th scope="col">sts_dev paper</th><th scope="col">Δ</th></tr></thead>' in text
+    assert (
+        '<tr><th scope="row">0.08</th><td>2</td><td><u>51.00</u><small> ± 1.41</small></td><td>83.50</td>'
+        "<td>\N{MINUS SIGN}32.50</td></tr>"
+    ) in text
+    assert '<tr><th scope="row">0.32</th><td>1</td><td><strong>61.23</strong></td>' in text
+    assert '<tr><th scope="row">word counts</th><td>56.50</td></tr>' in text
+    assert "<li>small scale</li>" in text
+
+
+def test_html_lets_no_text_become_markup() -> None:
+    spec = TableSpec(
+        id="X", title="<script>alert(1)</script>", axes=["a"], columns=["c"], rows=[{"a": "<b>"}], notes=["<i>&"]
+    )
+    text = render(aggregate(spec, pd.DataFrame(), baselines=[Baseline("<img src=x>", {"c": 1.0})]), "html")
+    assert not [tag for tag in ("<script", "<b>", "<i>", "<img") if tag in text]
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text and "&lt;img src=x&gt;" in text
+
+
+def test_csv_holds_full_numbers_and_reads_back() -> None:
+    rows = list(csv.DictReader(io.StringIO(render(table(), "csv"))))
+    assert rows[1] == {
+        "row": "trained", "method.dup_rate": "0.32", "sts_dev n": "1", "sts_dev mean": "61.234", "sts_dev sd": "",
+        "sts_dev published": "84.85", "sts_dev delta": str(61.234 - 84.85),
+    }  # fmt: skip
+    assert [(row["row"], row["sts_dev mean"]) for row in rows[2:]] == [
+        ("trained", "40.0"), ("word counts", "56.5"), ("none", ""),
+    ]  # fmt: skip
+
+
+def test_csv_quotes_what_would_break_a_line() -> None:
+    spec = TableSpec(id="X", axes=["a"], columns=["c"], rows=[{"a": 'one, "two"\nthree'}])
+    (row,) = csv.DictReader(io.StringIO(render(aggregate(spec, pd.DataFrame()), "csv")))
+    assert row["a"] == 'one, "two"\nthree'
+
+
+def test_the_second_best_is_underlined_by_printed_value() -> None:
+    values = ((1, 5.001), (2, 5.004), (3, 4.0), (4, 3.999), (5, 1.0))
+    frame = pd.DataFrame([{"a": row, "seed": 1, "column": "c", "value": value} for row, value in values])
+    made = aggregate(TableSpec(id="X", axes=["a"], columns=["c"]), frame)
+    assert render(made, "tex").count(r"\textbf{5.00}") == 2
+    assert render(made, "tex").count(r"\underline{4.00}") == 2
+    assert "underline" not in render(made, "md") and "<u>1.00" not in render(made, "html")
 
 
 def test_latex_escapes_every_special_letter() -> None:
