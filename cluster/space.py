@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from cluster import cells, profiles
 from cluster.catalog import files_in, find_space
 from cluster.cells import ResolvedSpace
+from cluster.components import Component
 from cluster.domains import Domain
 from cluster.profiles import Profile
 from cse_train.fields import ConfigError, Range, Scalar
@@ -82,6 +83,8 @@ class Space:
     """Suites that score each best checkpoint once."""
     search: SearchConfig | None = None
     paper: Paper | None = None
+    components: Mapping[str, Component] = field(default_factory=dict)
+    """What `cse ablate` leaves out one by one."""
     notes: str = ""
 
     @property

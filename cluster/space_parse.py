@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from cluster import keys
+from cluster.components import parse_components
 from cluster.domains import Domain, parents_first, parse_domain
 from cluster.paper_parse import brief, parse_paper, row_problems
 from cluster.space import ExplicitCell, Key, SearchConfig, Space
 from cluster.yaml_strict import read_yaml
 from cse_train import fields
-from cse_train.evaluate import columns
+from cse_train.evaluate.pairs import suite_names
 from cse_train.fields import ConfigError, Scalar
 
 HEAD = ("version", "id", "title", "notes", "method", "profile", "seeds")
-TOP = (*HEAD, "set", "space", "cells", "evaluate", "search", "paper")
+TOP = (*HEAD, "set", "space", "cells", "evaluate", "search", "paper", "components")
 
 
 def parse_file(path: Path) -> Space:
@@ -38,6 +39,7 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
         cells = [ExplicitCell(c.label, _normal(c.settings, _method_of(c, named))) for c in cells]
     search = _parse_search(raw, axes, found)
     paper = parse_paper(raw, found)
+    components = parse_components(raw, named, found) if named else {}
     seeds = _parse_seeds(raw, found)
     found += [f"key set twice: {k}={settings[k]} in `set` and `space`; keep one" for k in settings if k in axes]
     if found:
@@ -45,7 +47,8 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
     space = Space(
         id=raw["id"], title=raw.get("title", raw["id"]), file=path, method=raw.get("method"),
         profile=raw.get("profile", "small"), seeds=seeds, settings=settings, axes=axes, cells=tuple(cells),
-        evaluate=tuple(raw.get("evaluate", ())), search=search, paper=paper, notes=raw.get("notes", ""),
+        evaluate=tuple(raw.get("evaluate", ())), search=search, paper=paper, components=components,
+        notes=raw.get("notes", ""),
     )  # fmt: skip
     return space, row_problems(space)
 
@@ -70,8 +73,8 @@ def _shape_problems(raw: Mapping[str, Any]) -> list[str]:
 def _suite_problems(suites: Any) -> list[str]:
     if not isinstance(suites, list) or not all(isinstance(s, str) for s in suites):
         return [f"wrong type: evaluate={suites!r}; give a list of suites such as [sts_dev]"]
-    unknown = [suite for suite in suites if not columns.is_known(suite)]
-    return [f"unknown suite: evaluate={suite}; {fields.nearest(suite, columns.names())}" for suite in unknown]
+    unknown = [suite for suite in suites if suite.partition(":")[0] not in suite_names()]
+    return [f"unknown suite: evaluate={suite}; {fields.nearest(suite, suite_names())}" for suite in unknown]
 
 
 def _mapping(raw: Mapping[str, Any], key: str, found: list[str]) -> dict[str, Any]:

@@ -54,7 +54,15 @@ def _top(values: Json) -> Json:
         "evaluate": {"type": "array", "items": TEXT},
         "search": _closed(_described(SearchConfig)),
         "paper": _paper(),
+        "components": {"type": "object", "additionalProperties": _component(list(values))},
     }
+
+
+def _component(known: list[str]) -> Json:
+    """Keys with the value that turns a component off, or a map from values with it to values without."""
+    off = {"anyOf": [SCALAR, {"type": "object", "additionalProperties": SCALAR, "minProperties": 1}]}
+    names = {"enum": [key for key in known if key != "method"]}
+    return {"type": "object", "minProperties": 1, "propertyNames": names, "additionalProperties": off}
 
 
 def _closed(properties: Json, *required: str) -> Json:
