@@ -60,6 +60,11 @@ class _Column:
         return 0.01 if all(abs(value) < UNIT_VALUES for value in self.printed) else 1.0
 
     @property
+    def digits(self) -> int:
+        """Decimals of our numbers in a reason."""
+        return 2 if self.point == 1 else 4
+
+    @property
     def rounding(self) -> float:
         """Half a unit of the last decimal that the paper prints: 82.5 stands for 82.45 to 82.55."""
         return 0.5 * 10.0 ** -max(len(f"{value:.10g}".partition(".")[2]) for value in self.printed)
@@ -91,9 +96,7 @@ def reference_row(table: Table, column: str) -> int | None:
 
 
 def _levels(column: _Column) -> dict[int, Verdict]:
-    return {
-        i: _level(column, cell, cell.published) for i, cell in enumerate(column.cells) if cell.published is not None
-    }
+    return {i: _level(column, cell) for i, cell in enumerate(column.cells) if cell.published is not None}
 
 
 def _level(column: _Column, cell: Cell) -> Verdict:
@@ -104,13 +107,13 @@ def _level(column: _Column, cell: Cell) -> Verdict:
     spread = column.spread(cell)
     if spread is None:
         return Verdict("undecided", None, published, "no setting has two seeds that differ: seed noise is not known")
-    reach, source = spread.t(column.confidence) * spread.sd, _source(cell)
+    reach, source, digits = spread.t(column.confidence) * spread.sd, _source(cell), column.digits
     half, further = reach / math.sqrt(cell.n), reach * math.sqrt(1 + 1 / cell.n)
     of_mean, of_seed = (cell.mean - half, cell.mean + half), (cell.mean - further, cell.mean + further)
     if _holds(of_mean, published, column.rounding) and half <= SHARP * column.point:
-        told = f"{published:g} lies in the interval of our mean, {cell.mean:.2f} ± {half:.2f} ({source})"
+        told = f"{published:g} lies in the interval of our mean, {cell.mean:.{digits}f} ± {half:.{digits}f} ({source})"
         return Verdict("reproduced", of_mean, published, told)
-    where = f"the interval of one further seed, {cell.mean:.2f} ± {further:.2f} ({source})"
+    where = f"the interval of one further seed, {cell.mean:.{digits}f} ± {further:.{digits}f} ({source})"
     if _holds(of_seed, published, column.rounding):
         return Verdict("within seed noise", of_seed, published, f"{published:g} lies in {where}")
     side = "above" if published > cell.mean else "below"
@@ -149,11 +152,11 @@ def _direction(column: _Column, cell: Cell, reference: Cell) -> Verdict:
     """Whether ours and the paper's differences from the reference have one sign."""
     assert None not in (cell.mean, cell.published, reference.mean, reference.published)
     ours, theirs = cell.mean - reference.mean, cell.published - reference.published  # type: ignore[operator]
-    interval = _difference(column, cell, reference, ours)
-    told = f"paper {theirs:+.6g}{_faint(theirs, column)}; ours {ours:+.2f}"
+    interval, digits = _difference(column, cell, reference, ours), column.digits
+    told = f"paper {theirs:+.6g}{_faint(theirs, column)}; ours {ours:+.{digits}f}"
     if interval is None:
         return Verdict("undecided", None, theirs, f"{told}, and no setting has two seeds that differ")
-    told += f", interval {interval[0]:+.2f} to {interval[1]:+.2f} ({_source(cell, reference)})"
+    told += f", interval {interval[0]:+.{digits}f} to {interval[1]:+.{digits}f} ({_source(cell, reference)})"
     if interval[0] <= 0 <= interval[1] or not theirs:
         return Verdict("undecided", interval, theirs, told)
     return Verdict("same direction" if (ours > 0) == (theirs > 0) else "opposite direction", interval, theirs, told)
