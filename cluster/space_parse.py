@@ -11,7 +11,7 @@ from cluster.paper_parse import brief, parse_paper, row_problems
 from cluster.space import ExplicitCell, Key, SearchConfig, Space
 from cluster.yaml_strict import read_yaml
 from cse_train import fields
-from cse_train.evaluate.pairs import suite_names
+from cse_train.evaluate import columns
 from cse_train.fields import ConfigError, Scalar
 
 HEAD = ("version", "id", "title", "notes", "method", "profile", "seeds")
@@ -73,8 +73,8 @@ def _shape_problems(raw: Mapping[str, Any]) -> list[str]:
 def _suite_problems(suites: Any) -> list[str]:
     if not isinstance(suites, list) or not all(isinstance(s, str) for s in suites):
         return [f"wrong type: evaluate={suites!r}; give a list of suites such as [sts_dev]"]
-    unknown = [suite for suite in suites if suite.partition(":")[0] not in suite_names()]
-    return [f"unknown suite: evaluate={suite}; {fields.nearest(suite, suite_names())}" for suite in unknown]
+    unknown = [suite for suite in suites if not columns.is_known(suite)]
+    return [f"unknown suite: evaluate={suite}; {fields.nearest(suite, columns.names())}" for suite in unknown]
 
 
 def _mapping(raw: Mapping[str, Any], key: str, found: list[str]) -> dict[str, Any]:
