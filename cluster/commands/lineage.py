@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cluster.commands.run_folder import row_of
+
 if TYPE_CHECKING:
-    from analysis.ledger import Ledger, RunRow
+    from analysis.ledger import Ledger
     from cse_train.exporting.card import Lineage
 
 
@@ -12,7 +14,7 @@ def lineage_of(folder: Path, ledger: "Ledger | None") -> "Lineage":
     """The lineage of the run whose files lie in `folder`; an empty one for a run outside the ledger."""
     from cse_train.exporting.card import Lineage
 
-    row = next((run for run in ledger.runs() if _lies_in(run, folder)), None) if ledger else None
+    row = row_of(folder, ledger) if ledger else None
     if ledger is None or row is None:
         return Lineage()
     linked = _links(row.signature, ledger)
@@ -28,10 +30,6 @@ def lineage_of(folder: Path, ledger: "Ledger | None") -> "Lineage":
         provenance=attempts[-1] if attempts else {},
         scores=[(s.suite, s.value, s.protocol) for s in ledger.scores([row.signature]) if s.value is not None],
     )
-
-
-def _lies_in(run: "RunRow", folder: Path) -> bool:
-    return run.folder is not None and Path(run.folder).resolve() == folder.resolve()
 
 
 def _links(signature: str, ledger: "Ledger") -> dict[str, tuple[dict[str, Any], list[str]]]:

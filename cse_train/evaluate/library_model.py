@@ -11,6 +11,7 @@ import torch
 from cse_train import distributed
 from cse_train.evaluate.embedding import require_finite
 from cse_train.evaluate.models import MAX_LENGTH, require_texts
+from cse_train.exporting import prompted_transformer
 from cse_train.fields import ConfigError
 from cse_train.modules.weight_files import files_hash
 
@@ -52,7 +53,8 @@ def open_library_model(folder: Path, pooler: str | None, max_length: int | None)
     except ImportError as error:
         raise ConfigError([f"not installed: model={folder} needs sentence-transformers; {INSTALL}"]) from error
     try:
-        model = SentenceTransformer(str(folder), device=str(distributed.device())).float().eval()
+        device, ours = str(distributed.device()), holds_our_module(folder)
+        model = SentenceTransformer(str(folder), device=device, trust_remote_code=ours).float().eval()
     except Exception as error:  # whatever the folder's own modules raise
         first = str(error).strip().partition("\n")[0][:120] or type(error).__name__
         raise ConfigError([f"not a model: model={folder}: {first}; sentence-transformers cannot load it"]) from error
@@ -60,6 +62,12 @@ def open_library_model(folder: Path, pooler: str | None, max_length: int | None)
         model.max_seq_length = max_length
     kept = model.max_seq_length or MAX_LENGTH
     return LibraryModel(str(folder), _pooler_of(model), kept, files_hash(_weights(folder)), model)
+
+
+def holds_our_module(folder: Path) -> bool:
+    """Whether the only code in the folder is the module that `export` writes for prompts, byte for byte."""
+    files = sorted(folder.rglob("*.py"))
+    return [file.read_bytes() for file in files] == [Path(prompted_transformer.__file__).read_bytes()]
 
 
 def _pooler_of(model: Any) -> str:

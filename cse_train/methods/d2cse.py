@@ -26,13 +26,13 @@ from cse_train.modules.packing import Packed, pack_lists
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
 from cse_train.observe import view_statistics
+from cse_train.text.sources import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore
 
 VERSION = 1
 
 TRAINING_ONLY = ("head.", "discriminator.")
 """What finds replaced tokens, beside the prompted encoder."""
-TRIPLET_COLUMNS = ("sent0", "sent1", "hard_neg")
 WHY = "prompts need attention of our own"
 
 
@@ -78,7 +78,7 @@ class Config:
 
 def columns(config: Config) -> tuple[str, ...]:
     """The text columns that this configuration reads."""
-    return TRIPLET_COLUMNS if config.objective == "triplets" else ("text",)
+    return PAIR_COLUMNS if config.objective == "triplets" else ("text",)
 
 
 def inputs(config: Config) -> dict[str, str]:

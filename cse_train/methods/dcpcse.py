@@ -23,13 +23,13 @@ from cse_train.modules.packing import Packed, pack_lists
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
 from cse_train.observe import view_statistics
+from cse_train.text.sources import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore
 
 VERSION = 1
 
 TRAINING_ONLY = ("head.", "steps")
 """The masked-LM head and the step that its weight decays with."""
-TRIPLET_COLUMNS = ("sent0", "sent1", "hard_neg")
 WHY = "prompts need attention of our own"
 
 
@@ -67,7 +67,7 @@ class Config:
 
 def columns(config: Config) -> tuple[str, ...]:
     """The text columns that this configuration reads."""
-    return {"unsupervised": ("text",), "pairs": TRIPLET_COLUMNS[:2], "triplets": TRIPLET_COLUMNS}[config.objective]
+    return {"unsupervised": ("text",), "pairs": PAIR_COLUMNS[:2], "triplets": PAIR_COLUMNS}[config.objective]
 
 
 def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:

@@ -82,9 +82,11 @@ def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
     need = 2 * config.anchors * config.min_length if config.short_documents == "adapt" else full
     rows = np.flatnonzero(tokens >= need)
     if len(rows) == 0:
-        longest = f"no document is long enough: the longest has {tokens.max()} tokens and the spans need {need}"
-        lower = "min_length" if config.short_documents == "adapt" else "max_length, or method.short_documents=adapt"
-        raise ConfigError([f"{longest}; give longer documents, fewer method.anchors, or a lower method.{lower}"])
+        bound = "min_length" if config.short_documents == "adapt" else "max_length"
+        given = f"method.{bound}={getattr(config, bound)} needs {need} tokens and the longest has {tokens.max()}"
+        adapt = "" if bound == "min_length" else ", or method.short_documents=adapt"
+        line = f"no document is long enough: {given}; give longer documents, fewer method.anchors or a lower value"
+        raise ConfigError([line + adapt])
     shortened = int((tokens[rows] < full).sum())
     if shortened and distributed.rank() == 0:
         log.warning("declutr: %d of %d documents have fewer than %d tokens: shorter spans", shortened, len(rows), full)

@@ -28,6 +28,7 @@ from cse_train.modules.pooling import SentencePooler, has_projector
 from cse_train.observe import view_statistics
 from cse_train.text.augment import KEPT, WORD_EDITS, Augment
 from cse_train.text.blanks import BLANK
+from cse_train.text.sources import PAIR_COLUMNS
 from cse_train.text.synonyms import Synonyms, wordnet_folder, wordnet_hash
 from cse_train.text.tokens import TokenStore
 from cse_train.text.words import truncate
@@ -36,7 +37,6 @@ VERSION = 1
 
 TRAINING_ONLY = ("second_", "generator.")
 """The encoder of view 2 and the frozen generator: test time uses the first encoder alone."""
-TRIPLET_COLUMNS = ("sent0", "sent1", "hard_neg")
 NEXT_ROWS = {"next_sentence": 1, "next_3_sentences": 3}
 """Objective -> how many of the rows behind a row may be its positive."""
 FIXED_NEEDS = ("unsupervised", "shared", "none")
@@ -79,7 +79,7 @@ class Config:
 
 def columns(config: Config) -> tuple[str, ...]:
     """The text columns that this configuration reads."""
-    return {"pairs": TRIPLET_COLUMNS[:2], "triplets": TRIPLET_COLUMNS}.get(config.objective, ("text",))
+    return {"pairs": PAIR_COLUMNS[:2], "triplets": PAIR_COLUMNS}.get(config.objective, ("text",))
 
 
 def tokens_kept(config: Config, max_seq_length: int) -> int:

@@ -163,6 +163,50 @@ def test_an_encoder_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> Non
     assert "missing folder: train.encoder=" in lines[0]
 
 
+@pytest.mark.parametrize(
+    ("method", "settings", "told"),
+    [
+        ("simcse", {"method.mlm_weight": 0.1, "method.mlm_probability": 1.0}, "method.mlm_probability=1.0"),
+        ("diffcse", {"method.masking_ratio": 0}, "method.masking_ratio=0"),
+        ("diffcse", {"method.generator": "other"}, "different vocabularies: encoder=wiki-l2-h128 (8192 pieces), "),
+        (
+            "dcpcse",
+            {"method.prompt_length": 510, "method.position_shift": True},
+            "prompts overflow positions: method.prompt_length=510",
+        ),
+        ("esimcse", {"method.queue_multiple": 0.5}, "method.queue_multiple=0.5"),
+        ("declutr", {"method.objective": "contrastive"}, "method.max_length=128 needs 512 tokens"),
+    ],
+)
+def test_options_of_a_method_that_do_not_fit_are_one_line(
+    capsys: pytest.CaptureFixture[str], somewhere: Path, method: str, settings: dict[str, object], told: str
+) -> None:
+    from transformers import AutoTokenizer
+
+    from cse_train.modules.weight_files import shipped_folder
+
+    shutil.copytree(shipped_folder() / "wiki-l1-h64", "other")
+    tokenizer = AutoTokenizer.from_pretrained(shipped_folder() / "tokenizer")
+    tokenizer.add_tokens(["newword"])
+    tokenizer.save_pretrained("other")
+    Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")
+    own = {"train.encoder": "wiki-l2-h128", "train.corpus": "file", "train.dev": "generated_dev:16"} | settings
+    pairs = [part for key, value in own.items() for part in ("--set", f"{key}={value}")]
+    (line,) = refused(capsys, "train", method, "--train-file", "text.txt", *pairs)
+    assert told in line and ";" in line
+
+
+def test_a_generator_larger_than_the_memory_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cse_train.modules.generator.available_memory", lambda: 1000)
+    Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")
+    chosen = ("--set", "method.generator=wiki-l1-h64", "--set", "train.encoder=wiki-l2-h128")
+    data = ("--train-file", "text.txt", "--set", "train.corpus=file", "--set", "train.dev=generated_dev:16")
+    (line,) = refused(capsys, "train", "diffcse", *data, *chosen)
+    assert "generator larger than memory: method.generator=wiki-l1-h64" in line
+
+
 def test_an_unknown_option_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     lines = refused(capsys, "run", "E7", "--sedes", "3")
     assert "--sedes" in lines[-1]

@@ -22,6 +22,7 @@ from cse_train.methods.base import Share
 from cse_train.modules.backbone import Backbone, load_backbone
 from cse_train.modules.encoder import Encoder
 from cse_train.modules.packing import pack_lists
+from cse_train.text.sources import PAIR_COLUMNS
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ def test_prompts_alone_carry_augmentation_noise(parts) -> None:
 def test_energy_loss_is_added_to_that_of_simcse_on_triplets(parts) -> None:
     options = {"objective": "triplets", "hard_negative_weight": 2.0, "pooler": "cls"}
     _, model, batch, store = parts(energy_margin=0.2, **options)
-    views = by_column(model, store, dcpcse.TRIPLET_COLUMNS)
+    views = by_column(model, store, PAIR_COLUMNS)
     contrastive = info_nce(views[0], views[1], hard_negatives_BD=views[2], hard_negative_weight=2.0)
     hinge = energy_hinge(*views, margin=0.2)
     output = model(batch)

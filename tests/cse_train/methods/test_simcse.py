@@ -17,7 +17,7 @@ from cse_train.methods.base import Share
 from cse_train.modules.backbone import Backbone, load_backbone
 from cse_train.modules.packing import pack_lists
 from cse_train.text.masking import mask_tokens
-from cse_train.text.sources import open_source
+from cse_train.text.sources import PAIR_COLUMNS, open_source
 from cse_train.text.tokens import open_store
 
 
@@ -54,7 +54,7 @@ def test_T3_triplets_use_the_third_column_as_hard_negatives(backbone: Backbone, 
     config = simcse.Config(objective="triplets", hard_negative_weight=2.0)
     batch, store = batch_of(config, backbone, triplets_file)
     model = simcse.build(config, backbone).eval()
-    views = [model.encode(pack_lists([store.column(c).row(i) for i in range(6)])) for c in simcse.TRIPLET_COLUMNS]
+    views = [model.encode(pack_lists([store.column(c).row(i) for i in range(6)])) for c in PAIR_COLUMNS]
     model.pooler.pooler = "cls_no_mlp"
     expected = info_nce(views[0], views[1], hard_negatives_BD=views[2], hard_negative_weight=2.0)
     assert model(batch).loss.item() == pytest.approx(expected.item(), abs=1e-4)

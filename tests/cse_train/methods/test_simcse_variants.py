@@ -21,7 +21,7 @@ from cse_train.methods.base import Batch, Share
 from cse_train.modules.backbone import Backbone, load_backbone
 from cse_train.modules.filling import fill_views
 from cse_train.modules.packing import pack_lists
-from cse_train.text.sources import open_source
+from cse_train.text.sources import PAIR_COLUMNS, open_source
 from cse_train.text.tokens import TokenStore, open_store
 
 LENGTH = 8
@@ -180,7 +180,7 @@ def test_S2_hard_negatives_go_through_the_second_encoder(backbone: Backbone, tri
     model = simcse.build(config, backbone).train()
     with torch.no_grad():
         model.second_encoder.word.weight.mul_(0.5)
-    packs = [pack_lists([store.column(c).row(i) for i in rows]) for c in simcse.TRIPLET_COLUMNS]
+    packs = [pack_lists([store.column(c).row(i) for i in rows]) for c in PAIR_COLUMNS]
     first, *others = (enc(p).cls_VNH[0] for enc, p in zip(encoders_of(model), packs, strict=True))
     expected = info_nce(first, others[0], hard_negatives_BD=others[1])
     assert model(batch).loss.item() == pytest.approx(expected.item(), abs=1e-4)
