@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from analysis.aggregate import Cell, Table
 from analysis.markup import HTML, LATEX, MARKDOWN, Markup, axis_text
+from analysis.published import REFERENCE, SIC, misprints, remarks
+from analysis.table_spec import identify
 
 Format = Literal["md", "tex", "csv", "html", "json"]
 FORMATS: tuple[Format, ...] = ("md", "tex", "csv", "html", "json")
@@ -23,16 +25,23 @@ def render(table: Table, format: Format = "md") -> str:
 
 def as_dict(table: Table) -> dict[str, Any]:
     """The table in the shape of a space's `paper:` block, numbers in full."""
+    wrong = misprints(table.spec)
     return {
         "id": table.spec.id,
         "axes": list(table.spec.axes),
         "columns": list(table.spec.columns),
         "rows": [
-            {"key": row.key, "cells": {column: _cell_dict(cell) for column, cell in row.cells.items()}}
-            for row in table.rows
+            {"key": row.key, "cells": _cell_dicts(row.cells, wrong.get(identify(row.key), {}))} for row in table.rows
         ],
+        "references": list(table.spec.references),
         "protocol": table.protocol,
     }
+
+
+def _cell_dicts(cells: Mapping[str, Cell], wrong: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Column -> the cell; of a misprint also what it should read."""
+    right = {column: {"recomputed": wrong[column]} if column in wrong else {} for column in cells}
+    return {column: _cell_dict(cell) | right[column] for column, cell in cells.items()}
 
 
 def _cell_dict(cell: Cell) -> dict[str, Any]:
@@ -44,12 +53,12 @@ def _json(table: Table) -> str:
 
 
 def _grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
-    """Header and body of the main part, every entry marked up."""
+    """Header and body of the main part, every entry marked up; rows of the paper alone come last."""
     spec = table.spec
     header = [*map(markup.escape, spec.axes), "n"]
-    blocks = [
-        [[markup.escape(axis_text(row.key[axis])) for axis in spec.axes] + [_count(row.cells)] for row in table.rows]
-    ]
+    rows = [[markup.escape(axis_text(row.key[axis])) for axis in spec.axes] + [_count(row.cells)] for row in table.rows]
+    rows += [[markup.escape(REFERENCE + row["label"]), *[""] * len(spec.axes)] for row in spec.references]
+    blocks = [rows]
     for column in spec.columns:
         names, block = _column(table, column, markup)
         header += names
@@ -66,13 +75,25 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
     """Header and entries of one result: ours and, where the paper prints any, its value and the difference."""
     cells = [row.cells[column] for row in table.rows]
     ranks, name = _ranks(table, cells), markup.escape(column)
-    ours = [[_number(cell, ranks, markup)] for cell in cells]
-    published = [cell.published for cell in cells if cell.published is not None]
-    if not published:
+    ours = [[_number(cell, ranks, markup)] for cell in cells] + [[markup.none]] * len(table.spec.references)
+    printed = _printed(table, column)
+    values = [value for value, _ in printed if value is not None]
+    if not values:
         return [name], ours
-    decimals = max(_decimals(value) for value in published)
-    theirs = [[_fixed(cell.published, decimals, markup), _signed(cell.delta, markup)] for cell in cells]
+    decimals = max(_decimals(value) for value in values)
+    deltas = [cell.delta for cell in cells] + [None] * len(table.spec.references)
+    theirs = [
+        [_fixed(value, decimals, markup) + SIC * wrong, _signed(delta, markup)]
+        for (value, wrong), delta in zip(printed, deltas, strict=True)
+    ]
     return [name, f"{name} paper", markup.delta], [left + right for left, right in zip(ours, theirs, strict=True)]
+
+
+def _printed(table: Table, column: str) -> list[tuple[float | None, bool]]:
+    """The paper's value in every row, its own rows last, and whether it is a misprint."""
+    wrong = misprints(table.spec)
+    known = [(row.cells[column].published, column in wrong.get(identify(row.key), {})) for row in table.rows]
+    return known + [(row["cells"].get(column), column in row.get("recomputed", {})) for row in table.spec.references]
 
 
 def _ranks(table: Table, cells: Sequence[Cell]) -> list[str]:
@@ -112,7 +133,7 @@ def _remarks(table: Table) -> list[str]:
     spec = table.spec
     source = ". ".join(part for part in (spec.citation, spec.metric) if part)
     protocol = ", ".join(f"{name} {_digits(axis_text(value))}" for name, value in table.protocol.items())
-    lines = [source, f"Protocol: {protocol}" if protocol else "", *table.notes]
+    lines = [source, f"Protocol: {protocol}" if protocol else "", *remarks(spec), *table.notes]
     return [line for line in lines if line]
 
 
@@ -211,6 +232,11 @@ def _csv(table: Table) -> str:
         cells = [_cell_dict(row.cells[column]) for column in spec.columns]
         key = [axis_text(row.key[axis]) for axis in spec.axes]
         writer.writerow(["trained", *key, *(cell[name] for cell in cells for name in names)])
+    for row in spec.references:
+        printed = [{"published": row["cells"].get(column)} for column in spec.columns]
+        writer.writerow(
+            [REFERENCE + row["label"], *("" for _ in spec.axes), *(c.get(n) for c in printed for n in names)]
+        )
     for baseline in table.baselines:
         cells = [{"mean": baseline.cells.get(column)} for column in spec.columns]
         writer.writerow([baseline.label, *("" for _ in spec.axes), *(cell.get(n) for cell in cells for n in names)])

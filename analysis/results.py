@@ -18,12 +18,15 @@ Planned = tuple[Mapping[str, Any], str, int]
 """(cell key, signature, seed)."""
 
 
-def results_frame(ledger: Ledger, planned: Iterable[Planned], columns: Sequence[str]) -> pd.DataFrame:
+def results_frame(
+    ledger: Ledger, planned: Iterable[Planned], columns: Sequence[str], names: Mapping[str, str] | None = None
+) -> pd.DataFrame:
     """Columns: the axes, `seed`, `column`, `value`, `protocol` (canonical JSON or None), `signature`, `state`.
 
-    A column is a suite whose scores the ledger holds; `best`, or the dev set's own name where no run has that suite's
-    score, is the best score on the curve. Only done runs have values; the others stand with NaN, so that a table can
-    count what is missing. Of several scores of one suite the newest counts.
+    A column is a suite whose scores the ledger holds, under its own name or the one that `names` gives for it; `best`,
+    or the dev set's own name where no run has that suite's score, is the best score on the curve. Only done runs have
+    values; the others stand with NaN, so that a table can count what is missing. Of several scores of one suite the
+    newest counts.
     """
     rows = list(planned)
     signatures = [signature for _, signature, _ in rows]
@@ -36,7 +39,8 @@ def results_frame(ledger: Ledger, planned: Iterable[Planned], columns: Sequence[
         state = "unclaimed" if run is None else run.state
         about = {**key, "seed": seed, "signature": signature, "state": state}
         for column in columns:
-            value, protocol = _cell(run, column, scores.get((signature, column)), column in scored)
+            suite = (names or {}).get(column, column)
+            value, protocol = _cell(run, suite, scores.get((signature, suite)), suite in scored)
             lines.append({**about, "column": column, "value": value, "protocol": protocol})
     frame = pd.DataFrame(lines, dtype=object)
     if lines:
@@ -44,12 +48,12 @@ def results_frame(ledger: Ledger, planned: Iterable[Planned], columns: Sequence[
     return frame
 
 
-def _cell(run: RunRow | None, column: str, score: ScoreRow | None, scored: bool) -> tuple[float, str | None]:
+def _cell(run: RunRow | None, suite: str, score: ScoreRow | None, scored: bool) -> tuple[float, str | None]:
     """Value and protocol of one run in one column; NaN where the run is not done or was not scored."""
     if run is None or run.state != "done":
         return float("nan"), None
     if score is not None and score.value is not None:
         return score.value, schema.dumps(score.protocol)
-    if column == BEST or (column == run.config.get(DEV) and not scored):
+    if suite == BEST or (suite == run.config.get(DEV) and not scored):
         return float("nan") if run.best is None else run.best, None
     return float("nan"), None

@@ -27,7 +27,16 @@ class TableSpec:
     rows: list[dict[str, Any]] = field(default_factory=list)
     """Row keys in order, each with a value for every axis; empty means rows as the results bring them."""
     published: list[dict[str, Any]] = field(default_factory=list)
-    """`{"key": {axis: value}, "cells": {column: number}}` as the paper prints them."""
+    """`{"key": {axis: value}, "cells": {column: number}}` as the paper prints them.
+
+    A misprint is kept: such a row says `as_printed: True` and in `recomputed` what its other numbers give.
+    """
+    references: list[dict[str, Any]] = field(default_factory=list)
+    """`{"label": name, "cells": {column: number}}` of models that are not trained here; misprints as in `published`."""
+    scores: dict[str, str] = field(default_factory=dict)
+    """Column -> the suite under which the ledger keeps its scores; a column left out is its own."""
+    default: dict[str, Any] | None = None
+    """Key of the paper's own setting, with which the other rows are compared."""
     citation: str = ""
     metric: str = ""
     protocol: dict[str, Any] = field(default_factory=dict)
@@ -40,12 +49,35 @@ class TableSpec:
             self._check_axes(row)
         known = {identify(row) for row in self.rows}
         for row in self.published:
-            self._check_axes(row["key"])
-            if known and identify(row["key"]) not in known:
-                raise TableError(f"published row: key={row['key']} of table {self.id} is no row; correct `paper: rows`")
-            for column in row["cells"]:
-                if column not in self.columns:
-                    raise TableError(f"published column: name={column} of table {self.id} is not among {self.columns}")
+            self._check_row("published row", row["key"], known)
+            self._check_columns("published column", row)
+        for row in self.references:
+            self._check_columns("reference column", row)
+        for column in self.scores:
+            self._check_column("scored column", column)
+        if self.default is not None:
+            self._check_row("default row", self.default, known)
+
+    def _check_row(self, what: str, key: Key, known: set[tuple[Any, ...]]) -> None:
+        self._check_axes(key)
+        if known and identify(key) not in known:
+            raise TableError(f"{what}: key={key} of table {self.id} is no row; correct its `paper:` block")
+
+    def _check_columns(self, what: str, row: Mapping[str, Any]) -> None:
+        for column in row["cells"]:
+            self._check_column(what, column)
+        if (
+            bool(row.get("as_printed")) != bool(row.get("recomputed"))
+            or row.get("recomputed", {}).keys() - row["cells"]
+        ):
+            raise TableError(
+                f"half a misprint: recomputed={row.get('recomputed')} of table {self.id}; "
+                "give `as_printed` and a value for a column of the row"
+            )
+
+    def _check_column(self, what: str, column: str) -> None:
+        if column not in self.columns:
+            raise TableError(f"{what}: name={column} of table {self.id} is not among {self.columns}")
 
     def _check_axes(self, key: Key) -> None:
         if set(key) != set(self.axes):

@@ -73,7 +73,8 @@ def shown(key: str, value: Scalar) -> str:
 
 def _table(space: Space, proofs: Proofs) -> str:
     assert space.paper is not None
-    printed = [({a: key.get(a) for a in space.axis_names}, cells) for key, cells in space.paper.rows]
+    rows = [(row.key or {}, row.cells) for row in space.paper.rows]
+    printed = [({a: key.get(a) for a in space.axis_names}, cells) for key, cells in rows]
     lines = []
     for cell in space.resolve("paper").cells():
         settings = settings_of(space, cell)

@@ -1,15 +1,23 @@
 """The `paper:` block of a space: published values in the shape of our own tables, each row one of the cells."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from cluster.domains import contains
-from cluster.space import Key, Paper, Space
+from cluster.paper import Average, Key, Paper, PublishedRow
 from cse_train import fields
 
-KEYS = ("citation", "table", "source", "metric", "columns", "rows", "notes")
-NEEDED = KEYS[:4]
+if TYPE_CHECKING:
+    from cluster.space import Space
+
+TEXTS = ("citation", "table", "source", "metric", "notes", "finding")
+NEEDED = TEXTS[:4]
 """A figure without printed numbers has no columns and rows."""
+KEYS = (*TEXTS, "columns", "scores", "rows", "references", "average", "default")
+MISPRINT = {"as_printed", "recomputed"}
+NAMES: Mapping[str, type] = {"key": dict, "label": str}
+"""What a row is called by: a cell's key, or the label of a model that is not trained here."""
+EXAMPLES = {"key": "{key: {...}, cells: {...}}", "label": "{label: ..., cells: {...}}"}
 
 
 def brief(value: object) -> str:
@@ -19,55 +27,121 @@ def brief(value: object) -> str:
 
 
 def parse_paper(raw: Mapping[str, Any], found: list[str]) -> Paper | None:
+    """The block as a Paper; None where there is none or it has problems, which are added to `found`."""
     if "paper" not in raw:
         return None
     value = raw["paper"]
     if not isinstance(value, dict):
         found.append(f"wrong type: paper={brief(value)}; give a mapping")
         return None
-    problems = [f"unknown key: paper.{k}={brief(value[k])}; {fields.nearest(k, KEYS)}" for k in value if k not in KEYS]
-    problems += [f"missing key: paper.{k}=null; give it" for k in NEEDED if k not in value]
-    texts = [k for k in KEYS if k not in ("columns", "rows") and not isinstance(value.get(k, ""), str)]
-    problems += [f"wrong type: paper.{k}={brief(value[k])}; give text" for k in texts]
-    if not isinstance(value.get("columns", []), list):
-        problems.append(f"wrong type: paper.columns={brief(value['columns'])}; give a list such as [sts_dev]")
-    rows = value.get("rows", [])
-    if not isinstance(rows, list) or not all(_is_row(row) for row in rows):
-        problems.append(f"wrong type: paper.rows={brief(rows)}; give a list of {{key: {{...}}, cells: {{...}}}}")
+    problems = [*_shape_problems(value), *_row_shapes(value, "rows", "key"), *_row_shapes(value, "references", "label")]
     found += problems
-    if problems:
-        return None
-    parsed = tuple((row["key"], {name: float(v) for name, v in row["cells"].items()}) for row in rows)
-    return Paper(**{**value, "columns": tuple(value.get("columns", ())), "rows": parsed})
+    return None if problems else _made(value)
 
 
-def _is_row(row: object) -> bool:
-    if not isinstance(row, dict) or set(row) != {"key", "cells"}:
-        return False
-    cells = row["cells"]
-    return (
-        isinstance(row["key"], dict) and isinstance(cells, dict) and all(fields.fits(float, v) for v in cells.values())
+def _made(value: Mapping[str, Any]) -> Paper:
+    averages = value.get("average", [])
+    listed = averages if isinstance(averages, list) else [averages]
+    return Paper(
+        **{name: value[name] for name in (*TEXTS, "scores", "default") if name in value},
+        columns=tuple(value.get("columns", ())),
+        rows=tuple(_row(row) for row in value.get("rows", ())),
+        references=tuple(_row(row) for row in value.get("references", ())),
+        average=tuple(Average(**{**one, "of": tuple(one["of"])}) for one in listed),
     )
 
 
-def row_problems(space: Space) -> list[str]:
-    """Published rows that are no cell, and published columns that are not declared."""
+def _row(raw: Mapping[str, Any]) -> PublishedRow:
+    cells, recomputed = ({k: float(v) for k, v in raw.get(part, {}).items()} for part in ("cells", "recomputed"))
+    return PublishedRow(cells=cells, key=raw.get("key"), label=raw.get("label"), recomputed=recomputed)
+
+
+def _shape_problems(value: Mapping[str, Any]) -> Iterator[str]:
+    for name in value:
+        if name not in KEYS:
+            yield f"unknown key: paper.{name}={brief(value[name])}; {fields.nearest(name, KEYS)}"
+    yield from (f"missing key: paper.{name}=null; give it" for name in NEEDED if name not in value)
+    for name in TEXTS:
+        if not isinstance(value.get(name, ""), str):
+            yield f"wrong type: paper.{name}={brief(value[name])}; give text"
+    if not _is_texts(value.get("columns", [])):
+        yield f"wrong type: paper.columns={brief(value['columns'])}; give a list such as [sts_dev]"
+    scores = value.get("scores", {})
+    if not isinstance(scores, dict) or not _is_texts(list(scores.values())):
+        yield f"wrong type: paper.scores={brief(scores)}; give a mapping such as {{avg: sts_average}}"
+    if not isinstance(value.get("default", {}), dict):
+        yield f"wrong type: paper.default={brief(value['default'])}; give a key such as {{method.dup_rate: 0.32}}"
+    averages = value.get("average", [])
+    for average in averages if isinstance(averages, list) else [averages]:
+        if not _is_average(average):
+            yield f"wrong type: paper.average={brief(average)}; give {{column: avg, of: [mr, cr], decimals: 2}}"
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_average(value: object) -> bool:
+    if not isinstance(value, dict) or not {"column", "of"} <= set(value) <= {"column", "of", "decimals"}:
+        return False
+    return isinstance(value["column"], str) and _is_texts(value["of"]) and fields.fits(int, value.get("decimals", 2))
+
+
+def _row_shapes(value: Mapping[str, Any], part: str, named: str) -> Iterator[str]:
+    rows = value.get(part, [])
+    if not isinstance(rows, list) or not all(_is_row(row, named) for row in rows):
+        yield f"wrong type: paper.{part}={brief(rows)}; give a list of {EXAMPLES[named]}"
+        return
+    for row in rows:
+        if (row.get("as_printed", False) is True) != bool(row.get("recomputed")):
+            how = f"as_printed={row.get('as_printed', False)} recomputed={row.get('recomputed')}"
+            yield f"half a misprint: paper.{part}: {brief(row[named])}: {how}; give `as_printed: true` with recomputed"
+
+
+def _is_row(row: object, named: str) -> bool:
+    if not isinstance(row, dict) or not {named, "cells"} <= set(row) <= {named, "cells", *MISPRINT}:
+        return False
+    numbers = (row["cells"], row.get("recomputed", {}))
+    return isinstance(row[named], NAMES[named]) and all(
+        isinstance(part, dict) and all(fields.fits(float, v) for v in part.values()) for part in numbers
+    )
+
+
+def row_problems(space: "Space") -> list[str]:
+    """Published rows that are no cell, columns that are not declared, and averages that do not re-add."""
     if space.paper is None:
         return []
     is_cell = _membership(space)
-    found = [
-        f"row without a cell: paper.rows.key={key}; add it to the space"
-        for key, _ in space.paper.rows
-        if not is_cell(key)
-    ]
-    columns = {name for _, values in space.paper.rows for name in values}
+    keys = [row.key for row in space.paper.rows if row.key is not None]
+    found = [f"row without a cell: paper.rows.key={key}; add it to the space" for key in keys if not is_cell(key)]
+    if space.paper.default is not None and not is_cell(space.paper.default):
+        found.append(f"no such cell: paper.default={space.paper.default}; give the key of a cell")
+    found += _column_problems(space.paper)
     return found + [
-        f"unknown column: paper.rows.cells={name}; {fields.nearest(name, space.paper.columns)}"
-        for name in sorted(columns - set(space.paper.columns))
+        f"average does not re-add: paper.{column}={row.cells[column]} of {brief(row.name)}: its columns give "
+        f"{mean:.4f}; correct it, or keep it with `as_printed: true` and `recomputed: {{{column}: {mean:.2f}}}`"
+        for row, column, mean in space.paper.misadded()
     ]
 
 
-def _membership(space: Space) -> Callable[[Key], bool]:
+def _column_problems(paper: Paper) -> list[str]:
+    used = [
+        *(("rows.cells", name) for row in paper.rows for name in row.cells),
+        *(("references.cells", name) for row in paper.references for name in row.cells),
+        *(("scores", name) for name in paper.scores),
+        *(("average", name) for average in paper.average for name in (average.column, *average.of)),
+    ]
+    wrong = sorted({(part, name) for part, name in used if name not in paper.columns})
+    found = [f"unknown column: paper.{part}={name}; {fields.nearest(name, paper.columns)}" for part, name in wrong]
+    return found + [
+        f"unknown column: paper.recomputed={name} of {brief(row.name)}; {fields.nearest(name, row.cells)}"
+        for row in (*paper.rows, *paper.references)
+        for name in row.recomputed
+        if name not in row.cells
+    ]
+
+
+def _membership(space: "Space") -> Callable[[Key], bool]:
     if not space.cells:
         fixed = {"method": space.method} if space.method else {}
         return lambda key: contains(space.axes, fixed, key)

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cluster import cells, profiles
 from cluster.catalog import files_in, find_space
 from cluster.cells import ResolvedSpace
 from cluster.components import Component
 from cluster.domains import Domain
+from cluster.paper import Paper
 from cluster.profiles import Profile
 from cse_train.fields import ConfigError, Range, Scalar
 
@@ -42,25 +43,6 @@ class ExplicitCell:
 
     label: str
     settings: Key
-
-
-@dataclass(frozen=True)
-class Paper:
-    """A published table: rows have the shape of our own tables in JSON."""
-
-    citation: str
-    table: str
-    source: str
-    """File name of the paper that the values were read from."""
-    metric: str
-    columns: tuple[str, ...] = ()
-    """Names of the results; one that no suite gives stands beside ours as the paper's alone."""
-    rows: tuple[tuple[Key, Mapping[str, float]], ...] = ()
-    """Empty for a figure without printed numbers."""
-    notes: str = ""
-
-    def as_rows(self) -> list[dict[str, Any]]:
-        return [{"key": dict(key), "cells": dict(values)} for key, values in self.rows]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,15 +117,19 @@ def _axis(value: Json) -> Json:
 
 
 def _paper() -> Json:
-    row = _closed(
-        {
-            "key": {"type": "object", "additionalProperties": SCALAR},
-            "cells": {"additionalProperties": {"type": "number"}},
-        },
-        "key",
-        "cells",
-    )
-    kinds = {"columns": _list(TEXT), "rows": {"type": "array", "items": row}}
+    """The block of published values; cells may be empty, and a misprint names what the row gives."""
+    numbers = {"type": "object", "additionalProperties": {"type": "number"}}
+    key = {"type": "object", "additionalProperties": SCALAR}
+    values = {"cells": numbers, "as_printed": {"const": True}, "recomputed": numbers}
+    average = _closed({"column": TEXT, "of": _list(TEXT), "decimals": {"type": "integer"}}, "column", "of")
+    kinds = {
+        "columns": _list(TEXT),
+        "rows": {"type": "array", "items": _closed({"key": key, **values}, "key", "cells")},
+        "references": _list(_closed({"label": TEXT, **values}, "label", "cells")),
+        "scores": {"type": "object", "additionalProperties": TEXT},
+        "average": {"oneOf": [average, _list(average)]},
+        "default": key,
+    }
     return _closed({key: kinds.get(key, TEXT) for key in PAPER_KEYS}, *NEEDED)
 
 

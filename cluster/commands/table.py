@@ -13,8 +13,10 @@ from cse_train.fields import Scalar
 if TYPE_CHECKING:
     from analysis.aggregate import Table
     from analysis.ledger import Ledger
+    from analysis.results import Planned
     from analysis.table_spec import TableSpec
     from cluster.cells import ResolvedSpace
+    from cluster.paper import Paper
 
 UNTRAINED = {"mean": "mean", "first_last": "first_last", "first_last_layer1": "first_last_layer1"}
 """Pooler -> the baseline that it starts from; every [CLS] pooler starts from the bare [CLS]."""
@@ -72,7 +74,8 @@ def rendered(table: "Table", form: Markup) -> str:
 
 def draw(table: "Table", path: Path) -> None:
     """The table as a figure."""
-    from analysis.plots import axis_plot, save
+    from analysis.drawing import save
+    from analysis.plots import axis_plot
 
     save(axis_plot(table), path)
 
@@ -81,15 +84,21 @@ def build(
     resolved: "ResolvedSpace", ledger: "Ledger | None", folder: Path, seeds: Sequence[int] | None = None
 ) -> "Table":
     """The table as data; `folder` holds the stored rows without training."""
+    found = results.answers(resolved, ledger.runs(), seeds) if ledger else []
+    return of_planned(resolved, ledger, folder, [(one.key, one.run.signature, one.run.seed) for one in found])
+
+
+def of_planned(
+    resolved: "ResolvedSpace", ledger: "Ledger | None", folder: Path, planned: "Sequence[Planned]"
+) -> "Table":
+    """`build` of the runs that are named: (cell key, signature, seed)."""
     import pandas as pd
 
     from analysis.aggregate import Baseline, aggregate
     from analysis.results import results_frame
 
     spec = spec_of(resolved)
-    found = results.answers(resolved, ledger.runs(), seeds) if ledger else []
-    planned = [(answer.key, answer.run.signature, answer.run.seed) for answer in found]
-    frame = results_frame(ledger, planned, spec.columns) if ledger else pd.DataFrame()
+    frame = results_frame(ledger, planned, spec.columns, spec.scores) if ledger else pd.DataFrame()
     rows = [Baseline(row["name"], row["cells"]) for row in baselines.stored(setups(resolved), spec.columns, folder)]
     return aggregate(spec, frame, baselines=rows, untrained=_starting_point(resolved, rows))
 
@@ -101,6 +110,7 @@ def spec_of(resolved: "ResolvedSpace") -> "TableSpec":
     space, paper = resolved.space, resolved.space.paper
     rows = [] if resolved.size() is None else [results.full_key(resolved, cell.key) for cell in resolved.cells()]
     printed = [{**row, "key": results.full_key(resolved, row["key"])} for row in paper.as_rows()] if paper else []
+    default = results.full_key(resolved, paper.default) if paper and paper.default else None
     return TableSpec(
         id=space.id,
         title=space.title,
@@ -108,11 +118,21 @@ def spec_of(resolved: "ResolvedSpace") -> "TableSpec":
         columns=columns_of(resolved),
         rows=rows,
         published=[row for row in printed if row["key"] in rows],
+        references=[row.as_dict() for row in paper.references] if paper else [],
+        scores=dict(paper.scores) if paper else {},
+        default=default if default in rows else None,
         citation=f"{paper.citation}, {paper.table}" if paper else "",
         metric=paper.metric if paper else "",
         protocol=scale(resolved),
-        notes=[note for note in (space.notes, paper.notes if paper else "", scaled(resolved)) if note],
+        notes=[note for note in (space.notes, *said(paper), scaled(resolved)) if note],
     )
+
+
+def said(paper: "Paper | None") -> list[str]:
+    """What the block says in words: its notes, and the finding of a figure."""
+    if paper is None:
+        return []
+    return [paper.notes, f"The paper's finding: {paper.finding}" if paper.finding else ""]
 
 
 def scaled(resolved: "ResolvedSpace") -> str:
@@ -122,10 +142,19 @@ def scaled(resolved: "ResolvedSpace") -> str:
 
 
 def columns_of(resolved: "ResolvedSpace") -> list[str]:
-    """The paper's columns, then the suites that the space evaluates, or else the dev set alone."""
-    space = resolved.space
-    named = [*(space.paper.columns if space.paper else ()), *space.evaluate]
-    return list(dict.fromkeys(named)) or list(dict.fromkeys(str(setup["train.dev"]) for setup in setups(resolved)))
+    """The paper's columns and what the space evaluates beside them, or else the dev set alone.
+
+    Beside a paper's columns a suite stands that is one column of its own, of a group none that the paper lacks.
+    """
+    from cse_train.evaluate.columns import columns
+
+    paper, suites = resolved.space.paper, resolved.space.evaluate
+    printed = list(paper.columns) if paper else []
+    stored = {paper.scores.get(name, name) for name in printed} if paper else set()
+    evaluated = [columns(name) for name in suites]
+    more = [one for own in evaluated for one in own if one not in stored and (len(own) == 1 or not printed)]
+    named = list(dict.fromkeys([*printed, *more]))
+    return named or list(dict.fromkeys(str(setup["train.dev"]) for setup in setups(resolved)))
 
 
 def setups(resolved: "ResolvedSpace") -> list[dict[str, Scalar]]:
