@@ -232,11 +232,10 @@ def _csv(table: Table) -> str:
         cells = [_cell_dict(row.cells[column]) for column in spec.columns]
         key = [axis_text(row.key[axis]) for axis in spec.axes]
         writer.writerow(["trained", *key, *(cell[name] for cell in cells for name in names)])
-    for row in spec.references:
-        printed = [{"published": row["cells"].get(column)} for column in spec.columns]
-        writer.writerow(
-            [REFERENCE + row["label"], *("" for _ in spec.axes), *(c.get(n) for c in printed for n in names)]
-        )
+    for alone in spec.references:
+        printed = [{"published": alone["cells"].get(column)} for column in spec.columns]
+        blank = ["" for _ in spec.axes]
+        writer.writerow([REFERENCE + alone["label"], *blank, *(cell.get(n) for cell in printed for n in names)])
     for baseline in table.baselines:
         cells = [{"mean": baseline.cells.get(column)} for column in spec.columns]
         writer.writerow([baseline.label, *("" for _ in spec.axes), *(cell.get(n) for cell in cells for n in names)])
