@@ -322,6 +322,11 @@ class Ledger:
         with self._reads() as connection:
             return queries.provenance(connection, signature)
 
+    def attempts(self, signatures: Iterable[str]) -> dict[str, list[ProvenanceRow]]:
+        """`provenance` for many runs at once."""
+        with self._reads() as connection:
+            return queries.attempts(connection, signatures)
+
     def sweeps(self) -> list[SweepRow]:
         """All sweeps, oldest first, with the number of their runs by state."""
         with self._reads() as connection:

@@ -1,18 +1,14 @@
-"""Figures of a table and of learning curves, drawn without a display and written aside, then renamed."""
+"""The figure of a table: one column over its rows, ours beside the published values."""
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from analysis.aggregate import Row, Table
+from analysis.aggregate import Table
+from analysis.drawing import GREY, OURS, PAPER, below, canvas, literal, name_ticks
 from analysis.markup import axis_text
-
-OURS, PAPER, GREY = "#1f5fa8", "#c0482d", "#8a8a8a"
 
 
 def axis_plot(table: Table, column: str | None = None) -> Figure:
@@ -21,25 +17,21 @@ def axis_plot(table: Table, column: str | None = None) -> Figure:
     The published curve has its own scale on the right, shifted but of equal span: levels differ, shapes compare.
     """
     chosen = column or table.spec.columns[0]
-    figure, axes = _canvas(" · ".join(part for part in (table.spec.id, table.spec.title) if part))
+    figure, axes = canvas(" · ".join(part for part in (table.spec.id, table.spec.title) if part))
     handles = [*_ours(axes, table, chosen), *_baselines(axes, table, chosen), *_paper(axes, table, chosen)]
-    axes.set_xticks(range(len(table.rows)), [_tick(row) for row in table.rows])
-    axes.set_xlabel(", ".join(table.spec.axes))
-    axes.set_ylabel(f"{chosen} (ours)")
-    if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    named = varying(table)
+    name_ticks(axes, ["\n".join(axis_text(row.key[axis]) for axis in named) for row in table.rows])
+    axes.set_xlabel(", ".join(map(literal, named)))
+    axes.set_ylabel(literal(f"{chosen} (ours)"))
+    below(figure, handles)
     return figure
 
 
-def _canvas(title: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(7.0, 4.4), layout="constrained")
-    axes = figure.subplots()
-    axes.set_title(title, fontsize=10)
-    return figure, axes
-
-
-def _tick(row: Row) -> str:
-    return "\n".join(axis_text(value) for value in row.key.values())
+def varying(table: Table) -> Sequence[str]:
+    """The axes in which the rows differ; all of them where there is one row."""
+    axes = table.spec.axes
+    differing = [axis for axis in axes if len({repr(row.key[axis]) for row in table.rows}) > 1]
+    return differing or axes
 
 
 def _ours(axes: Axes, table: Table, column: str) -> Iterator[Any]:
@@ -60,7 +52,7 @@ def _ours(axes: Axes, table: Table, column: str) -> Iterator[Any]:
 def _baselines(axes: Axes, table: Table, column: str) -> Iterator[Any]:
     styles = ("dashed", "dotted", "dashdot", (0, (1, 4)))
     for number, row in enumerate(row for row in table.baselines if column in row.cells):
-        style, label = styles[number % len(styles)], f"without training: {row.label}"
+        style, label = styles[number % len(styles)], literal(f"without training: {row.label}")
         yield axes.axhline(row.cells[column], color=GREY, lw=1.0, linestyle=style, label=label)
 
 
@@ -84,30 +76,3 @@ def _match_spans(left: Axes, right: Axes) -> None:
     for axes in (left, right):
         middle = sum(axes.get_ylim()) / 2
         axes.set_ylim(middle - span / 2, middle + span / 2)
-
-
-def learning_plot(curves: Mapping[str, Sequence[Mapping[str, Any]]], metric: str, *, title: str = "") -> Figure:
-    """A metric over training examples, one line per label; points as `Ledger.curve` gives them."""
-    figure, axes = _canvas(title)
-    for label, points in curves.items():
-        known = [(point["examples"], point["metrics"].get(metric)) for point in points]
-        drawn = [(examples, value) for examples, value in known if value is not None]
-        axes.plot([examples for examples, _ in drawn], [value for _, value in drawn], lw=1.3, label=label)
-    axes.set_xlabel("training examples")
-    axes.set_ylabel(metric)
-    if 0 < len(curves) <= 12:
-        axes.legend(fontsize=8, frameon=False)
-    return figure
-
-
-def save(figure: Figure, to: Path) -> Path:
-    """Draws aside and renames, so that no reader ever finds half a picture; the suffix names the format (png)."""
-    to.parent.mkdir(parents=True, exist_ok=True)
-    aside = to.with_name(f".{to.name}.{os.getpid()}.part")
-    FigureCanvasAgg(figure)
-    try:
-        figure.savefig(aside, format=to.suffix.lstrip(".") or "png", dpi=150)
-        aside.replace(to)
-    finally:
-        aside.unlink(missing_ok=True)
-    return to

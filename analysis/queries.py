@@ -127,6 +127,17 @@ def provenance(connection: Connection, signature: str) -> list[ProvenanceRow]:
     return [ProvenanceRow(*row) for row in rows]
 
 
+def attempts(connection: Connection, signatures: Iterable[str]) -> dict[str, list[ProvenanceRow]]:
+    """Signature -> provenance of its attempts, oldest first."""
+    table = schema.provenance
+    query = select(*(table.c[name] for name in ProvenanceRow.__dataclass_fields__))
+    found = defaultdict(list)
+    for statement in _by_signature(query.order_by(table.c.signature, table.c.attempt), table.c.signature, signatures):
+        for row in connection.execute(statement):
+            found[row.signature].append(ProvenanceRow(*row))
+    return dict(found)
+
+
 def sweeps(connection: Connection) -> list[SweepRow]:
     """Sweeps, oldest first, with their runs counted by state."""
     counts = _counts(connection)

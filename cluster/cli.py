@@ -7,7 +7,22 @@ from typing import Annotated
 
 import typer
 
-from cluster.commands import best, demo, embed, eval, export, failure, ls, plan, pretrain, run, table, train, trials
+from cluster.commands import (
+    best,
+    demo,
+    embed,
+    eval,
+    export,
+    failure,
+    ls,
+    plan,
+    pretrain,
+    report,
+    run,
+    table,
+    train,
+    trials,
+)
 
 app = typer.Typer(
     name="cse",
@@ -30,6 +45,7 @@ COMMANDS: tuple[Callable[..., int | None], ...] = (
     trials.trials,
     best.best,
     table.table,
+    report.report,
     train.train,
     eval.evaluate,
     embed.embed,

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from analysis.aggregate import Baseline, Table, aggregate
-from analysis.plots import axis_plot, learning_plot, save
+from analysis.drawing import save
+from analysis.plots import axis_plot
 from analysis.table_spec import TableSpec
 
 
@@ -52,13 +53,6 @@ def test_a_failed_drawing_leaves_the_old_picture(table: Table, tmp_path: Path, m
     with pytest.raises(OSError, match="disk full"):
         save(axis_plot(table), path)
     assert path.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
-
-
-def test_a_learning_plot_skips_points_without_the_metric() -> None:
-    points = [{"examples": 64 * step, "metrics": {"dev": 50.0 + step} if step % 2 else {}} for step in range(1, 6)]
-    (axes,) = learning_plot({"seed 1": points, "seed 2": []}, "dev").axes
-    assert [list(line.get_xdata()) for line in axes.lines] == [[64, 192, 320], []]
-    assert list(axes.lines[0].get_ydata()) == [51.0, 53.0, 55.0]
 
 
 def test_an_empty_table_still_draws(tmp_path: Path) -> None:
