@@ -16,7 +16,7 @@ from cse_train.config import RunConfig, parse_run
 from cse_train.fields import ConfigError, Scalar
 
 if TYPE_CHECKING:
-    from cluster.space import Space
+    from cluster.space import ExplicitCell, Space
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Cell:
 class ResolvedSpace:
     """A space with a profile and command-line settings applied.
 
-    Precedence, weakest first: profile `train`, profile `methods`, the file's `set`, axis values, `overrides`.
-    An override of an axis narrows that axis to the one value. A profile may let another value run where an axis value
-    has no place at its scale; the cell's key, and so its row, keeps the table's.
+    Precedence, weakest first: profile `train`, profile `methods`, profile `recipes`, the file's `set`, axis values,
+    `overrides`. An override of an axis narrows that axis to the one value. A profile may let another value run where
+    an axis value has no place at its scale; the cell's key, and so its row, keeps the table's.
     """
 
     space: "Space"
@@ -81,8 +81,9 @@ class ResolvedSpace:
         ordered = {axis: key[axis] for axis in self.space.axis_names if axis in key}
         given = {"method": method, **self.profile.settings(method), **self.space.settings, **ordered}
         counted = {k: v for k, v in self.overrides.items() if k not in self.axes or self.axes[k].active(given)}
-        run = {axis: self.profile.stand_in(axis, value) for axis, value in ordered.items()}
-        return Cell(ordered, {**given, **run, **counted}, label)
+        recipe = self.profile.recipe({**given, **counted})
+        run = {axis: self.profile.stand_in(axis, value, method) for axis, value in ordered.items()}
+        return Cell(ordered, {**given, **recipe, **self.space.settings, **run, **counted}, label)
 
     def contains(self, key: Mapping[str, Scalar]) -> bool:
         """Whether these axis values name a cell of this space."""
@@ -97,26 +98,31 @@ class ResolvedSpace:
         found: dict[str, Scalar] = {}
         for axis, domain in self.axes.items():
             if axis in flat and domain.active({**flat, **found}):
-                found[axis] = self._as_written(axis, domain, flat[axis])
+                found[axis] = self._as_written(axis, domain, flat[axis], str(flat["method"]))
         return found
 
     def substitutions(self) -> dict[str, Scalar]:
         """`axis=value` of the table -> what runs in its place under this profile; None for a value left out."""
-        named = [(axis, v) for axis, d in self.space.axes.items() if d.finite for v in d.values()]
-        named += [(axis, v) for cell in self.space.cells for axis, v in cell.settings.items()]
-        free = [(axis, v) for axis, v in named if axis not in self.overrides]
-        return {f"{a}={v}": self.profile.stand_in(a, v) for a, v in free if self.profile.stand_in(a, v) != v}
+        names = self.space.methods()
+        named = [(a, v, m) for a, d in self.space.axes.items() if d.finite for v in d.values() for m in names]
+        named += [(a, v, self._method_of(c)) for c in self.space.cells for a, v in c.settings.items()]
+        runs = [(a, v, self.profile.stand_in(a, v, m)) for a, v, m in named if a not in self.overrides]
+        return {f"{axis}={value}": run for axis, value, run in runs if run != value}
 
-    def _as_written(self, axis: str, domain: Domain, value: Scalar) -> Scalar:
+    def _method_of(self, cell: "ExplicitCell") -> str:
+        return str(cell.settings.get("method", self.space.method))
+
+    def _as_written(self, axis: str, domain: Domain, value: Scalar, method: str) -> Scalar:
         """The table's value that runs as `value` under this profile."""
         values = domain.arguments if domain.finite and axis not in self.overrides else ()
-        return next((v for v in values if self.profile.stand_in(axis, v) == value), value)
+        return next((v for v in values if self.profile.stand_in(axis, v, method) == value), value)
 
     def _explicit(self) -> Iterator[Cell]:
         for given in self.space.cells:
             shown = {axis: given.settings.get(axis, self.space.settings.get(axis)) for axis in self.space.axis_names}
             changed = {axis: value for axis, value in self.overrides.items() if axis in shown}
-            if any(self.profile.leaves_out(axis, v) for axis, v in shown.items() if axis not in changed):
+            method, free = self._method_of(given), {axis: v for axis, v in shown.items() if axis not in changed}
+            if any(self.profile.leaves_out(axis, v, method) for axis, v in free.items()):
                 continue
             yield self.cell({axis: v for axis, v in {**shown, **changed}.items() if v is not None}, given.label)
 
@@ -132,7 +138,7 @@ def resolve(space: "Space", profile: Profile, overrides: Mapping[str, Scalar]) -
     if found:
         raise ConfigError(list(dict.fromkeys(found)))
     overrides = {key: keys.normal(key, value, _owner(space, key, candidates)) for key, value in overrides.items()}
-    axes = {name: _narrow(name, domain, overrides, profile) for name, domain in space.axes.items()}
+    axes = {name: _narrow(name, domain, overrides, profile, candidates) for name, domain in space.axes.items()}
     empty = [name for name, domain in axes.items() if not domain.arguments]
     if empty:
         line = f"nothing left: space.{empty[0]} has no value with a counterpart at profile {profile.name}"
@@ -159,9 +165,12 @@ def _owner(space: "Space", key: str, candidates: list[str]) -> str:
     return next((m for m in candidates if _counts(space, key, m)), candidates[0])
 
 
-def _narrow(name: str, domain: Domain, overrides: Mapping[str, Scalar], profile: Profile) -> Domain:
+def _narrow(
+    name: str, domain: Domain, overrides: Mapping[str, Scalar], profile: Profile, candidates: list[str]
+) -> Domain:
     if name in overrides:
         return dataclasses.replace(domain, word="grid", arguments=(overrides[name],))
     if domain.word not in ("grid", "choice"):
         return domain
-    return dataclasses.replace(domain, arguments=tuple(v for v in domain.arguments if not profile.leaves_out(name, v)))
+    left = [v for v in domain.arguments if not all(profile.leaves_out(name, v, method) for method in candidates)]
+    return dataclasses.replace(domain, arguments=tuple(left))

@@ -14,6 +14,18 @@ DEFAULT = "small"
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """Settings that a paper gives for one encoder or objective of a method."""
+
+    when: Mapping[str, Scalar]
+    """Dotted keys, `method` among them, with the values that a cell must have."""
+    settings: Mapping[str, Scalar]
+
+    def fits(self, given: Mapping[str, Scalar]) -> bool:
+        return all(given.get(key) == value for key, value in self.when.items())
+
+
+@dataclass(frozen=True)
 class Profile:
     """Settings under which any space can run; a method's own settings win over the shared ones."""
 
@@ -24,17 +36,26 @@ class Profile:
     """Method -> dotted keys."""
     stand_ins: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
     """Axis -> {value of a table, as text: what runs in its place at this scale, or None for no counterpart}."""
+    own_stand_ins: Mapping[str, Mapping[str, Mapping[str, Scalar]]] = field(default_factory=dict)
+    """Method -> stand-ins that go before the shared ones."""
+    recipes: tuple[Recipe, ...] = ()
+    """Over the method's settings and under a space's own; a later one over an earlier one."""
 
     def settings(self, method: str) -> dict[str, Scalar]:
         return {**self.train, **self.methods.get(method, {})}
 
-    def leaves_out(self, axis: str, value: Scalar) -> bool:
-        """Whether a table's value has no counterpart at this scale."""
-        return self.stand_ins.get(axis, {}).get(str(value), value) is None and value is not None
+    def recipe(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """What the recipes say of a cell with these settings."""
+        return {key: value for one in self.recipes if one.fits(given) for key, value in one.settings.items()}
 
-    def stand_in(self, axis: str, value: Scalar) -> Scalar:
+    def leaves_out(self, axis: str, value: Scalar, method: str) -> bool:
+        """Whether a table's value has no counterpart at this scale."""
+        return value is not None and self.stand_in(axis, value, method) is None
+
+    def stand_in(self, axis: str, value: Scalar, method: str) -> Scalar:
         """What runs where a table says `value`; mostly the value itself."""
-        return self.stand_ins.get(axis, {}).get(str(value), value)
+        own = self.own_stand_ins.get(method, {}).get(axis, {})
+        return own.get(str(value), self.stand_ins.get(axis, {}).get(str(value), value))
 
 
 def load_profile(name: str) -> Profile:
@@ -45,11 +66,19 @@ def load_profile(name: str) -> Profile:
     if found:
         raise ConfigError([f"{path}: {line}" for line in found])
     train = {f"train.{key}": value for key, value in raw.get("train", {}).items()}
-    return Profile(path.stem, train, raw.get("methods", {}), raw.get("stand_ins", {}))
+    shared, own = _parted(raw.get("stand_ins", {}))
+    recipes = tuple(Recipe(one["when"], one["set"]) for one in raw.get("recipes", ()))
+    return Profile(path.stem, train, raw.get("methods", {}), shared, own, recipes)
+
+
+def _parted(stand_ins: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Stand-ins by axis, and those under a method's name."""
+    own = {name: values for name, values in stand_ins.items() if name in methods.names()}
+    return {axis: values for axis, values in stand_ins.items() if axis not in own}, own
 
 
 def _problems(raw: Mapping[str, Any]) -> list[str]:
-    known = ("version", "title", "train", "methods", "stand_ins")
+    known = ("version", "title", "train", "methods", "stand_ins", "recipes")
     found = [f"unknown key: {key}={raw[key]}; {fields.nearest(key, known)}" for key in raw if key not in known]
     if raw.get("version") != 1:
         found.append(f"wrong version: version={raw.get('version')}; write `version: 1`")
@@ -59,14 +88,32 @@ def _problems(raw: Mapping[str, Any]) -> list[str]:
     found += keys.problems({f"train.{key}": value for key, value in train.items()}, methods.names()[:1])
     for method, settings in own.items():
         found += _method_problems(method, settings)
-    return found + _stand_in_problems(raw.get("stand_ins", {}))
+    return found + _stand_in_problems(raw.get("stand_ins", {})) + _recipe_problems(raw.get("recipes", []))
 
 
 def _stand_in_problems(stand_ins: object) -> list[str]:
-    if not isinstance(stand_ins, dict) or not all(isinstance(values, dict) for values in stand_ins.values()):
-        return ["wrong type: stand_ins is a mapping such as {method.generator: {bert-base-uncased: wiki-l4-h128}}"]
-    given = [(key, value) for key, values in stand_ins.items() for value in values.values() if value is not None]
-    return [line for key, value in given if (line := _of_any_method(key, value))]
+    wrong = ["wrong type: stand_ins is a mapping such as {method.generator: {bert-base-uncased: wiki-l4-h128}}"]
+    if not isinstance(stand_ins, dict):
+        return wrong
+    shared, own = _parted(stand_ins)
+    tables = [(axis, values, "") for axis, values in shared.items()]
+    for method, axes in own.items():
+        tables += [(axis, values, method) for axis, values in axes.items()] if isinstance(axes, dict) else [("", 0, "")]
+    if not all(isinstance(values, dict) for _, values, _ in tables):
+        return wrong
+    given = [(axis, v, method) for axis, values, method in tables for v in values.values() if v is not None]
+    found = [keys.problem(a, v, method) if method else _of_any_method(a, v) for a, v, method in given]
+    return [line for line in found if line]
+
+
+def _recipe_problems(recipes: object) -> list[str]:
+    found: list[str] = []
+    for recipe in recipes if isinstance(recipes, list) else [recipes]:
+        shaped = isinstance(recipe, dict) and set(recipe) == {"when", "set"}
+        if not shaped or not all(isinstance(part, dict) for part in recipe.values()) or "method" not in recipe["when"]:
+            return [f"wrong recipe: recipes={recipe}; give {{when: {{method: ..., KEY: value}}, set: {{KEY: value}}}}"]
+        found += keys.problems({**recipe["when"], **recipe["set"]}, [str(recipe["when"]["method"])])
+    return found
 
 
 def _of_any_method(key: str, value: Scalar) -> str | None:
