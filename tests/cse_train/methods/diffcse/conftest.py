@@ -1,0 +1,87 @@
+"""Batches and models of DiffCSE on a tiny encoder."""
+
+import copy
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torch import Tensor, nn
+
+from cse_train import streams
+from cse_train.config import DataPaths
+from cse_train.methods import diffcse
+from cse_train.methods.base import Batch, Share
+from cse_train.methods.diffcse import Config, DiffCSE
+from cse_train.modules.backbone import Backbone, load_backbone
+from cse_train.modules.packing import Packed
+from cse_train.text.sources import open_source
+from cse_train.text.tokens import TokenStore, open_store
+
+ROWS = np.arange(8)
+
+
+@pytest.fixture
+def backbone(tiny_encoder: Path) -> Backbone:
+    return load_backbone(str(tiny_encoder))
+
+
+@pytest.fixture
+def store(backbone: Backbone, text_file: Path) -> TokenStore:
+    return open_store(open_source("file", DataPaths(train_file=text_file)), backbone.tokenizer, 16)
+
+
+@pytest.fixture
+def batch_of(backbone: Backbone, store: TokenStore):
+    """(configuration, rows, rows of all ranks) -> a batch."""
+
+    def collate(config: Config, rows: np.ndarray = ROWS, together: np.ndarray | None = None) -> Batch:
+        share = Share(store, rows, rows if together is None else together, partial(streams.augmentation, 0, 0))
+        return diffcse.make_collate(config, backbone.tokenizer, 16)(share)
+
+    return collate
+
+
+@pytest.fixture
+def model_of(backbone: Backbone):
+    """Configuration -> a model in training mode, its new weights seeded, the backbone untouched."""
+
+    def build(config: Config) -> DiffCSE:
+        streams.seed_new_weights(0)
+        return diffcse.build(config, copy.deepcopy(backbone)).train()
+
+    return build
+
+
+@pytest.fixture
+def still(tiny_encoder: Path):
+    """Configuration -> a model without any dropout."""
+
+    def build(config: Config) -> DiffCSE:
+        streams.seed_new_weights(0)
+        return diffcse.build(config, load_backbone(str(tiny_encoder), dropout=0.0)).train()
+
+    return build
+
+
+@pytest.fixture
+def by_row():
+    """Packed slots as one list a sentence, in batch order, padding cut off."""
+
+    def by_row(packed: Packed, values_T: Tensor) -> list[list]:
+        rows = [row.flatten().tolist() for _, block in packed.split(values_T[:, None]) for row in block]
+        cut = [row[:n] for row, n in zip(rows, packed.lengths_N.tolist(), strict=True)]
+        return [cut[i] for i in packed.order_N.argsort().tolist()]
+
+    return by_row
+
+
+@pytest.fixture
+def step():
+    """One forward pass under the dropout of a step."""
+
+    def step(model: nn.Module, batch: Batch, index: int = 0):
+        streams.seed_dropout(0, index, 0)
+        return model(batch)
+
+    return step
