@@ -1,7 +1,7 @@
 """How each text format writes a number, an emphasis and a foreign word."""
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -63,3 +63,18 @@ def axis_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def aligned(header: list[str], body: list[list[str]], texts: int) -> str:
+    """A Markdown table with columns of equal width: the first `texts` to the left, numbers to the right."""
+    widths = [max(3, *(len(line[index]) for line in [header, *body])) for index in range(len(header))]
+    rule = ["-" * width if index < texts else "-" * (width - 1) + ":" for index, width in enumerate(widths)]
+
+    def line(entries: Sequence[str]) -> str:
+        padded = (
+            entry.ljust(width) if index < texts else entry.rjust(width)
+            for index, (entry, width) in enumerate(zip(entries, widths, strict=True))
+        )
+        return "| " + " | ".join(padded) + " |"
+
+    return "\n".join(line(entries) for entries in [header, rule, *body])

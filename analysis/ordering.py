@@ -162,5 +162,5 @@ def pair_differences(
 
 def _compared(draws: np.ndarray, observed: float) -> tuple[float, float]:
     """The difference and its two-sided p value: how often a resample strays from it as far as it is from 0."""
-    far = np.count_nonzero(np.abs(draws - observed) >= abs(observed))
+    far = int(np.count_nonzero(np.abs(draws - observed) >= abs(observed)))
     return observed, (1 + far) / (1 + len(draws))

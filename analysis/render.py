@@ -5,22 +5,43 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
+from analysis import verdict_text
 from analysis.aggregate import Cell, Table
-from analysis.markup import HTML, LATEX, MARKDOWN, Markup, axis_text
+from analysis.markup import HTML, LATEX, MARKDOWN, Markup, aligned, axis_text
+from analysis.ordering import Ordering
 from analysis.published import REFERENCE, SIC, misprints, remarks
 from analysis.table_spec import identify
+from analysis.verdict import Verdicts
 
 Format = Literal["md", "tex", "csv", "html", "json"]
 FORMATS: tuple[Format, ...] = ("md", "tex", "csv", "html", "json")
+NO_AXES = "model"
+"""Heads the names of a table whose rows are all the paper's."""
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def render(table: Table, format: Format = "md") -> str:
-    """The table in one of the formats, ending in a newline; HTML is a fragment that escapes every text."""
+def render(
+    table: Table,
+    format: Format = "md",
+    verdicts: Verdicts | None = None,
+    ordering: Sequence[Ordering] | None = None,
+) -> str:
+    """The table in one of the formats, ending in a newline; HTML is a fragment that escapes every text.
+
+    What is said of it stands below in Markdown, under its own keys in JSON, counted in the remarks of LaTeX and HTML.
+    """
     assert format in FORMATS, format
-    return {"md": _markdown, "tex": _latex, "csv": _csv, "html": _html, "json": _json}[format](table)
+    if verdicts is None and ordering is None:
+        return {"md": _markdown, "tex": _latex, "csv": _csv, "html": _html, "json": _json}[format](table)
+    said = (table, verdicts or {}, ordering or ())
+    if format == "md":
+        return f"{_markdown(table)}\n{verdict_text.markdown(*said)}"
+    if format == "json":
+        return _json_text(as_dict(table) | verdict_text.as_dict(*said))
+    return render(replace(table, notes=[*table.notes, *verdict_text.summary(*said)]), format)
 
 
 def as_dict(table: Table) -> dict[str, Any]:
@@ -49,21 +70,30 @@ def _cell_dict(cell: Cell) -> dict[str, Any]:
 
 
 def _json(table: Table) -> str:
-    return json.dumps(as_dict(table), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return _json_text(as_dict(table))
+
+
+def _json_text(found: Mapping[str, Any]) -> str:
+    return json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
     """Header and body of the main part, every entry marked up; rows of the paper alone come last."""
     spec = table.spec
-    header = [*map(markup.escape, spec.axes), "n"]
+    header = [*map(markup.escape, spec.axes or [NO_AXES]), "n"]
     rows = [[markup.escape(axis_text(row.key[axis])) for axis in spec.axes] + [_count(row.cells)] for row in table.rows]
-    rows += [[markup.escape(REFERENCE + row["label"]), *[""] * len(spec.axes)] for row in spec.references]
+    rows += [[markup.escape(REFERENCE + row["label"]), *[""] * _texts(table)] for row in spec.references]
     blocks = [rows]
     for column in spec.columns:
         names, block = _column(table, column, markup)
         header += names
         blocks.append(block)
     return header, [[entry for part in parts for entry in part] for parts in zip(*blocks, strict=True)]
+
+
+def _texts(table: Table) -> int:
+    """Columns that say what a row is: the axes, or the name alone where nothing varies."""
+    return max(1, len(table.spec.axes))
 
 
 def _count(cells: Mapping[str, Cell]) -> str:
@@ -156,7 +186,7 @@ def _title(table: Table) -> str:
 
 
 def _markdown(table: Table) -> str:
-    texts = len(table.spec.axes)
+    texts = _texts(table)
     parts = [f"**{MARKDOWN.escape(_title(table))}**", aligned(*_grid(table, MARKDOWN), texts)]
     if table.baselines:
         parts.append(aligned(*_baseline_grid(table, MARKDOWN), 1))
@@ -164,24 +194,9 @@ def _markdown(table: Table) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def aligned(header: list[str], body: list[list[str]], texts: int) -> str:
-    """A Markdown table with columns of equal width: the first `texts` to the left, numbers to the right."""
-    widths = [max(3, *(len(line[index]) for line in [header, *body])) for index in range(len(header))]
-    rule = ["-" * width if index < texts else "-" * (width - 1) + ":" for index, width in enumerate(widths)]
-
-    def line(entries: Sequence[str]) -> str:
-        padded = (
-            entry.ljust(width) if index < texts else entry.rjust(width)
-            for index, (entry, width) in enumerate(zip(entries, widths, strict=True))
-        )
-        return "| " + " | ".join(padded) + " |"
-
-    return "\n".join(line(entries) for entries in [header, rule, *body])
-
-
 def _latex(table: Table) -> str:
     header, body = _grid(table, LATEX)
-    texts = len(table.spec.axes)
+    texts = _texts(table)
     lines = [r"\begin{table}[t]", r"\centering", rf"\caption{{{_latex_caption(table)}}}"]
     lines += [rf"\label{{tab:{''.join(letter for letter in table.spec.id if letter.isalnum() or letter in '-_')}}}"]
     lines += _tabular(header, body, texts)
@@ -204,7 +219,7 @@ def _tabular(header: list[str], body: list[list[str]], texts: int) -> list[str]:
 
 def _html(table: Table) -> str:
     """A fragment: the table with its caption, the rows without training, the remarks as a list."""
-    parts = [_html_table(*_grid(table, HTML), len(table.spec.axes), HTML.escape(_title(table)))]
+    parts = [_html_table(*_grid(table, HTML), _texts(table), HTML.escape(_title(table)))]
     if table.baselines:
         parts.append(_html_table(*_baseline_grid(table, HTML), 1, "Without training"))
     lines = [f"<li>{HTML.escape(line)}</li>" for line in _remarks(table)]
