@@ -118,7 +118,12 @@ class ResolvedSpace:
         return next((v for v in values if self.profile.stand_in(axis, v, method) == value), value)
 
     def _explicit(self) -> Iterator[Cell]:
+        """Listed cells under the overrides; where cells name their methods, `method` keeps those that name it."""
+        methods = {given.settings.get("method") for given in self.space.cells}
+        wanted = self.overrides.get("method")
         for given in self.space.cells:
+            if wanted is not None and wanted in methods and given.settings.get("method") != wanted:
+                continue
             shown = {axis: given.settings.get(axis, self.space.settings.get(axis)) for axis in self.space.axis_names}
             changed = {axis: value for axis, value in self.overrides.items() if axis in shown}
             method, free = self._method_of(given), {axis: v for axis, v in shown.items() if axis not in changed}
