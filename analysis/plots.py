@@ -1,6 +1,6 @@
 """The figure of a table: one column over its rows, ours beside the published values."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from analysis.aggregate import Table
 from analysis.drawing import GREY, OURS, PAPER, below, canvas, literal, name_ticks
+from analysis.labels import telling
 from analysis.markup import axis_text
 
 
@@ -19,19 +20,12 @@ def axis_plot(table: Table, column: str | None = None) -> Figure:
     chosen = column or table.spec.columns[0]
     figure, axes = canvas(" · ".join(part for part in (table.spec.id, table.spec.title) if part))
     handles = [*_ours(axes, table, chosen), *_baselines(axes, table, chosen), *_paper(axes, table, chosen)]
-    named = varying(table)
+    named = telling([row.key for row in table.rows], table.spec.axes)
     name_ticks(axes, ["\n".join(axis_text(row.key[axis]) for axis in named) for row in table.rows])
     axes.set_xlabel(", ".join(map(literal, named)))
     axes.set_ylabel(literal(f"{chosen} (ours)"))
     below(figure, handles)
     return figure
-
-
-def varying(table: Table) -> Sequence[str]:
-    """The axes in which the rows differ; all of them where there is one row."""
-    axes = table.spec.axes
-    differing = [axis for axis in axes if len({repr(row.key[axis]) for row in table.rows}) > 1]
-    return differing or axes
 
 
 def _ours(axes: Axes, table: Table, column: str) -> Iterator[Any]:

@@ -64,11 +64,13 @@ def _effect(panel: Axes, values: Sequence[Any], scores: Sequence[float]) -> None
     for value, score in zip(values, scores, strict=True):
         groups.setdefault(value, []).append(score)
     numeric = [v for v in groups if isinstance(v, int | float) and not isinstance(v, bool)]
+    style = "-" if len(numeric) == len(groups) else "none"
     order = [*sorted(numeric), *(v for v in groups if v not in numeric)]
     place = {value: number for number, value in enumerate(order)}
     xs = [place[value] for value in values]
     panel.scatter(xs, scores, color=GREY, s=8, alpha=0.35, lw=0, rasterized=len(xs) > MANY)
-    panel.plot(range(len(order)), [statistics.fmean(groups[v]) for v in order], color=OURS, marker="o", ms=3, lw=1.5)
+    means = [statistics.fmean(groups[value]) for value in order]
+    panel.plot(range(len(order)), means, color=OURS, marker="o", ms=4, lw=1.5, linestyle=style)
     if len(order) <= 12:
         panel.set_xticks(range(len(order)), [literal(axis_text(value)) for value in order], rotation=45, ha="right")
     else:

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.drawing import COLOURS, MANY, canvas, literal
+from analysis.labels import shortened
 from analysis.plane import Plane
 from analysis.rating_groups import EDGES, GROUPS, RatingHistogram
 
@@ -25,7 +26,11 @@ def plane_plot(found: Plane, metric: str) -> Figure:
     for cell in cells if len(cells) <= NAMED else []:
         own = [point for point in found.points if point.cell == cell]
         at = (statistics.fmean(p.uniformity for p in own), statistics.fmean(p.alignment for p in own))
-        axes.annotate(literal(cell), at, xytext=(4, 4), textcoords="offset points", fontsize=7)
+        right = at[0] > (min(xs) + max(xs)) / 2
+        named = axes.annotate(
+            literal(shortened(cell)), at, (-5 if right else 5, 5), textcoords="offset points", fontsize=7
+        )
+        named.set(ha="right" if right else "left", in_layout=False)
     axes.set_xlabel("uniformity (lower: more even)")
     axes.set_ylabel("alignment (lower: closer)")
     return figure
@@ -37,7 +42,7 @@ def histogram_plot(found: Sequence[RatingHistogram]) -> Figure:
     panels = figure.subplots(len(GROUPS), len(found), sharex=True, sharey="col", squeeze=False)
     widths, centres = np.diff(EDGES), (EDGES[1:] + EDGES[:-1]) / 2
     for column, histogram in enumerate(found):
-        panels[0, column].set_title(literal(f"{histogram.label} (n {histogram.seeds})"), fontsize=8)
+        panels[0, column].set_title(literal(f"{shortened(histogram.label)} (n {histogram.seeds})"), fontsize=8)
         for group, name in enumerate(GROUPS):
             panel, mean = panels[group, column], histogram.means[group]
             panel.bar(centres, histogram.counts[group], width=widths, color=COLOURS[group % 5])

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from analysis.budget import Budget
 from analysis.drawing import COLOURS, GREY, MANY, OURS, below, canvas, literal
+from analysis.labels import shortened
 from analysis.learning import Band
 
 
@@ -17,12 +18,16 @@ def learning_plot(bands: Sequence[Band], metric: str) -> Figure:
         colour, low = COLOURS[number % len(COLOURS)], [m - s for m, s in zip(band.means, band.sds, strict=True)]
         high = [mean + sd for mean, sd in zip(band.means, band.sds, strict=True)]
         axes.fill_between(band.examples, low, high, color=colour, alpha=0.13, lw=0)
-        name = literal(f"{band.label} (n {band.seeds})")
+        name = literal(f"{shortened(band.label)} (n {band.seeds})")
         lines += axes.plot(band.examples, band.means, color=colour, lw=1.5, label=name)
     axes.set_xlabel("training examples")
     axes.set_ylabel(literal(metric))
-    below(figure, lines, columns=2 if max((len(band.label) for band in bands), default=0) > 24 else 3)
+    below(figure, lines, columns=1 if _widest(bands) > 40 else 2 if _widest(bands) > 22 else 3)
     return figure
+
+
+def _widest(bands: Sequence[Band]) -> int:
+    return max((len(band.label) for band in bands), default=0)
 
 
 def budget_plot(found: Budget, metric: str) -> Figure:

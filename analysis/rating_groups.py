@@ -1,15 +1,14 @@
 """Predicted cosines by human rating: a good encoder's histograms move to the right from group to group."""
 
-import hashlib
-import io
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from analysis.records import ScoreRow
+from analysis.cosines import read_cosines
 from analysis.study import Study
+from analysis.table_spec import TableError
 
 GROUPS = ("0-1", "1-2", "2-3", "3-4", "4-5")
 """Fifths of the STS scale; a rating on a border belongs to the upper group, 5 to the last."""
@@ -52,19 +51,6 @@ def kept_cosines(study: Study, cells: Sequence[str]) -> tuple[str, dict[str, lis
     newest = {score.signature: score for score in scores if score.suite == suite}
     kept: dict[str, list[Rated]] = {cell: [] for cell in cells}
     for signature, score in newest.items():
-        rated = read_cosines(score)
-        if rated is not None:
-            kept[wanted[signature]].append(rated)
+        with contextlib.suppress(TableError):
+            kept[wanted[signature]].append(read_cosines(score))
     return suite, kept
-
-
-def read_cosines(score: ScoreRow) -> Rated | None:
-    """The arrays of a score's file; None where it is gone, or is not the file that was scored."""
-    try:
-        content = Path(str(score.cosines_file)).read_bytes()
-    except OSError:
-        return None
-    if hashlib.sha256(content).hexdigest() != score.cosines_hash:
-        return None
-    with np.load(io.BytesIO(content)) as arrays:
-        return arrays["cosines"], arrays["gold"]

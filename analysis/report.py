@@ -10,9 +10,10 @@ from analysis import report_facts as facts
 from analysis.aggregate import Table
 from analysis.budget import budget
 from analysis.importance import Importance, importance
+from analysis.labels import telling
 from analysis.learning import SHOWN, Band, learning_bands
 from analysis.plane import plane
-from analysis.plots import axis_plot, varying
+from analysis.plots import axis_plot
 from analysis.plots_axes import effects_plot, importance_plot
 from analysis.plots_embeddings import histogram_plot, plane_plot
 from analysis.plots_runs import budget_plot, learning_plot
@@ -107,7 +108,7 @@ def _results(table: Table, verdicts: Mapping[tuple[int, str], Verdict]) -> Secti
 def _axis_picture(table: Table, column: str) -> Picture:
     means = [row.cells[column].mean for row in table.rows]
     known = [mean for mean in means if mean is not None]
-    over = ", ".join(varying(table)) or "one cell"
+    over = ", ".join(telling([row.key for row in table.rows], table.spec.axes)) or "one cell"
     published = any(row.cells[column].published is not None for row in table.rows)
     return Picture(
         f"axis-{facts.slug(column)}",
@@ -141,15 +142,14 @@ def _axes(study: Study) -> Section:
         return Section("Importance of axes", ["No axis has two values with finished runs."])
     names = [one.axis for one in sorted(found.axes, key=lambda one: (-one.share, one.axis))]
     largest = ", ".join(f"{one.axis} {one.share:.0%}" for one in found.axes)
-    pictures = [
-        Picture("importance", f"Share of each axis: {largest}", _importance_caption(found), importance_plot(found)),
-        Picture(
-            "effects",
-            f"{study.dev} over the values of {', '.join(names[:PANELS])}, one panel each",
-            "A dot per run; the line is the mean of a value over all other axes.",
-            effects_plot(keys, scores, names[:PANELS], study.dev),
-        ),
-    ]
+    share = Picture("importance", f"Share of each axis: {largest}", _importance_caption(found), importance_plot(found))
+    effects = Picture(
+        "effects",
+        f"{study.dev} over the values of {', '.join(names[:PANELS])}, one panel each",
+        "A dot per run, and the mean of a value over all other axes.",
+        effects_plot(keys, scores, names[:PANELS], study.dev),
+    )
+    pictures = [share, effects] if len(names) > 1 else [share]
     return Section("Importance of axes", pictures=pictures, grids=[facts.shares(found)])
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from analysis.aggregate import Table
 from analysis.importance import Importance
+from analysis.labels import label
 from analysis.markup import axis_text
-from analysis.study import Study, label
+from analysis.study import Study
 from analysis.verdict import Verdict
 
 EXAMPLES = 3

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from analysis.labels import label, telling
 from analysis.ledger import Ledger
-from analysis.markup import axis_text
 from analysis.records import ProvenanceRow, RunRow, ScoreRow
 from analysis.results import DEV, Planned
 
@@ -19,24 +19,16 @@ class Member:
     key: Mapping[str, Any]
     seed: int
     run: RunRow | None
+    cell: str = ""
+    """The cell's name in the study: as many axes as tell it from the others."""
 
     @property
     def state(self) -> str:
         return "unclaimed" if self.run is None else self.run.state
 
     @property
-    def cell(self) -> str:
-        """The cell in a reader's words: `dup_rate=0.32 momentum=off`."""
-        return label(self.key)
-
-    @property
     def done(self) -> bool:
         return self.run is not None and self.run.state == "done" and self.run.best is not None
-
-
-def label(key: Mapping[str, Any]) -> str:
-    """A cell's key with short names; a cell of a space without axes is `all`."""
-    return " ".join(f"{axis.rpartition('.')[2]}={axis_text(value)}" for axis, value in key.items()) or "all"
 
 
 @dataclass(frozen=True)
@@ -46,6 +38,7 @@ class Study:
     id: str
     title: str
     axes: Sequence[str]
+    """Those that are enough to tell the cells apart."""
     members: Sequence[Member]
     curves: Mapping[str, Sequence[Mapping[str, Any]]]
     """Signature -> points as `Ledger.curve` gives them."""
@@ -92,6 +85,7 @@ def read_study(
     rows = sorted(planned, key=lambda row: (json.dumps(dict(row[0]), sort_keys=True, default=str), row[2], row[1]))
     signatures = [signature for _, signature, _ in rows]
     runs = {run.signature: run for run in ledger.runs(signatures=signatures)}
-    members = [Member(key, seed, runs.get(signature)) for key, signature, seed in rows]
+    named = telling([key for key, _, _ in rows], axes)
+    members = [Member(key, seed, runs.get(signature), label(key, named)) for key, signature, seed in rows]
     scores = sorted(ledger.scores(runs), key=lambda score: (score.signature, score.suite, score.at))
-    return Study(id, title, axes, members, ledger.curves(runs), scores, ledger.attempts(runs), command)
+    return Study(id, title, named, members, ledger.curves(runs), scores, ledger.attempts(runs), command)

@@ -1,6 +1,7 @@
 """Figures hold what the table holds, and are written whole or not at all."""
 
 from pathlib import Path
+from typing import BinaryIO
 
 import pandas as pd
 import pytest
@@ -45,8 +46,8 @@ def test_a_failed_drawing_leaves_the_old_picture(table: Table, tmp_path: Path, m
     path = tmp_path / "x.png"
     path.write_text("old")
 
-    def broken(self: Figure, to: Path, **options: object) -> None:
-        Path(to).write_text("half")
+    def broken(self: Figure, to: BinaryIO, **options: object) -> None:
+        to.write(b"half")
         raise OSError("disk full")
 
     monkeypatch.setattr(Figure, "savefig", broken)

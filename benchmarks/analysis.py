@@ -1,0 +1,78 @@
+"""What tables, listings and reports cost at 10,000 runs of 20 curve points: seconds of the clock and of the CPU.
+
+    python -m benchmarks.analysis [--runs 10000] [--points 20] [--ledger FOLDER]
+
+Each command is a process of its own, start and imports included. The bars are of the CPU: the clock depends on what
+else the machine does.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import ledger_rows
+
+BARS = {"table": 2.0, "trials": 2.0, "report": 20.0}
+"""Seconds of CPU."""
+CSE = "import sys; from cluster.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one command took."""
+
+    command: str
+    wall: float
+    cpu: float
+    """User and system time of the process."""
+
+    @property
+    def bar(self) -> float:
+        return BARS[self.command]
+
+
+def measure(folder: Path) -> list[Cost]:
+    """The costs of the commands on the ledger that `ledger_rows.write` put into `folder`."""
+    space, ledger = str(folder / "rows.yaml"), ("--ledger", str(folder / "ledger.db"))
+    return [
+        timed("table", space, *ledger),
+        timed("trials", ledger_rows.SWEEP, *ledger),
+        timed("report", ledger_rows.SWEEP, *ledger, "--out", str(folder / "page")),
+    ]
+
+
+def timed(*argv: str) -> Cost:
+    """One `cse` command in a process of its own."""
+    began, before = time.monotonic(), os.times()
+    subprocess.run([sys.executable, "-c", CSE, *argv], check=True, stdout=subprocess.DEVNULL)
+    after = os.times()
+    cpu = after.children_user - before.children_user + after.children_system - before.children_system
+    return Cost(argv[0], time.monotonic() - began, cpu)
+
+
+def table(costs: list[Cost], runs: int) -> str:
+    """Markdown."""
+    rows = [f"| cse {one.command} | {one.wall:.2f} | {one.cpu:.2f} | {one.bar:g} |" for one in costs]
+    return "\n".join([f"| {runs:,} runs | wall s | CPU s | bar |", "|---|--:|--:|--:|", *rows])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--points", type=int, default=20)
+    parser.add_argument("--ledger", type=Path, help="folder of a ledger that ledger_rows wrote before")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = given.ledger or Path(name)
+        if not given.ledger:
+            ledger_rows.write(folder, given.runs, given.points)
+        print(table(measure(folder), given.runs))
+
+
+if __name__ == "__main__":
+    main()
