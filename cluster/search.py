@@ -197,6 +197,10 @@ def _sampler(resolved: ResolvedSpace, settings: SearchConfig, rng: np.random.Gen
         return GridSampler(resolved)
     if settings.sampler == "random":
         return RandomSampler(resolved, rng)
+    if settings.sampler == "posterior":
+        from cluster.search_posterior import PosteriorSampler
+
+        return PosteriorSampler(resolved, settings, rng)
     from cluster.search_optuna import OptunaSampler
 
     return OptunaSampler(resolved, settings, seed=int(rng.integers(2**31)))

@@ -1,7 +1,7 @@
 """Where runs come from: a fixed list (a grid), or a search that proposes cells. Both hand out one run at a time."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from cse_train.config import RunConfig
@@ -42,6 +42,10 @@ class Source(Protocol):
         """A run ended (`done`, `stopped`, `failed`) with this best dev score after so many examples."""
         ...
 
+    def forgo(self, planned: Planned) -> None:
+        """A run that was handed out will not be done."""
+        ...
+
 
 class GridSource:
     """Each distinct run of a list, once, in order."""
@@ -59,6 +63,9 @@ class GridSource:
 
     def tell(self, planned: Planned, state: str, value: float | None, examples: int | None) -> None:
         """A grid asks for nothing more, whatever came out."""
+
+    def forgo(self, planned: Planned) -> None:
+        """A grid does not replace it."""
 
 
 C = TypeVar("C", contravariant=True)
@@ -103,3 +110,54 @@ class SearchSource:
         cell = self._cells.get(planned.signature)
         if cell is not None:
             self._proposer.observe(cell, planned.seed, value, state, examples)
+
+    def forgo(self, planned: Planned) -> None:
+        """Its cell counts as visited."""
+
+
+class SeedRace(Protocol):
+    """What `cluster.racing.Race` offers."""
+
+    def enter(self, key: Mapping[str, Any], seed: int) -> None: ...
+    def record(self, key: Mapping[str, Any], seed: int, state: str, value: float | None) -> None: ...
+    def next_seed(self) -> tuple[Mapping[str, Any], int] | None: ...
+
+
+class RaceSource:
+    """A source's runs, and once they are handed out further seeds of their cells, as a race asks for them."""
+
+    def __init__(self, source: Source, race: SeedRace, run_of: Callable[[Mapping[str, Any], int], Planned]) -> None:
+        """`run_of` gives the run of a cell's key and a seed."""
+        self._source, self._race, self._run_of = source, race, run_of
+        self._open: set[str] = set()
+        self._decided = False
+        self.keeps_stopped = source.keeps_stopped
+
+    def take(self) -> Planned | None:
+        planned = self._source.take()
+        if planned is None and self._source.exhausted():
+            planned = self._further()
+        if planned is not None:
+            self._race.enter(planned.cell, planned.seed)
+            self._open.add(planned.signature)
+        return planned
+
+    def exhausted(self) -> bool:
+        return self._decided
+
+    def tell(self, planned: Planned, state: str, value: float | None, examples: int | None) -> None:
+        self._open.discard(planned.signature)
+        self._race.record(planned.cell, planned.seed, state, value)
+        self._source.tell(planned, state, value, examples)
+
+    def forgo(self, planned: Planned) -> None:
+        self._open.discard(planned.signature)
+        self._source.forgo(planned)
+
+    def _further(self) -> Planned | None:
+        """The race's next seed; the race is over once it asks for none while no run is under way."""
+        found = self._race.next_seed()
+        if found is None:
+            self._decided = not self._open
+            return None
+        return self._run_of(*found)

@@ -21,8 +21,8 @@ Key = Mapping[str, Scalar]
 class SearchConfig:
     """How a space is searched when its cells are not all run."""
 
-    sampler: Literal["grid", "random", "tpe", "gp"] = "tpe"
-    """Who proposes cells: every cell in order, uniform draws, or Optuna's TPE or Gaussian process."""
+    sampler: Literal["grid", "random", "tpe", "gp", "posterior"] = "tpe"
+    """Every cell in order, uniform draws, Optuna's TPE or Gaussian process, or our posterior over cells."""
     num_samples: Annotated[int, Range(low=1)] | None = None
     """Cells proposed in all, finished ones included; null walks a finite space to its end."""
     scheduler: Literal["asha"] | None = None
@@ -32,7 +32,11 @@ class SearchConfig:
     reduction_factor: Annotated[int, Range(low=2)] = 3
     """One trial in this many survives a rung."""
     startup: Annotated[int, Range(low=0)] = 8
-    """Random cells before TPE or GP models anything."""
+    """Random cells before TPE, GP or posterior model anything."""
+    race: bool = False
+    """Whether seeds are added where the order is undecided: of all cells of a grid, of the best of a search."""
+    max_seeds: Annotated[int, Range(low=2)] = 10
+    """Seeds of one cell at most, where seeds are raced."""
     seed: Annotated[int, Range(low=0)] = 0
     """Seed of the sampler's own draws."""
 
@@ -47,7 +51,7 @@ class ExplicitCell:
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """One file. Either `axes` spans the cells or `cells` lists them."""
+    """One file. Either `axes` spans the cells or `cells` lists them; a table of other models' rows alone has neither."""
 
     id: str
     title: str

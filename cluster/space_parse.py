@@ -41,6 +41,8 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
     paper = parse_paper(raw, found)
     components = parse_components(raw, named, found) if named else {}
     seeds = _parse_seeds(raw, found)
+    if search and search.race and search.max_seeds < len(seeds):
+        found.append(f"too few seeds to race: search.max_seeds={search.max_seeds}; give at least seeds={len(seeds)}")
     found += [f"key set twice: {k}={settings[k]} in `set` and `space`; keep one" for k in settings if k in axes]
     if found:
         return None, found
@@ -186,8 +188,8 @@ def _parse_search(raw: Mapping[str, Any], axes: Mapping[str, Domain], found: lis
     problems = fields.problems(SearchConfig, value, "search.")
     found += problems
     search = fields.make(SearchConfig, value) if "search" in raw and not problems else None
-    if search and not axes:
-        found.append("nothing to search: search.sampler needs `space:`; listed cells are all run")
+    if search and not axes and not (search.race and search.sampler == "grid" and search.num_samples is None):
+        found.append("nothing to search: search.sampler needs `space:`; listed cells are all run, or raced by grid")
     sampled = [name for name, domain in axes.items() if domain.word != "grid"]
     if sampled and "search" not in raw:
         found.append(f"no search: space.{sampled[0]}={axes[sampled[0]].word}; add `search:` or give it a grid")

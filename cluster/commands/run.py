@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster.commands import arguments, baselines, failure, sweeping, table
+from cluster.commands import arguments, baselines, failure, searching, sweeping, table
 
 if TYPE_CHECKING:
     from cluster.options import SweepOptions
@@ -24,6 +24,14 @@ class Isolation(StrEnum):
 
 IsolationOption = Annotated[Isolation, typer.Option(help="slot: long-lived worker groups; trial: a new one per run.")]
 Address = Annotated[str | None, typer.Option(help="A running Ray cluster (a new one here).", show_default=False)]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="40runs|500000examples|2hours",
+        help="Stop once this much is in the ledger, methods sharing it equally (run-hours).",
+        show_default=False,
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more than {MANY} runs.")]
 
 
@@ -43,6 +51,7 @@ def run(
     max_concurrent: arguments.Concurrent = None,
     isolation: IsolationOption = Isolation.slot,
     address: Address = None,
+    budget: BudgetOption = None,
     yes: Yes = False,
 ) -> int:
     """Run a space; the same command resumes, and runs that are in the ledger are not run again."""
@@ -64,6 +73,7 @@ def run(
             isolation=isolation.value,
             address=address,
         ),
+        budget=searching.budget_of(budget, resolved),
     )
     check_fit(request.options)
     return run_request(request, yes)
@@ -81,14 +91,14 @@ def check_fit(options: "SweepOptions") -> None:
 def run_request(request: sweeping.Request, yes: bool = True) -> int:
     """Run what is missing and print the table; returns the exit code."""
     opened = arguments.open_ledger(request.ledger, create=True)
-    if request.resolved.space.search is None:
+    if request.resolved.space.search is None and request.budget is None:
         work = sweeping.work_of(request, opened)
         print(f"{work.line()}  (ledger {opened.url})", flush=True)
         if not work.nothing_left and not (yes or agreed(work.total - work.done)):
             return failure.DONE
         code = failure.DONE if work.nothing_left else sweeping.told(sweeping.run_grid(request, work), opened.url)
     else:
-        code = sweeping.told(sweeping.run_search(request, opened), opened.url)
+        code = sweeping.told(searching.run_search(request, opened), opened.url)
     if code != failure.INTERRUPTED:
         show(request, opened)
     return code

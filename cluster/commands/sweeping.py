@@ -1,7 +1,6 @@
 """From a resolved space to a finished sweep: plan, record, run with progress, tell what failed."""
 
 import dataclasses
-import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,10 @@ from cluster.commands import failure
 
 if TYPE_CHECKING:
     from analysis.ledger import Ledger
-    from cluster.cells import Cell, ResolvedSpace
-    from cluster.options import AshaOptions, SweepOptions, SweepOutcome
+    from cluster.cells import ResolvedSpace
+    from cluster.options import SweepOptions, SweepOutcome
     from cluster.plan import PlannedRun
+    from cluster.search_budget import Budget
     from cse_train.config import DataPaths
 
 
@@ -25,6 +25,8 @@ class Request:
     paths: "DataPaths"
     ledger: str
     options: "SweepOptions"
+    budget: "Budget | None" = None
+    """What may be spent in all; None for whatever the space asks for."""
 
 
 @dataclass(frozen=True)
@@ -124,56 +126,6 @@ def run_planned(
     horizon = {run.signature: run.run.train.examples for run in runs}
     with Progress(len(runs), labels=labels, horizon=horizon, reused=finished) as progress:
         return run_sweep(runs, ledger, paths, options, progress, suites)
-
-
-def run_search(request: Request, ledger: "Ledger") -> "SweepOutcome":
-    """Let the space's sampler propose cells until it is done; every run is recorded as it is proposed."""
-    from cluster.plan import runs_of
-    from cluster.progress import Progress
-    from cluster.search import make_search
-    from cluster.search_mirror import StudyMirror
-    from cluster.signature import identity, signature
-    from cluster.source import SearchSource
-    from cluster.sweep import run_sweep
-
-    resolved, name = request.resolved, sweep_name(request.resolved)
-    identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
-    request.options.storage.mkdir(parents=True, exist_ok=True)
-    mirror = StudyMirror(f"sqlite:///{request.options.storage / 'optuna.db'}", resolved)
-    rows, seeds = ledger.runs(), tuple(request.seeds)
-    search = make_search(resolved, rows, lambda run: signature(run, identify(run)), seeds=seeds, mirror=mirror)
-    labels: dict[str, str] = {}
-    horizon: dict[str, int] = {}
-
-    def runs_for(cell: "Cell") -> "list[PlannedRun]":
-        runs = [dataclasses.replace(run, sweep=name) for run in runs_of(resolved, cell, seeds, identify)]
-        record(request, ledger, runs)
-        labels.update({run.signature: label(run.cell, run.seed) for run in runs})
-        horizon.update({run.signature: run.run.train.examples for run in runs})
-        return runs
-
-    options = dataclasses.replace(request.options, asha=_asha(resolved))
-    source = SearchSource(search, runs_for, wait=object())
-    with Progress(_asked(resolved) * len(seeds), labels=labels, horizon=horizon) as progress:
-        return run_sweep(source, request.ledger, request.paths, options, progress, {name: resolved.space.evaluate})
-
-
-def _asked(resolved: "ResolvedSpace") -> int:
-    """Cells that a search visits at most."""
-    assert resolved.space.search is not None
-    known = [count for count in (resolved.size(), resolved.space.search.num_samples) if count is not None]
-    return min(known)
-
-
-def _asha(resolved: "ResolvedSpace") -> "AshaOptions | None":
-    from cluster.options import AshaOptions
-
-    settings = resolved.space.search
-    if settings is None or settings.scheduler is None:
-        return None
-    top = max(flat_examples(resolved))
-    grace = max(1, round(settings.grace_fraction * top))
-    return AshaOptions(grace_examples=grace, max_examples=top, reduction_factor=settings.reduction_factor)
 
 
 def flat_examples(resolved: "ResolvedSpace") -> list[int]:

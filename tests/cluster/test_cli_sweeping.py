@@ -6,7 +6,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cluster.commands import run as run_command
-from cluster.commands import sweeping
+from cluster.commands import searching, sweeping
 from cluster.commands.arguments import data_paths
 from cluster.options import Failure, SweepOptions, SweepOutcome
 from cluster.space import load_space
@@ -84,10 +84,10 @@ def test_a_finished_grid_still_wants_a_suite_that_was_added(tmp_path: Path) -> N
 
 def test_asha_counts_examples(tmp_path: Path) -> None:
     resolved = load_space("simcse").resolve()
-    options = sweeping._asha(resolved)
+    options = searching._asha(resolved)
     assert options is not None
     assert (options.max_examples, options.grace_examples) == (25600, 5120)
-    assert sweeping._asha(load_space("E7").resolve()) is None
+    assert searching._asha(load_space("E7").resolve()) is None
 
 
 def test_a_search_is_handed_over_with_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_a_search_is_handed_over_with_its_budget(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("cluster.sweep.run_sweep", stub)
     request = request_for(tmp_path, "simcse")
     ledger = Ledger.open(request.ledger)
-    assert sweeping.run_search(request, ledger).done == 1
+    assert searching.run_search(request, ledger).done == 1
     assert seen["total"] == 60
     assert seen["options"].asha is not None  # type: ignore[attr-defined]
     (row,) = ledger.sweeps()

@@ -1,0 +1,55 @@
+"""Seed racing against equal seeds for every cell, on scores drawn from a recording.
+
+Five recorded seeds cannot both be handed out up to ten times and be the truth, so scores are drawn anew: a cell's truth
+is its recorded mean, a score is that plus one of the cell's own recorded residuals, widened by sqrt(S / (S - 1)). The
+k-th seed of a repetition is one recorded seed for all cells, so that whatever cells share through a seed stays shared.
+"""
+
+import numpy as np
+
+from benchmarks.replay import Array
+from cluster.racing import Standing, next_cell
+
+START, FIXED, MOST = 2, 3, 10
+"""Seeds of every cell before the race, of the peer, and of one cell at most."""
+
+
+def correct_orders(finals: Array, rng: np.random.Generator) -> tuple[float, float, int]:
+    """Share of pairs in the right order after a race and after FIXED seeds each, and the race's runs; finals [C, S]."""
+    truth, cells = finals.mean(axis=1), len(finals)
+    scores = drawn(finals, rng)
+    counts = np.full(cells, START)
+    for _ in range(cells * (FIXED - START)):
+        standings = [Standing(tuple(row[:n]), int(n)) for row, n in zip(scores, counts, strict=True)]
+        chosen = next_cell(standings, MOST)
+        if chosen is None:
+            break
+        counts[chosen] += 1
+    raced = np.array([row[:n].mean() for row, n in zip(scores, counts, strict=True)])
+    return _share(raced, truth), _share(scores[:, :FIXED].mean(axis=1), truth), int(counts.sum())
+
+
+def drawn(finals: Array, rng: np.random.Generator) -> Array:
+    """[C, MOST] scores of one repetition."""
+    seeds = finals.shape[1]
+    truth = finals.mean(axis=1, keepdims=True)
+    residuals = (finals - truth) * np.sqrt(seeds / (seeds - 1))
+    return truth + residuals[:, rng.integers(seeds, size=MOST)]
+
+
+def _share(means: Array, truth: Array) -> float:
+    upper = np.triu_indices(len(truth), 1)
+    return float(np.mean((np.sign(means[:, None] - means) == np.sign(truth[:, None] - truth))[upper]))
+
+
+def seed_effect(finals: Array) -> float:
+    """Share of the within-cell variance that all cells have in common through the seed (two-way analysis of variance).
+
+    Above 0, comparing cells on common seeds is worth something; sampling error may put it below.
+    """
+    cells, seeds = finals.shape
+    by_seed = finals.mean(axis=0) - finals.mean()
+    rest = finals - finals.mean(axis=1, keepdims=True) - by_seed
+    error = float(np.sum(rest**2)) / ((cells - 1) * (seeds - 1))
+    common = (cells * float(np.sum(by_seed**2)) / (seeds - 1) - error) / cells
+    return common / (common + error)

@@ -1,0 +1,109 @@
+"""From a space with `search:` or a budget to a finished sweep: who proposes runs, and what they may cost."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from cluster.commands.sweeping import Request, flat_examples, label, record, sweep_name
+
+if TYPE_CHECKING:
+    from analysis.ledger import Ledger
+    from cluster.cells import Cell, ResolvedSpace
+    from cluster.options import AshaOptions, SweepOutcome
+    from cluster.plan import Identify, PlannedRun
+    from cluster.search_budget import Account, Budget
+    from cluster.source import Source
+    from cse_train.config import RunConfig
+
+    RunsFor = Callable[[Cell, Sequence[int]], list[PlannedRun]]
+
+
+def budget_of(text: str | None, resolved: "ResolvedSpace") -> "Budget | None":
+    """What `--budget` says; ConfigError for what is no budget, or too little for the space's methods."""
+    from cluster.search_budget import parse_budget
+
+    return None if text is None else parse_budget(text, methods_of(resolved))
+
+
+def methods_of(resolved: "ResolvedSpace") -> list[str]:
+    """The methods that share a budget."""
+    fixed = resolved.overrides.get("method")
+    return [str(fixed)] if fixed else resolved.space.methods()
+
+
+def run_search(request: Request, ledger: "Ledger") -> "SweepOutcome":
+    """Let the space's sampler propose cells until it is done; every run is recorded as it is proposed."""
+    from cluster.plan import runs_of
+    from cluster.progress import Progress
+    from cluster.signature import identity
+    from cluster.sweep import run_sweep
+
+    resolved, name = request.resolved, sweep_name(request.resolved)
+    identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
+    labels: dict[str, str] = {}
+    horizon: dict[str, int] = {}
+
+    def runs_for(cell: "Cell", seeds: Sequence[int]) -> "list[PlannedRun]":
+        runs = [dataclasses.replace(run, sweep=name) for run in runs_of(resolved, cell, seeds, identify)]
+        record(request, ledger, runs)
+        labels.update({run.signature: label(run.cell, run.seed) for run in runs})
+        horizon.update({run.signature: run.run.train.examples for run in runs})
+        return runs
+
+    options = dataclasses.replace(request.options, asha=_asha(resolved))
+    source, account = _source_of(request, ledger, identify, runs_for)
+    with Progress(_asked(resolved) * len(request.seeds), labels=labels, horizon=horizon) as progress:
+        suites = {name: resolved.space.evaluate}
+        outcome = run_sweep(source, request.ledger, request.paths, options, progress, suites)
+    if account:
+        print(account.line())
+    return outcome
+
+
+def _source_of(
+    request: Request, ledger: "Ledger", identify: "Identify", runs_for: "RunsFor"
+) -> "tuple[Source, Account | None]":
+    """The search, with seeds raced and the budget kept where that is asked for."""
+    from cluster.known import Memory
+    from cluster.racing import Race
+    from cluster.search import make_search
+    from cluster.search_budget import Account, BudgetSource
+    from cluster.search_mirror import StudyMirror
+    from cluster.signature import signature
+    from cluster.source import RaceSource, SearchSource, Source
+
+    resolved, rows, seeds = request.resolved, ledger.runs(), tuple(request.seeds)
+
+    def sign(run: "RunConfig") -> str:
+        return signature(run, identify(run))
+
+    request.options.storage.mkdir(parents=True, exist_ok=True)
+    mirror = StudyMirror(f"sqlite:///{request.options.storage / 'optuna.db'}", resolved)
+    search = make_search(resolved, rows, sign, seeds=seeds, mirror=mirror)
+    source: Source = SearchSource(search, lambda cell: runs_for(cell, seeds), wait=object())
+    memory, settings = Memory(resolved, sign), resolved.space.search
+    if settings and settings.race:
+        race = Race(settings.max_seeds, memory.known(rows), only_best=resolved.space.sampled)
+        source = RaceSource(source, race, lambda key, seed: runs_for(resolved.cell(key), (seed,))[0])
+    if request.budget is None:
+        return source, None
+    account = Account(request.budget, methods_of(resolved), [row for row in rows if memory.known([row])])
+    return BudgetSource(source, account, ledger.run), account
+
+
+def _asked(resolved: "ResolvedSpace") -> int:
+    """Cells that a search visits at most."""
+    asked = resolved.space.search.num_samples if resolved.space.search else None
+    return min(count for count in (resolved.size(), asked) if count is not None)
+
+
+def _asha(resolved: "ResolvedSpace") -> "AshaOptions | None":
+    from cluster.options import AshaOptions
+
+    settings = resolved.space.search
+    if settings is None or settings.scheduler is None:
+        return None
+    top = max(flat_examples(resolved))
+    grace = max(1, round(settings.grace_fraction * top))
+    return AshaOptions(grace_examples=grace, max_examples=top, reduction_factor=settings.reduction_factor)
