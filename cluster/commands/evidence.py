@@ -1,0 +1,195 @@
+"""A reproduced table with all that speaks for it: verdicts, order, cost, environment, and what is missing."""
+
+import functools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cluster.commands import arguments, results, table
+
+if TYPE_CHECKING:
+    from analysis.aggregate import Row, Table
+    from analysis.ledger import Ledger
+    from analysis.ordering import Ordering
+    from analysis.results import Planned
+    from analysis.spent import Spent
+    from analysis.study import Study
+    from analysis.verdict import Verdicts
+    from cluster.blocked import Blocked
+    from cluster.commands.sweeping import Request
+    from cluster.planned import SpacePlan
+
+NAMED = 8
+"""Missing runs that a line names."""
+TOP = 10
+"""Cells of a search that its table shows."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One table as the ledger tells it now."""
+
+    table: "Table"
+    verdicts: "Verdicts"
+    ordering: "Sequence[Ordering]"
+    study: "Study"
+    spent: "Spent"
+    unlike: Sequence[str]
+    """Settings in which the runs are not the paper's; none at the paper's own scale."""
+    blocked: "Sequence[Blocked]"
+
+    def markdown(self) -> str:
+        """The table, what is said of it, and what is known of its making."""
+        from analysis.render import render
+
+        lines = [self._scale(), f"Cost: {self.spent.line()}", *self._lacking(), f"Repeat: `{self.study.command}`"]
+        text = render(self.table, "md", self.verdicts, self.ordering)
+        return text + "\n**Evidence**\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
+
+    def as_dict(self) -> dict[str, Any]:
+        from dataclasses import asdict
+
+        from analysis.render import render
+        from analysis.report_facts import environment, inputs
+
+        found = json.loads(render(self.table, "json", self.verdicts, self.ordering))
+        facts = {"environment": environment(self.study), "inputs": inputs(self.study)}
+        return found | {
+            "notes": list(self.table.notes),
+            "same_scale": not self.unlike,
+            "unlike_paper": list(self.unlike),
+            "cost": asdict(self.spent),
+            "missing": [{"cell": one.cell, "seed": one.seed, "state": one.state} for one in self.missing],
+            "blocked": [{"cell": one.label, "reason": one.reason} for one in self.blocked],
+            "command": self.study.command,
+            **{name: [dict(zip(grid.header, line, strict=True)) for line in grid.body] for name, grid in facts.items()},
+        }
+
+    @property
+    def missing(self) -> "list[Any]":
+        """Runs without a result that nothing blocks."""
+        held = {name for one in self.blocked for name in one.signatures}
+        cells = {tuple(sorted(one.cell.items())) for one in self.blocked}
+        return [
+            one
+            for one in self.study.missing
+            if (one.run is None or one.run.signature not in held) and _key(one.key) not in cells
+        ]
+
+    def _scale(self) -> str:
+        if not self.unlike:
+            return "Scale: the paper's own settings; the text of --train-file is taken to be the paper's"
+        shown = ", ".join(self.unlike[:NAMED]) + (" and others" if len(self.unlike) > NAMED else "")
+        return f"Scale: not the paper's ({shown} differ), so that directions are compared and not values"
+
+    def _lacking(self) -> list[str]:
+        from cluster.blocked import by_reason
+
+        told = [f"{one.cell} seed {one.seed} ({one.state})" for one in self.missing]
+        more = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
+        missing = [f"Missing: {len(told)} of {len(self.study.members)} runs: {', '.join(told[:NAMED])}{more}"]
+        return (missing if told else []) + [line.capitalize() for line in by_reason(self.blocked)]
+
+
+def _key(key: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((axis, value) for axis, value in key.items() if value is not None))
+
+
+def gather(
+    request: "Request", plan: "SpacePlan", ledger: "Ledger", command: str, elsewhere: Iterable[str] = ()
+) -> Evidence:
+    """The evidence of one table; TableError where its scores disagree in their protocol."""
+    from analysis.ordering import orderings
+    from analysis.spent import spent
+    from analysis.study import read_study
+    from analysis.verdict import judge
+    from cluster.scale import unlike_paper
+
+    resolved = request.resolved
+    planned = planned_rows(request, plan, ledger)
+    folder = arguments.notes_folder(request.ledger, request.options.storage)
+    made = table.of_planned(resolved, ledger, folder, planned)
+    if plan.is_search:
+        made = best_cells(made, [results.full_key(resolved, row) for row in published_keys(resolved)])
+    unlike = unlike_paper(resolved)
+    space = resolved.space
+    study = read_study(ledger, planned, id=space.id, title=space.title, axes=space.axis_names, command=command)
+    return Evidence(
+        table=made,
+        verdicts=judge(made, same_scale=not unlike),
+        ordering=orderings(made, kept_cosines(made, ledger, planned)),
+        study=study,
+        spent=spent(study, elsewhere),
+        unlike=unlike,
+        blocked=plan.blocked,
+    )
+
+
+def planned_rows(request: "Request", plan: "SpacePlan", ledger: "Ledger") -> "list[Planned]":
+    """(row key, signature, seed) of the table's runs; of a search, those that it has made."""
+    resolved = request.resolved
+    if plan.is_search:
+        found = results.answers(resolved, ledger.runs(), request.seeds)
+        return [(one.key, one.run.signature, one.run.seed) for one in found]
+    return [(results.full_key(resolved, run.cell), run.signature, run.seed) for run in plan.runs]
+
+
+def kept_cosines(made: "Table", ledger: "Ledger", planned: "Sequence[Planned]") -> dict[str, Any]:
+    """Column -> the kept cosines of its suite, where runs have any."""
+    from analysis.cosines import column_cosines
+
+    keys = [row.key for row in made.rows]
+    names = {column: made.spec.scores.get(column, column) for column in made.spec.columns}
+    found = {column: column_cosines(ledger, planned, keys, suite) for column, suite in names.items()}
+    return {column: one for column, one in found.items() if one is not None}
+
+
+def published_keys(resolved: Any) -> list[Any]:
+    """The settings that the paper publishes for a space."""
+    paper = resolved.space.paper
+    return [row.key for row in paper.rows if row.key is not None] if paper else []
+
+
+def best_cells(made: "Table", winners: Sequence[Any]) -> "Table":
+    """A search's table: its best cells by the first column, and the paper's own settings wherever they stand."""
+    from analysis.aggregate import Cell, Row
+    from analysis.table_spec import identify
+
+    first = made.spec.columns[0]
+    sign = -1.0 if made.spec.best == "min" else 1.0
+    known = [row for row in made.rows if row.cells[first].mean is not None]
+    ranked = sorted(known, key=lambda row: -sign * (row.cells[first].mean or 0.0))
+    names = {identify(key) for key in winners}
+    shown = [row for place, row in enumerate(ranked) if place < TOP or identify(row.key) in names]
+    have = {identify(row.key) for row in shown}
+    empty = {column: Cell(0, None, None, None) for column in made.spec.columns}
+    absent: list[Row] = [Row(dict(key), empty) for key in winners if identify(key) not in have]
+    return replace(made, rows=[*shown, *absent], notes=[*made.notes, *_winners(ranked, winners, len(known))])
+
+
+def _winners(ranked: "Sequence[Row]", winners: Sequence[Any], visited: int) -> list[str]:
+    from analysis.labels import label
+    from analysis.table_spec import identify
+
+    places = {identify(row.key): place for place, row in enumerate(ranked, start=1)}
+    told = [
+        f"the paper's setting, {label(key)}, "
+        + (f"is number {places[identify(key)]}" if identify(key) in places else "was not visited")
+        for key in winners
+    ]
+    return [f"best {min(TOP, visited)} of {visited} cells that the search has finished", *told]
+
+
+def write(evidence: Evidence, folder: Path) -> list[Path]:
+    """ID.md and ID.json in the folder, written aside and renamed."""
+    from cse_train.checkpoint import replace_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = json.dumps(evidence.as_dict(), indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    texts = {"md": evidence.markdown(), "json": plain + "\n"}
+    for ending, text in texts.items():
+        content = text.encode()
+        replace_file(folder / f"{evidence.table.spec.id}.{ending}", functools.partial(Path.write_bytes, data=content))
+    return [folder / f"{evidence.table.spec.id}.{ending}" for ending in texts]
