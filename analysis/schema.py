@@ -159,3 +159,17 @@ sweep_runs = Table(
     Column("cell", JSON, nullable=False),
     Column("seed", Integer, nullable=False),
 )
+
+selections = Table(
+    "cse_selections",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("space", String(255), nullable=False, index=True),
+    Column("rule", String(255), nullable=False),
+    Column("candidates", Integer, nullable=False),
+    Column("signature", ForeignKey("cse_runs.signature"), nullable=False),
+    Column("suites", JSON, nullable=False),
+    Column("values", JSON, nullable=False),
+    Column("at", Float, nullable=False),
+)
+"""Younger than schema version 1: `selection_log` makes it where it is absent, and older code never looks for it."""

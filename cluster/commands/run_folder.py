@@ -15,9 +15,14 @@ def run_folder(name: str, ledger: str | None) -> Path:
     if Path(name).is_dir():
         return Path(name).resolve()
     opened = existing_ledger(ledger)
-    row = (_by_signature(name, opened) or _best_of(name, opened)) if opened else None
+    row = (by_signature(name, opened) or _best_of(name, opened)) if opened else None
     if row is None:
         raise ConfigError([f"no such run: run={name}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
+    return require_files(row)
+
+
+def require_files(row: "RunRow") -> Path:
+    """The run's folder; ConfigError where it is not on this machine."""
     if row.folder is None or not Path(row.folder).is_dir():
         raise ConfigError(
             [f"run without files: run={row.signature} folder={row.folder}; its folder is gone, run it again"]
@@ -31,7 +36,8 @@ def row_of(folder: Path, ledger: "Ledger") -> "RunRow | None":
     return next(found, None)
 
 
-def _by_signature(name: str, ledger: "Ledger") -> "RunRow | None":
+def by_signature(name: str, ledger: "Ledger") -> "RunRow | None":
+    """The run whose signature starts so, with six digits at least; ConfigError for several."""
     found = [run for run in ledger.runs() if run.signature.startswith(name)] if len(name) >= 6 else []
     if len(found) > 1:
         raise ConfigError([f"ambiguous run: run={name} starts {len(found)} signatures; give more of it"])

@@ -189,7 +189,7 @@ def test_listings_of_a_fresh_folder_are_empty_not_errors(capsys: pytest.CaptureF
 
 def test_best_ranks_cells_by_mean_and_gives_the_folder(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     book(ledger, load_space("E7").resolve(), [[60.0, 62.0], [70.0, 50.0], [61.5, 62.5]])
-    first, second = json.loads(printed(capsys, "best", "E7", "--top", "2", "--format", "json"))
+    first, second = json.loads(printed(capsys, "best", "E7", "--top", "2", "--format", "json"))["cells"]
     assert first["cell"] == "method.dup_rate=0.16"
     assert (first["mean"], first["best"], first["n"]) == (62.0, 62.5, 2)
     assert first["folder"] == f"runs/{first['signature']}"
