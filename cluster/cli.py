@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cluster.commands import (
+    ablate,
     best,
     demo,
     embed,
@@ -48,6 +49,7 @@ COMMANDS: tuple[Callable[..., int | None], ...] = (
     table.table,
     report.report,
     explain.explain,
+    ablate.ablate,
     train.train,
     eval.evaluate,
     embed.embed,
