@@ -19,7 +19,7 @@ Suites = Annotated[
     list[str] | None,
     typer.Option(
         "--suite",
-        help="sts, transfer, retrieval, geometry, lengths, repetition, or single sets as sts_test, mr; "
+        help="sts, transfer, retrieval, geometry, lengths, repetition, declutr, or single sets as sts_test, mr; "
         "comma-separated, repeatable (sts_dev).",
     ),
 ]

@@ -10,7 +10,7 @@ from cse_train.evaluate.pairs import STS_YEARS, hub_split, suite_names
 from cse_train.evaluate.results import Result
 from cse_train.evaluate.transfer.loaders import TASKS
 
-GROUPS = ("sts", "transfer", "transfer_dev", "retrieval", "geometry", "lengths", "repetition")
+GROUPS = ("sts", "transfer", "transfer_dev", "retrieval", "geometry", "lengths", "repetition", "declutr")
 """Suites of several scores; every other name is one set or task."""
 DEV = "_dev"
 SENTEVAL = "senteval"
@@ -55,6 +55,7 @@ def columns(suite: str) -> tuple[str, ...]:
         ),
         "lengths": (*(f"{name}:{metric}" for name in (*sets, "lengths") for metric in errors), "lengths:gap"),
         "repetition": tuple(f"repetition:{metric}" for metric in ("similarity", "similarity_doubled", "bias")),
+        "declutr": ("declutr:downstream", "declutr:average"),
     }
     return groups.get(suite, (suite,))
 

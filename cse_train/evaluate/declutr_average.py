@@ -9,7 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from cse_train.config import DataPaths
+from cse_train.evaluate import sts_suite
+from cse_train.evaluate.models import TextModel
 from cse_train.evaluate.results import Result
+from cse_train.evaluate.transfer import suite as transfer
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.sources import texts_hash
 
@@ -85,6 +89,32 @@ def evaluate(results: Sequence[Result], *, partial: bool = False) -> list[Result
         Result(suite="declutr", metric=metric, value=value, protocol=protocol, details=details)
         for metric, value in {**found.groups, "average": found.average}.items()
     ]
+
+
+def score(model: TextModel, paths: DataPaths) -> list[Result]:
+    """The averages over those tasks whose files are at hand; the protocol's rule says how many of all they are.
+
+    Each task is scored by the paper's protocol, whatever a command asks for elsewhere. Raises ConfigError where no task
+    is at hand, and for a file that is short or unreadable.
+    """
+    found: list[Result] = []
+    absent: list[str] = []
+    for name in (*TRANSFER, *STS):
+        try:
+            found += _task(model, paths, name)
+        except ConfigError as error:
+            if not error.problems[0].startswith("missing data"):
+                raise
+            absent += error.problems
+    if not found:
+        raise ConfigError(absent[:1])
+    return evaluate(found, partial=True)
+
+
+def _task(model: TextModel, paths: DataPaths, name: str) -> list[Result]:
+    if name in TRANSFER:
+        return transfer.evaluate(model, paths, tasks=(name,))
+    return sts_suite.evaluate(model, paths, sets=(name,), aggregation=AGGREGATION)
 
 
 def _problem(result: Result) -> str | None:

@@ -16,6 +16,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "transfer_dev": TASKS,
     "retrieval": ("sts_test",),
     "geometry": ("sts_test",),
+    "declutr": (*TASKS, *STS_YEARS),
 }
 """Group -> the sets and tasks that it reads."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast, get_args
 
 from cse_train.config import DataPaths
-from cse_train.evaluate import geometry, lengths, repetition, retrieval, sts_suite
+from cse_train.evaluate import declutr_average, geometry, lengths, repetition, retrieval, sts_suite
 from cse_train.evaluate.columns import is_known, names
 from cse_train.evaluate.models import TextModel
 from cse_train.evaluate.results import Result
@@ -45,6 +45,7 @@ SUITES: dict[str, Callable[[TextModel, DataPaths, Options], list[Result]]] = {
     "geometry": lambda model, paths, chosen: geometry.evaluate(model, paths, positives=chosen.positives),
     "lengths": lambda model, paths, chosen: lengths.evaluate(model, paths),
     "repetition": lambda model, paths, chosen: repetition.evaluate(model, paths),
+    "declutr": lambda model, paths, chosen: declutr_average.score(model, paths),
 }
 """The groups beside `sts`, whose cosines can be kept."""
 
