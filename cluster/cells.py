@@ -65,11 +65,11 @@ class ResolvedSpace:
 
     def size(self) -> int | None:
         """Number of cells; None where an axis is continuous (or the product is beyond listing)."""
-        return len(list(self._explicit())) if self.space.cells else domains.size(self.axes, self.fixed)
+        return domains.size(self.axes, self.fixed) if self.axes else len(list(self._explicit()))
 
     def cells(self) -> list[Cell]:
         """Every cell in the file's order; ConfigError for a space that only a search can walk."""
-        if self.space.cells:
+        if not self.axes:
             return _distinct(self._explicit())
         if self.size() is None:
             raise ConfigError([f"{self.space.file}: no finite list of cells: id={self.space.id}; give it a `search:`"])

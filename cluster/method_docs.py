@@ -84,7 +84,7 @@ def _table(space: Space, proofs: Proofs) -> str:
             [cell.label or name_of(cell.key), _keys(settings), _numbers(paper), _tests(proofs_of(settings, proofs))]
         )
     source = f"{space.paper.citation}: {space.paper.table}. {space.paper.metric}."
-    said = [note for note in (space.notes, space.paper.notes) if note]
+    said = [note for note in (space.notes, space.paper.notes, space.paper.finding) if note]
     heads = ["variant", "settings", "paper", "proved by"]
     return "\n\n".join([f"## {space.id} · {space.title}", source, *said, _markdown(heads, lines)]) + "\n"
 

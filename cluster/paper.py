@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from cse_train.fields import Scalar
 
@@ -72,6 +72,8 @@ class Paper:
     references: tuple[PublishedRow, ...] = ()
     """Rows of models that are not trained here."""
     average: tuple[Average, ...] = ()
+    best: Literal["max", "min", "none"] = "max"
+    """Which value of a column is the best; none where the columns differ in that."""
     finding: str = ""
     """What a figure without numbers is said to show."""
     default: Key | None = None

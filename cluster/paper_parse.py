@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 TEXTS = ("citation", "table", "source", "metric", "notes", "finding")
 NEEDED = TEXTS[:4]
 """A figure without printed numbers has no columns and rows."""
-KEYS = (*TEXTS, "columns", "scores", "rows", "references", "average", "default")
+KEYS = (*TEXTS, "columns", "best", "scores", "rows", "references", "average", "default")
+BEST = ("max", "min", "none")
 MISPRINT = {"as_printed", "recomputed"}
 NAMES: Mapping[str, type] = {"key": dict, "label": str}
 """What a row is called by: a cell's key, or the label of a model that is not trained here."""
@@ -43,7 +44,7 @@ def _made(value: Mapping[str, Any]) -> Paper:
     averages = value.get("average", [])
     listed = averages if isinstance(averages, list) else [averages]
     return Paper(
-        **{name: value[name] for name in (*TEXTS, "scores", "default") if name in value},
+        **{name: value[name] for name in (*TEXTS, "best", "scores", "default") if name in value},
         columns=tuple(value.get("columns", ())),
         rows=tuple(_row(row) for row in value.get("rows", ())),
         references=tuple(_row(row) for row in value.get("references", ())),
@@ -66,6 +67,8 @@ def _shape_problems(value: Mapping[str, Any]) -> Iterator[str]:
             yield f"wrong type: paper.{name}={brief(value[name])}; give text"
     if not _is_texts(value.get("columns", [])):
         yield f"wrong type: paper.columns={brief(value['columns'])}; give a list such as [sts_dev]"
+    if value.get("best", "max") not in BEST:
+        yield f"unknown value: paper.best={brief(value['best'])}; {fields.nearest(str(value['best']), BEST)}"
     scores = value.get("scores", {})
     if not isinstance(scores, dict) or not _is_texts(list(scores.values())):
         yield f"wrong type: paper.scores={brief(scores)}; give a mapping such as {{avg: sts_average}}"

@@ -51,7 +51,7 @@ class ExplicitCell:
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """One file. Either `axes` spans the cells or `cells` lists them; a table of other models' rows alone has neither."""
+    """One file. Either `axes` spans the cells or `cells` lists them; a table of other models alone has neither."""
 
     id: str
     title: str

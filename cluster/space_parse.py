@@ -66,10 +66,16 @@ def _shape_problems(raw: Mapping[str, Any]) -> list[str]:
         for key in ("title", "notes", "profile")
         if not isinstance(raw.get(key, ""), str)
     ]
-    if bool(raw.get("space")) == bool(raw.get("cells")):
+    if bool(raw.get("space")) == bool(raw.get("cells")) and not _is_the_papers_alone(raw):
         what = "both" if raw.get("space") else "neither"
         found.append(f"no single list of cells: space,cells={what}; give `space:` or `cells:`, not both")
     return found + _suite_problems(raw.get("evaluate", []))
+
+
+def _is_the_papers_alone(raw: Mapping[str, Any]) -> bool:
+    """Whether a table says outright that it has no cells, only rows of models that are not trained here."""
+    paper = raw.get("paper")
+    return not {"space", "cells"} & set(raw) and isinstance(paper, dict) and bool(paper.get("references"))
 
 
 def _suite_problems(suites: Any) -> list[str]:

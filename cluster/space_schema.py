@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from cluster.catalog import shipped
 from cluster.domains import WORDS
 from cluster.keys import SEED
+from cluster.paper_parse import BEST, NEEDED
 from cluster.paper_parse import KEYS as PAPER_KEYS
-from cluster.paper_parse import NEEDED
 from cluster.space import SearchConfig
 from cse_train import fields, methods
 from cse_train.config import TrainConfig
@@ -32,7 +32,7 @@ def schema() -> Json:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "cse-search space",
         **_closed(_top(named), "version", "id"),
-        "oneOf": [{"required": ["space"]}, {"required": ["cells"]}],
+        "oneOf": [{"required": ["space"]}, {"required": ["cells"]}, _paper_alone()],
         "$defs": {**values, "domain": _domain()},
     }
 
@@ -116,6 +116,12 @@ def _axis(value: Json) -> Json:
     return {"$ref": "#/$defs/domain", "patternProperties": {f"^({'|'.join(WORDS)})$": {"items": value}}}
 
 
+def _paper_alone() -> Json:
+    """A table without cells: rows of models that are not trained here."""
+    none = {"not": {"anyOf": [{"required": ["space"]}, {"required": ["cells"]}]}}
+    return none | {"required": ["method", "paper"], "properties": {"paper": {"required": ["references"]}}}
+
+
 def _paper() -> Json:
     """The block of published values; cells may be empty, and a misprint names what the row gives."""
     numbers = {"type": "object", "additionalProperties": {"type": "number"}}
@@ -129,6 +135,7 @@ def _paper() -> Json:
         "scores": {"type": "object", "additionalProperties": TEXT},
         "average": {"oneOf": [average, _list(average)]},
         "default": key,
+        "best": {"enum": list(BEST)},
     }
     return _closed({key: kinds.get(key, TEXT) for key in PAPER_KEYS}, *NEEDED)
 

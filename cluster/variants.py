@@ -46,8 +46,9 @@ class Variant:
 
 
 def paper_spaces() -> list[Space]:
-    """Every table and figure of the papers."""
-    return load_spaces(shipped() / "papers")
+    """The papers' ablations: tables on the dev set that are run whole. Other tables only score such runs, or scale."""
+    spaces = load_spaces(shipped() / "papers")
+    return [s for s in spaces if "sts_dev" in s.evaluate and not (s.search and s.search.sampler != "grid")]
 
 
 @dataclass(frozen=True, kw_only=True)

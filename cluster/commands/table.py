@@ -121,6 +121,7 @@ def spec_of(resolved: "ResolvedSpace") -> "TableSpec":
         references=[row.as_dict() for row in paper.references] if paper else [],
         scores=dict(paper.scores) if paper else {},
         default=default if default in rows else None,
+        best=paper.best if paper else "max",
         citation=f"{paper.citation}, {paper.table}" if paper else "",
         metric=paper.metric if paper else "",
         protocol=scale(resolved),
@@ -144,16 +145,15 @@ def scaled(resolved: "ResolvedSpace") -> str:
 def columns_of(resolved: "ResolvedSpace") -> list[str]:
     """The paper's columns and what the space evaluates beside them, or else the dev set alone.
 
-    Beside a paper's columns a suite stands that is one column of its own, of a group none that the paper lacks.
+    Beside a paper's columns a group of suites shows its average alone.
     """
     from cse_train.evaluate.columns import columns
 
     paper, suites = resolved.space.paper, resolved.space.evaluate
     printed = list(paper.columns) if paper else []
     stored = {paper.scores.get(name, name) for name in printed} if paper else set()
-    evaluated = [columns(name) for name in suites]
-    more = [one for own in evaluated for one in own if one not in stored and (len(own) == 1 or not printed)]
-    named = list(dict.fromkeys([*printed, *more]))
+    evaluated = [column for name in suites for column in columns(name) if not printed or column == name]
+    named = list(dict.fromkeys([*printed, *(column for column in evaluated if column not in stored)]))
     return named or list(dict.fromkeys(str(setup["train.dev"]) for setup in setups(resolved)))
 
 
