@@ -13,6 +13,7 @@ from cluster.options import EventKind, Failure, OnEvent, SweepEvent, SweepOption
 from cluster.packages import provenance
 from cluster.source import Planned, Source
 from cse_train.config import DataPaths
+from cse_train.evaluate.columns import unscored
 
 POLL_S = 2.0
 """Seconds between two looks at runs that other drivers hold."""
@@ -116,13 +117,13 @@ class Desk:
         return Ticket(planned, folder, claim, self._suites(planned))
 
     def _reuse(self, planned: Planned, row: RunRow) -> Ticket | None:
-        """A finished run is not trained again; it is scored where a suite was added since."""
+        """A finished run is not trained again; it is scored on suites of which a column is missing."""
         self.source.tell(planned, "done", row.best, row.examples)
         self.counts.reused += 1
         self._say("reused", planned, row=row)
         wanted = self._suites(planned)
         have = {score.suite for score in self.ledger.scores([planned.signature])} if wanted else set()
-        missing = tuple(suite for suite in wanted if suite not in have)
+        missing = unscored(wanted, have)
         if not missing or not row.folder or not Path(row.folder, "best").is_dir():
             return None
         return Ticket(planned, Path(row.folder), None, missing)
@@ -148,7 +149,9 @@ class Desk:
         return None
 
     def _suites(self, planned: Planned) -> tuple[str, ...]:
-        return tuple(self.suites.get(planned.sweep, ()))
+        """What its sweep wants, and what the run itself is wanted for: tables may share it."""
+        of_sweep, own = self.suites.get(planned.sweep, ()), self.suites.get(planned.signature, ())
+        return tuple(dict.fromkeys((*of_sweep, *own)))
 
     def _home(self, signature: str) -> Path:
         return self.options.storage / "runs" / signature

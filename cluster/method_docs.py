@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from analysis.render import MARKDOWN
+from cluster.blocked import name_of
 from cluster.catalog import shipped
 from cluster.cells import Cell
 from cluster.space import Space
-from cluster.variants import name_of, paper_spaces
+from cluster.variants import paper_spaces
 from cluster.yaml_strict import parse_yaml, read_yaml
 from cse_train import fields, methods
 from cse_train.fields import Scalar

@@ -1,104 +1,50 @@
-"""Cells times seeds: which runs a space needs, which of them are one run, and which the ledger already has."""
+"""From spaces to a plan: every cell times every seed, against the ledger and the inputs that are at hand."""
 
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cluster.blocked import Blocked, Inputs, name_of, reason
 from cluster.cells import Cell, ResolvedSpace
-from cluster.known import Memory, Row
+from cluster.cost import rates
+from cluster.done import done_settings, settings_key
+from cluster.known import Known, Memory
+from cluster.planned import COUNTS, Plan, PlannedRun, SpacePlan
 from cluster.profiles import Profile
-from cluster.signature import Identity, identity, signature
+from cluster.signature import Identity, signature, signatures
 from cluster.space import Space
 from cse_train.config import DataPaths, RunConfig
 from cse_train.fields import ConfigError, Scalar
 
+__all__ = ["COUNTS", "Identify", "Plan", "PlannedRun", "RunStates", "SpacePlan", "plan", "plan_all", "runs_of"]
+
+
 Identify = Callable[[RunConfig], Identity]
-COUNTS = ("cells", "seeds", "runs", "unique", "done", "to_run")
 
 
 class RunStates(Protocol):
     """What a plan asks of `analysis.ledger.Ledger`."""
 
     def states(self, signatures: Iterable[str]) -> dict[str, str]: ...
-    def runs(self) -> Sequence[Row]: ...
+    def runs(self) -> Sequence[Any]: ...
 
 
 @dataclass(frozen=True)
-class PlannedRun:
-    """One run of one cell."""
+class _Known:
+    """What is asked of the ledger, its rows read once."""
 
-    signature: str
-    run: RunConfig
-    identity: Identity
-    cell: dict[str, Scalar]
-    """Axis -> value."""
-    seed: int
-    sweep: str
-    """ID of the space."""
+    ledger: RunStates | None
+    rows: Sequence[Any]
+    by_settings: bool
+    """Whether a run whose inputs are not at hand may be told by its settings: to count it, never to reuse it."""
 
-
-@dataclass(frozen=True)
-class SpacePlan:
-    """The runs of one space; a space that is searched has no fixed runs, only an upper bound."""
-
-    resolved: ResolvedSpace
-    seeds: tuple[int, ...]
-    runs: tuple[PlannedRun, ...]
-    done: frozenset[str]
-    """Signatures of this space's runs that are finished."""
-    searched: int | None = None
-    """Cells that a search will visit at most; None for a space whose cells are all run."""
-
-    @property
-    def id(self) -> str:
-        return self.resolved.space.id
-
-    def counts(self) -> dict[str, int]:
-        cells = len({_key(run) for run in self.runs}) if self.searched is None else self.searched
-        runs = cells * len(self.seeds)
-        unique = len({run.signature for run in self.runs}) if self.searched is None else runs
-        return _counts(cells, len(self.seeds), runs, unique, min(len(self.done), unique))
-
-    def to_run(self) -> list[PlannedRun]:
-        """The runs that the ledger does not have, each signature once."""
-        return list({run.signature: run for run in self.runs if run.signature not in self.done}.values())
-
-
-@dataclass(frozen=True)
-class Plan:
-    """One or many spaces. Runs that spaces share count once in `unique`, `done` and `to_run`."""
-
-    spaces: tuple[SpacePlan, ...]
-    absent: tuple[str, ...] = ()
-    """Inputs that could not be found here, one line each: with them, `done` is not known."""
-
-    @property
-    def tables(self) -> list[SpacePlan]:
-        """Spaces whose cells are all run."""
-        return [space for space in self.spaces if space.searched is None]
-
-    @property
-    def runs(self) -> list[PlannedRun]:
-        return [run for space in self.tables for run in space.runs]
-
-    def counts(self) -> dict[str, int]:
-        """The totals; beside tables, searches are counted apart (see `as_dict`)."""
-        if not self.tables and len(self.spaces) == 1:
-            return self.spaces[0].counts()
-        each = [space.counts() for space in self.tables]
-        unique = len({run.signature for run in self.runs})
-        done = len(frozenset().union(*(space.done for space in self.tables)))
-        seeds = max((one["seeds"] for one in each), default=0)
-        return _counts(sum(one["cells"] for one in each), seeds, sum(one["runs"] for one in each), unique, done)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The totals at top level; for several spaces also `spaces` and `searches`, and `absent` inputs if any."""
-        found: dict[str, Any] = dict(self.counts())
-        if len(self.spaces) > 1:
-            found["spaces"] = [{"id": space.id, **space.counts()} for space in self.tables]
-            found["searches"] = [{"id": s.id, **s.counts()} for s in self.spaces if s.searched is not None]
-        return found | {"absent": list(self.absent)} if self.absent else found
+    def done(self, runs: Sequence[PlannedRun], stand_ins: frozenset[str]) -> frozenset[str]:
+        """Signatures of the finished runs; of those in `stand_ins` the inputs were not there to be hashed."""
+        states = self.ledger.states({run.signature for run in runs}) if self.ledger else {}
+        told = {run.signature: run.run.flat() for run in runs if run.signature in stand_ins and self.by_settings}
+        have = done_settings((r for r in self.rows if r.state == "done"), told.values()) if told else set()
+        by_name = frozenset(signature for signature, state in states.items() if state == "done")
+        return by_name | {signature for signature, flat in told.items() if settings_key(flat) in have}
 
 
 def plan(
@@ -114,43 +60,86 @@ def plan(
 ) -> Plan:
     """Plan spaces under a profile (None: each file's own), a number or list of seeds (None: each file's own).
 
-    A missing input is noted in `Plan.absent`, or raises ConfigError with `need_inputs`.
+    A cell that lacks an input is blocked. Where no data are given at all, what `--data` brings is taken for granted
+    (`Plan.absent`), unless `need_inputs`; then ConfigError is raised where every cell is blocked.
     """
-    absent: list[str] = []
-    identify = functools.partial(identity, paths=paths, workers=workers, absent=None if need_inputs else absent)
-    planned = [_plan(space.resolve(profile, overrides), _seeds(space, seeds), ledger, identify) for space in spaces]
-    return Plan(tuple(planned), tuple(absent))
+    asked = [(space.resolve(profile, overrides), _seeds(space, seeds)) for space in spaces]
+    return plan_all(asked, ledger, paths, workers=workers, need_inputs=need_inputs)
 
 
-def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], ledger: RunStates | None, identify: Identify) -> SpacePlan:
+def plan_all(
+    asked: Sequence[tuple[ResolvedSpace, tuple[int, ...]]],
+    ledger: RunStates | None,
+    paths: DataPaths,
+    *,
+    workers: int = 1,
+    need_inputs: bool = True,
+) -> Plan:
+    """As `plan`, of spaces that are resolved already, each with its seeds."""
+    inputs = Inputs(paths, workers, expected=not need_inputs)
+    known = _Known(ledger, ledger.runs() if ledger else [], by_settings=not need_inputs)
+    planned = tuple(_plan(resolved, seeds, known, inputs) for resolved, seeds in asked)
+    if need_inputs:
+        _require_a_cell(planned)
+    unscorable = inputs.unscorable(name for resolved, _ in asked for name in resolved.space.evaluate)
+    return Plan(planned, tuple(inputs.assumed), rates(known.rows, workers), unscorable)
+
+
+def _require_a_cell(planned: Sequence[SpacePlan]) -> None:
+    """Raise ConfigError with each reason where nothing is left to train and nothing is done."""
+    blocked = [one for space in planned for one in space.blocked]
+    free = any(run.signature not in space.held for space in planned for run in space.runs)
+    if blocked and not free and not any(space.searched for space in planned):
+        raise ConfigError(list(dict.fromkeys(one.reason for one in blocked)))
+
+
+def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], known: _Known, inputs: Inputs) -> SpacePlan:
     if resolved.space.sampled:
-        return _search_plan(resolved, seeds, ledger, identify)
-    runs = tuple(run for cell in resolved.cells() for run in runs_of(resolved, cell, seeds, identify))
-    states = ledger.states({run.signature for run in runs}) if ledger else {}
-    return SpacePlan(resolved, seeds, runs, frozenset(s for s, state in states.items() if state == "done"))
+        return _search_plan(resolved, seeds, known, inputs)
+    runs: list[PlannedRun] = []
+    blocked: list[Blocked] = []
+    stand_ins: set[str] = set()
+    for cell in resolved.cells():
+        found, missing, stands_in = inputs.of(cell.run(seeds[0]))
+        own = list(_runs(resolved, cell, seeds, found))
+        runs += own
+        stand_ins |= {run.signature for run in own if stands_in}
+        if missing:
+            why = reason(missing, own[0].run, resolved.space.axis_names)
+            label, signatures = cell.label or name_of(cell.key), tuple(run.signature for run in own)
+            blocked.append(Blocked(dict(cell.key), label, why, signatures))
+    done = known.done(runs, frozenset(stand_ins))
+    return SpacePlan(resolved, seeds, tuple(runs), done, blocked=tuple(_not_done(blocked, done)))
+
+
+def _not_done(blocked: Iterable[Blocked], done: frozenset[str]) -> Iterator[Blocked]:
+    for one in blocked:
+        left = tuple(signature for signature in one.signatures if signature not in done)
+        if left:
+            yield Blocked(one.cell, one.label, one.reason, left)
+
+
+def _runs(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], found: Identity) -> Iterator[PlannedRun]:
+    for seed, name in signatures(cell.run(0), found, seeds).items():
+        yield PlannedRun(name, cell.run(seed), found, dict(cell.key), seed, resolved.space.id)
 
 
 def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], identify: Identify) -> list[PlannedRun]:
     """A cell's runs, one per seed; `identify(run)` gives the hashes of a run's inputs."""
-    made = []
-    for seed in seeds:
-        run = cell.run(seed)
-        found = identify(run)
-        made.append(PlannedRun(signature(run, found), run, found, dict(cell.key), seed, resolved.space.id))
-    return made
+    return [run for seed in seeds for run in _runs(resolved, cell, [seed], identify(cell.run(seed)))]
 
 
-def _search_plan(
-    resolved: ResolvedSpace, seeds: tuple[int, ...], ledger: RunStates | None, identify: Identify
-) -> SpacePlan:
+def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], known: _Known, inputs: Inputs) -> SpacePlan:
     assert resolved.space.search is not None
     size, asked = resolved.size(), resolved.space.search.num_samples
     cells = min(n for n in (size, asked) if n is not None)
-    memory = Memory(resolved, lambda run: signature(run, identify(run)))
-    rows = ledger.runs() if ledger else []
-    ended = (row.signature for row in rows for one in memory.known([row]) if one.final and one.seed in seeds)
-    done = frozenset(ended)
-    return SpacePlan(resolved, seeds, (), done, cells)
+    memory = Memory(resolved, lambda run: signature(run, inputs.of(run)[0]))
+    ended = frozenset(row.signature for row in known.rows for one in memory.known([row]) if _counts(one, seeds))
+    return SpacePlan(resolved, seeds, (), ended, cells)
+
+
+def _counts(one: Known, seeds: Sequence[int]) -> bool:
+    return one.final and one.seed in seeds
 
 
 def _seeds(space: Space, seeds: int | Sequence[int] | None) -> tuple[int, ...]:
@@ -160,13 +149,3 @@ def _seeds(space: Space, seeds: int | Sequence[int] | None) -> tuple[int, ...]:
     if not given or min(given) < 0:
         raise ConfigError([f"no seeds: seeds={seeds}; give a count of at least 1"])
     return given
-
-
-def _key(run: PlannedRun) -> tuple[tuple[str, Scalar], ...]:
-    return tuple(run.cell.items())
-
-
-def _counts(*values: int) -> dict[str, int]:
-    """`values` are all of COUNTS but the last."""
-    *_, unique, done = values
-    return dict(zip(COUNTS, (*values, unique - done), strict=True))

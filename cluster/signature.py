@@ -8,7 +8,7 @@ number of ranks where the method says that it matters. Out: paths, names of what
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cse_train import fields, methods
@@ -28,48 +28,64 @@ RULES = {
 Identity = dict[str, str | int]
 
 
-def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: list[str] | None = None) -> Identity:
+def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[str, str] | None = None) -> Identity:
     """Content hashes of a run's inputs; `workers` only where the method's result depends on it.
 
-    A missing input raises ConfigError. Given the list `absent`, it gets a stand-in instead and its problem is noted
-    there: good for counting runs, never for the ledger. Hashes are remembered for the life of the process.
+    A missing input raises ConfigError. Given the mapping `absent`, it gets a stand-in instead and its problem is noted
+    there under encoder, corpus, dev or method: good for counting runs, never for the ledger. Hashes are remembered for
+    the life of the process.
     """
-    found: Identity = dict(
-        zip(("encoder", "tokenizer"), _or_stand_in(_backbone, absent, run.train.encoder), strict=True)
-    )
-    found["corpus"] = _or_stand_in(_corpus, absent, run.train.corpus, paths)[0]
-    found["dev"] = _or_stand_in(_dev, absent, run.train.dev, paths)[0]
+    encoder = _or_stand_in("encoder", _backbone, absent, run.train.encoder)
+    found: Identity = {"encoder": encoder[0], "tokenizer": encoder[-1]}
+    found["corpus"] = _or_stand_in("corpus", _corpus, absent, run.train.corpus, paths)[0]
+    found["dev"] = _or_stand_in("dev", _dev, absent, run.train.dev, paths)[0]
     found |= _further(run, absent)
     depends = methods.optional(run.method, "rank_dependent", lambda _: False)
     return found | {"workers": workers} if depends(run.options) else found
 
 
-def _further(run: RunConfig, absent: list[str] | None) -> Identity:
+def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
     """What the method reads beside encoder and corpus, under the name of its option."""
     try:
         inputs = methods.optional(run.method, "inputs", lambda _: {})(run.options)
     except ConfigError as error:
         if absent is None:
             raise
-        absent += [line for line in error.problems if line not in absent]
+        absent["method"] = "; ".join(error.problems)
         inputs = {"inputs": "absent"}
     return {f"method.{name}": digest for name, digest in inputs.items()}
 
 
-def _or_stand_in(hashes: Callable[..., tuple[str, ...]], absent: list[str] | None, *given: Any) -> tuple[str, ...]:
+def _or_stand_in(
+    part: str, hashes: Callable[..., tuple[str, ...]], absent: dict[str, str] | None, *given: Any
+) -> tuple[str, ...]:
     try:
         return hashes(*given)
     except ConfigError as error:
         if absent is None:
             raise
-        absent += [line for line in error.problems if line not in absent]
-        return (f"absent:{given[0]}",) * (2 if hashes is _backbone else 1)
+        absent[part] = "; ".join(error.problems)
+        return (f"absent:{given[0]}",)
 
 
 def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
     """24 hexadecimal digits, the same on every machine."""
-    payload = json.dumps(described(run, identity), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(payload.encode()).hexdigest()[:24]
+    return _digest(described(run, identity))
+
+
+def signatures(run: RunConfig, identity: Mapping[str, str | int], seeds: Iterable[int]) -> dict[int, str]:
+    """Seed -> signature of the run with that seed; many seeds cost little more than one."""
+    payload = described(run, identity)
+    found = {}
+    for seed in seeds:
+        payload["train"]["seed"] = seed
+        found[seed] = _digest(payload)
+    return found
+
+
+def _digest(payload: Mapping[str, Any]) -> str:
+    text = json.dumps(payload, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, Any]:

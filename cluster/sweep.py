@@ -34,9 +34,9 @@ def run_sweep(
 ) -> SweepOutcome:
     """Train what `source` wants and the ledger does not have, as many runs at once as fit.
 
-    `suites`: sweep id -> suites on which each finished run's best checkpoint is scored. Runs that another driver holds
-    are waited for. Ray is not started when nothing is left to run. Raises ConfigError (does not fit, different code on
-    a worker) and LedgerError; a run's own error is a `Failure` of the outcome.
+    `suites`: sweep id, or one run's signature -> suites on which a finished run's best checkpoint is scored. Runs that
+    another driver holds are waited for. Ray is not started when nothing is left to run. Raises ConfigError (does not
+    fit, different code on a worker) and LedgerError; a run's own error is a `Failure` of the outcome.
     """
     begun = time.monotonic()
     options = _absolute(options)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.render import MARKDOWN, aligned
+from cluster.blocked import Inputs, name_of
 from cluster.catalog import shipped
 from cluster.cells import Cell, ResolvedSpace
 from cluster.plan import PlannedRun
-from cluster.signature import identity, signature
+from cluster.signature import signature
 from cluster.space import Space, load_spaces
 from cse_train.config import DataPaths, RunConfig
 from cse_train.fields import ConfigError, Scalar
@@ -73,9 +74,10 @@ class Short:
     def variants(self, spaces: Iterable[Space]) -> list[Variant]:
         """Each cell times each seed; a cell whose inputs are absent is blocked, with the reason."""
         found: list[Variant] = []
+        inputs = Inputs(self.paths, self.workers)
         for space in spaces:
             resolved = space.resolve(self.profile, self.overrides)
-            found += [variant for cell in resolved.cells() for variant in self._of_cell(resolved, cell)]
+            found += [variant for cell in resolved.cells() for variant in self._of_cell(resolved, cell, inputs)]
             found += _left_out(resolved)
         return found
 
@@ -87,16 +89,18 @@ class Short:
         train = dataclasses.replace(run.train, examples=examples, evaluations=evaluations)
         return dataclasses.replace(run, train=train)
 
-    def _of_cell(self, resolved: ResolvedSpace, cell: Cell) -> list[Variant]:
+    def _of_cell(self, resolved: ResolvedSpace, cell: Cell, inputs: Inputs) -> list[Variant]:
         space, method = resolved.space.id, str(cell.settings["method"])
         name = cell.label or name_of(cell.key)
         try:
             runs = [self.run(cell, seed) for seed in self.seeds]
-            inputs = identity(runs[0], self.paths, self.workers)
         except ConfigError as error:
             return [Variant(space, name, method, blocked="; ".join(error.problems))]
+        hashes, missing, _ = inputs.of(runs[0])
+        if missing:
+            return [Variant(space, name, method, blocked=missing[0].line)]
         key: dict[str, Scalar] = {"space": space, "variant": name}
-        planned = (PlannedRun(signature(r, inputs), r, inputs, key, r.train.seed, self.sweep) for r in runs)
+        planned = (PlannedRun(signature(r, hashes), r, hashes, key, r.train.seed, self.sweep) for r in runs)
         return [Variant(space, name, method, run) for run in planned]
 
 
@@ -105,11 +109,6 @@ def _left_out(resolved: ResolvedSpace) -> list[Variant]:
     named = [name for name, value in resolved.substitutions().items() if value is None]
     method = resolved.space.method or ""
     return [Variant(resolved.space.id, name.rpartition(".")[2], method, blocked=why) for name in named]
-
-
-def name_of(key: Mapping[str, Scalar]) -> str:
-    """A cell without a label in words: `dup_rate=0.32`."""
-    return " ".join(f"{axis.rpartition('.')[2]}={value}" for axis, value in key.items())
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,30 @@
-"""`cse plan`: what a space would run, and how much of it is done. Trains nothing, starts nothing."""
+"""`cse plan`: what spaces would run, how much of it is done, and what the rest costs. Trains nothing."""
 
-import dataclasses
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cluster.commands import arguments, failure
-from cluster.commands.columns import Format, FormatOption
-from cluster.commands.results import answers
+from cluster.commands.columns import Format, FormatOption, aligned
 
 if TYPE_CHECKING:
-    from analysis.ledger import Ledger
-    from cluster.plan import SpacePlan
+    from cluster.planned import Plan, SpacePlan
 
 SENTENCE = "{cells} cells x {seeds} seeds = {runs} runs, {unique} unique: {done} done, {to_run} to run"
-What = Annotated[str, typer.Argument(metavar="FILE|DIR|ID", help="A space, a folder of spaces, or a shipped ID.")]
+MANY = "{cells} cells, {runs} runs, {unique} unique ({shared}): {done} done, {to_run} to run"
+TITLE = 34
+"""Characters of a title in the listing."""
+NAMED = 3
+"""Blocked cells of many tables that one reason names."""
+What = Annotated[
+    list[str], typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or all papers: all")
+]
 
 
 def plan(
-    space: What,
+    spaces: What,
     profile: arguments.Profile = None,
     data: arguments.Data = None,
     train_file: arguments.TrainFile = None,
@@ -30,26 +35,99 @@ def plan(
     workers: arguments.Workers = 1,
     form: FormatOption = Format.text,
 ) -> None:
-    """Count a space's cells and runs, and which of them the ledger has."""
+    """Count the cells and runs of spaces, which of them the ledger has, which are blocked, and what the rest costs."""
+    from cluster.commands.named import load_all
     from cluster.plan import plan as planned
-    from cluster.space import load_spaces
 
     given = arguments.settings(settings)
     paths = arguments.data_paths(data, train_file, senteval)
     opened = arguments.existing_ledger(ledger)
-    found = planned(load_spaces(space), profile, seeds, opened, paths, overrides=given, workers=workers)
-    if found.absent and opened:
-        found = dataclasses.replace(found, spaces=tuple(done_by_settings(one, opened) for one in found.spaces))
+    found = planned(load_all(spaces), profile, seeds, opened, paths, overrides=given, workers=workers)
     if form is Format.json:
         print(json.dumps(found.as_dict()))
         return
-    print(SENTENCE.format(**found.counts()))
+    print(text(found))
     failure.say([f"what is done was told by settings alone: {line}" for line in found.absent])
 
 
-def done_by_settings(space: "SpacePlan", ledger: "Ledger") -> "SpacePlan":
-    """What the ledger has of a space whose data is not at hand: runs with its settings, on whatever data they were."""
-    if space.searched is not None:
-        return space
-    found = answers(space.resolved, ledger.runs(states=["done"]), space.seeds)
-    return dataclasses.replace(space, done=frozenset(answer.run.signature for answer in found))
+def text(plan: "Plan") -> str:
+    """The sentence of one space, or a line for each of many; then what is left, what is blocked, and the cost."""
+    from cluster.blocked import by_reason
+
+    if len(plan.spaces) == 1:
+        listing, blocked = [], by_reason(plan.spaces[0].blocked)
+    else:
+        listing = [aligned([_line(plan, space) for space in plan.spaces]), ""]
+        named = [(space.id, one) for space in plan.spaces for one in space.blocked]
+        blocked = by_reason([replace(one, label=f"{table} {one.label}") for table, one in named], NAMED)
+    blocked += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
+    return "\n".join([*listing, *_totals(plan), *blocked, plan.rates.source()])
+
+
+def _line(plan: "Plan", space: "SpacePlan") -> dict[str, object]:
+    counts, cost = space.counts(), plan.cost([space])
+    title = space.resolved.space.title
+    return {
+        "id": space.id,
+        "title": title if len(title) <= TITLE else f"{title[: TITLE - 1]}…",
+        "kind": space.kind,
+        **{name: counts[name] for name in ("cells", "runs", "unique", "done", "blocked", "to_run")},
+        "examples": cost.examples,
+        "time": duration(None if cost.unknown else plan.rates.wall(cost)),
+        "disk": size(cost.disk_bytes),
+    }
+
+
+def _totals(plan: "Plan") -> list[str]:
+    """The sentence and the cost of the tables together, then of the searches."""
+    from cluster.planned import counts
+
+    groups = [("", plan.tables), ("searches, at most: ", plan.searches)]
+    told = []
+    for what, spaces in groups:
+        if spaces:
+            found = counts(spaces)
+            sentence = (SENTENCE if len(spaces) == 1 else MANY).format(**found, shared=_shared(found))
+            told.append(f"{what if plan.tables else ''}{sentence}{_blocked(found)}")
+            told.append(_left(plan, spaces))
+    training = [space for space in plan.tables if space.kind == "training"]
+    if 1 < len(training) < len(plan.tables):
+        found = counts(training)
+        told.append(f"over training tables: {found['runs']} runs, {found['unique']} unique ({_shared(found)})")
+    return told
+
+
+def _shared(counts: "dict[str, int]") -> str:
+    """The part of the runs that sharing saves."""
+    return f"{1 - counts['unique'] / max(1, counts['runs']):.1%} shared"
+
+
+def _blocked(counts: "dict[str, int]") -> str:
+    return f", {counts['blocked']} blocked" if counts["blocked"] else ""
+
+
+def _left(plan: "Plan", spaces: "list[SpacePlan]") -> str:
+    """Cost of what is not done, and of the part of it that nothing blocks."""
+    every, here = plan.cost(spaces), plan.cost(spaces, blocked=False)
+    both = [every] if every == here else [every, here]
+    shown = [
+        f"{cost.examples} examples, {duration(None if cost.unknown else plan.rates.wall(cost))}, "
+        f"{size(cost.disk_bytes)} on disk"
+        for cost in both
+    ]
+    return "left: " + "; without what is blocked: ".join(shown)
+
+
+def duration(seconds: float | None) -> str:
+    """`40 s`, `12 min`, `3.4 h` or `12 d`; `unknown` for None."""
+    if seconds is None:
+        return "unknown"
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.1f} {unit}" if seconds < 10 * length else f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def size(count: int) -> str:
+    """Bytes in MB or GB."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

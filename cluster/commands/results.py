@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cluster.blocked import name_of
+from cluster.done import SEED, current, settings_key
 from cse_train.fields import Scalar
 
 if TYPE_CHECKING:
-    from analysis.ledger import RunRow
+    from analysis.aggregate import Table
+    from analysis.ledger import Ledger, RunRow
     from cluster.cells import ResolvedSpace
 
-SEED = "train.seed"
 Key = Mapping[str, Scalar]
 
 
@@ -34,8 +36,9 @@ def answers(resolved: "ResolvedSpace", runs: Iterable["RunRow"], seeds: Sequence
     finished runs first.
     """
     rows_of = _rows_by_settings(resolved)
-    wanted = (run for run in runs if seeds is None or run.seed in seeds)
-    found = [Answer(key, run) for run in wanted for key in rows_of(run.config) if _is_current(run)]
+    keys = {run.signature: (run, rows_of(run.config)) for run in runs if seeds is None or run.seed in seeds}
+    answering = current(run for run, rows in keys.values() if rows)
+    found = [Answer(key, run) for run in answering for key in keys[run.signature][1]]
     return _of_newest_inputs(sorted(found, key=_age))
 
 
@@ -66,15 +69,25 @@ def full_key(resolved: "ResolvedSpace", key: Key) -> dict[str, Scalar]:
 
 
 def _settings(flat: Key) -> str:
-    return json.dumps({key: value for key, value in flat.items() if key != SEED}, sort_keys=True)
+    return settings_key(flat, leave_out=SEED)
 
 
-def _is_current(run: "RunRow") -> bool:
-    """Whether today's code would give the run the same signature."""
-    from cluster.signature import signature
-    from cse_train.config import parse_run
+def unfinished(table: "Table", seeds: int, blocked: Mapping[str, str]) -> list[str]:
+    """What a table lacks, for a person: rows with fewer seeds than asked for, and those that are blocked."""
+    short = {_named(row.key): max(cell.n for cell in row.cells.values()) for row in table.rows}
+    lacking = [f"{name} has {n}" for name, n in short.items() if n < seeds]
+    told = [f"not finished: {len(lacking)} of {len(short)} cells lack seeds of {seeds}: {'; '.join(lacking)}"]
+    return (told if lacking else []) + [f"blocked: {label}: {why}" for label, why in blocked.items()]
 
-    return signature(parse_run(run.config), run.identity) == run.signature
+
+def _named(key: Key) -> str:
+    return name_of({axis: value for axis, value in key.items() if value is not None})
+
+
+def blocked_in(ledger: "Ledger", sweep: str) -> dict[str, str]:
+    """Cells that were blocked when the sweep was last started, with the reasons."""
+    spec = next((row.spec for row in ledger.sweeps() if row.id == sweep), {})
+    return dict(spec.get("blocked", {}))
 
 
 def _of_newest_inputs(oldest_first: Sequence[Answer]) -> list[Answer]:

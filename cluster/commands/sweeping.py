@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cluster.commands import failure
 
 if TYPE_CHECKING:
     from analysis.ledger import Ledger
+    from cluster.blocked import Blocked
     from cluster.cells import ResolvedSpace
     from cluster.options import SweepOptions, SweepOutcome
     from cluster.plan import PlannedRun
@@ -31,14 +32,19 @@ class Request:
 
 @dataclass(frozen=True)
 class Work:
-    """What a grid needs: its runs, and how many of them the ledger has."""
+    """What tables need: their runs, how many of them the ledger has, and which cells cannot be trained here."""
 
     runs: "Sequence[PlannedRun]"
     total: int
     finished: frozenset[str]
     """Signatures that the ledger has as done."""
     scored: bool
-    """Whether every finished run has a score on each suite that the space names."""
+    """Whether every finished run has each column of the suites that its tables name."""
+    blocked: "Sequence[Blocked]" = ()
+    suites: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Signature -> the suites of every table that the run belongs to, but for those below."""
+    unscorable: Mapping[str, str] = field(default_factory=dict)
+    """Suites whose data are not at hand, with the reason."""
 
     @property
     def done(self) -> int:
@@ -54,26 +60,43 @@ class Work:
         return f"{self.total} runs: {self.done} already in the ledger, {self.total - self.done} to run"
 
 
-def work_of(request: Request, ledger: "Ledger") -> Work:
-    """Plan a grid against the ledger, and record the sweep there. ConfigError for data that is not at hand."""
-    from cluster.plan import plan
+def announce(work: Work, ledger: str) -> None:
+    """Print what there is to do, and which cells are blocked and why."""
+    from cluster.blocked import by_reason
 
-    resolved = request.resolved
-    found = plan(
-        [resolved.space],
-        resolved.profile,
-        request.seeds,
-        ledger,
-        request.paths,
-        overrides=resolved.overrides,
-        workers=request.options.workers,
-        need_inputs=True,
-    )
-    runs = [dataclasses.replace(run, sweep=sweep_name(resolved)) for run in found.runs]
-    record(request, ledger, runs)
-    done = frozenset(signature for space in found.spaces for signature in space.done)
+    unscored = [f"not scored: {suite}: {why}" for suite, why in work.unscorable.items()]
+    print("\n".join([f"{work.line()}  (ledger {ledger})", *by_reason(work.blocked), *unscored]), flush=True)
+
+
+def work_of(request: Request, ledger: "Ledger") -> Work:
+    """Plan a table against the ledger, and record the sweep there. ConfigError where every cell is blocked."""
+    return work_of_all([request], ledger)
+
+
+def work_of_all(requests: Sequence[Request], ledger: "Ledger") -> Work:
+    """The same of several tables, which train a run that they share once.
+
+    A table of which every cell is blocked is told in `blocked`; ConfigError where nothing is left of all of them.
+    """
+    from cluster.plan import plan_all
+
+    first = requests[0]
+    asked = [(request.resolved, tuple(request.seeds)) for request in requests]
+    planned = plan_all(asked, ledger, first.paths, workers=first.options.workers)
+    runs: list[PlannedRun] = []
+    wanted: dict[str, list[str]] = {}
+    for request, space in zip(requests, planned.spaces, strict=True):
+        sweep = sweep_name(request.resolved)
+        own = [dataclasses.replace(run, sweep=sweep) for run in space.runs if run.signature not in space.held]
+        record(request, ledger, own, space.blocked)
+        for run in own:
+            suites = (name for name in request.resolved.space.evaluate if name not in planned.unscorable)
+            wanted.setdefault(run.signature, []).extend(suites)
+        runs += own
     unique = list({run.signature: run for run in runs}.values())
-    return Work(unique, len(unique), done, _scored(request, ledger, done))
+    done = frozenset(signature for space in planned.spaces for signature in space.done)
+    blocked = [one for space in planned.spaces for one in space.blocked]
+    return Work(unique, len(unique), done, _scored(ledger, done, wanted), blocked, wanted, planned.unscorable)
 
 
 def sweep_name(resolved: "ResolvedSpace") -> str:
@@ -83,13 +106,17 @@ def sweep_name(resolved: "ResolvedSpace") -> str:
     return " ".join([where, *(f"{key}={value}" for key, value in sorted(resolved.overrides.items()))])
 
 
-def _scored(request: Request, ledger: "Ledger", done: Collection[str]) -> bool:
-    have = {(score.signature, score.suite) for score in ledger.scores(done)} if done else set()
-    return all((signature, suite) in have for signature in done for suite in request.resolved.space.evaluate)
+def _scored(ledger: "Ledger", done: Collection[str], wanted: Mapping[str, Sequence[str]]) -> bool:
+    from cse_train.evaluate.columns import unscored
+
+    have: dict[str, set[str]] = {signature: set() for signature in done}
+    for score in ledger.scores(done) if done else ():
+        have[score.signature].add(score.suite)
+    return not any(unscored(wanted.get(signature, ()), have[signature]) for signature in done)
 
 
-def record(request: Request, ledger: "Ledger", runs: "Sequence[PlannedRun]") -> None:
-    """Write the sweep and which runs belong to it into the ledger."""
+def record(request: Request, ledger: "Ledger", runs: "Sequence[PlannedRun]", blocked: "Sequence[Blocked]" = ()) -> None:
+    """Write the sweep, which runs belong to it and which cells are blocked into the ledger."""
     space = request.resolved.space
     spec = {
         "title": space.title,
@@ -98,6 +125,7 @@ def record(request: Request, ledger: "Ledger", runs: "Sequence[PlannedRun]") -> 
         "profile": request.resolved.profile.name,
         "set": dict(request.resolved.overrides),
         "seeds": list(request.seeds),
+        "blocked": {one.label: one.reason for one in blocked},
     }
     name = sweep_name(request.resolved)
     ledger.record_sweep(name, spec)
@@ -106,8 +134,7 @@ def record(request: Request, ledger: "Ledger", runs: "Sequence[PlannedRun]") -> 
 
 def run_grid(request: Request, work: Work) -> "SweepOutcome":
     """Train and score what the ledger lacks; shows progress on stderr."""
-    suites = {sweep_name(request.resolved): request.resolved.space.evaluate}
-    return run_planned(work.runs, work.finished, request.ledger, request.paths, request.options, suites)
+    return run_planned(work.runs, work.finished, request.ledger, request.paths, request.options, work.suites)
 
 
 def run_planned(

@@ -6,6 +6,8 @@ SentEval's accuracy on held-out folds has `_dev` behind it, and a group's averag
 scored side by side.
 """
 
+from collections.abc import Container, Iterable
+
 from cse_train.evaluate.pairs import STS_YEARS, hub_split, suite_names
 from cse_train.evaluate.results import Result
 from cse_train.evaluate.transfer.loaders import TASKS
@@ -58,6 +60,11 @@ def columns(suite: str) -> tuple[str, ...]:
         "declutr": ("declutr:downstream", "declutr:average"),
     }
     return groups.get(suite, (suite,))
+
+
+def unscored(suites: Iterable[str], have: Container[str]) -> tuple[str, ...]:
+    """The suites of which a column is not among those stored."""
+    return tuple(suite for suite in suites if any(column not in have for column in columns(suite)))
 
 
 def _recalls() -> tuple[str, ...]:

@@ -5,15 +5,19 @@ import hashlib
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import torch
-from huggingface_hub import snapshot_download
+from huggingface_hub import constants, snapshot_download
 from safetensors.torch import load_file
 from torch import Tensor
 
 from cse_train.fields import ConfigError, nearest
 
 SMALL_FILES = ["config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json"]
+WAIT_S = 3.0
+"""Seconds for which the hub's first answer is waited for."""
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt")
 
 
@@ -99,13 +103,33 @@ def _checked(folder: Path, name: str) -> Path:
 
 
 def _from_hub(name: str) -> Path:
+    away = hub_is_away()
     try:
-        folder = Path(snapshot_download(name, allow_patterns=[*SMALL_FILES, "model*.safetensors*"]))
+        folder = _snapshot(name, "model*.safetensors*", away)
         if not weight_files(folder):
-            folder = Path(snapshot_download(name, allow_patterns=[*SMALL_FILES, "pytorch_model*.bin*"]))
+            folder = _snapshot(name, "pytorch_model*.bin*", away)
     except Exception as error:  # the hub client raises a dozen unrelated types; all mean "not to be had"
-        reason = f"no such shipped encoder or folder, and the hub gave {type(error).__name__}"
+        gave = "cannot be reached" if away else f"gave {type(error).__name__}"
+        reason = f"no such shipped encoder or folder, not in the hub's cache, and the hub {gave}"
         raise ConfigError(
             [f"missing encoder: train.encoder={name}; {reason}; {nearest(name, shipped_names())}"]
         ) from error
     return _checked(folder, name)
+
+
+def _snapshot(name: str, weights: str, cached: bool) -> Path:
+    return Path(snapshot_download(name, allow_patterns=[*SMALL_FILES, weights], local_files_only=cached))
+
+
+@functools.cache
+def hub_is_away() -> bool:
+    """Whether only the hub's cache is left; asked once for a process, for WAIT_S seconds at most."""
+    if constants.HF_HUB_OFFLINE:
+        return True
+    try:
+        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=WAIT_S).close()
+    except HTTPError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return False

@@ -1,5 +1,6 @@
 """How a sweep ends for a person: the line, the reasons, the exit code; and what is recorded before it starts."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,8 @@ def test_other_settings_are_another_sweep(tmp_path: Path) -> None:
 
 def test_a_finished_grid_still_wants_a_suite_that_was_added(tmp_path: Path) -> None:
     request = request_for(tmp_path, **{"method.dup_rate": 0.32})
+    space = dataclasses.replace(request.resolved.space, evaluate=("generated_dev:30",))
+    request = dataclasses.replace(request, resolved=dataclasses.replace(request.resolved, space=space))
     ledger = Ledger.open(request.ledger)
     for planned in sweeping.work_of(request, ledger).runs:
         about = {
@@ -78,7 +81,7 @@ def test_a_finished_grid_still_wants_a_suite_that_was_added(tmp_path: Path) -> N
     assert unscored.done == unscored.total == 2
     assert not unscored.nothing_left
     for planned in unscored.runs:
-        ledger.add_score(planned.signature, "sts_dev", 50.0, {}, None, None)
+        ledger.add_score(planned.signature, "generated_dev:30", 50.0, {}, None, None)
     assert sweeping.work_of(request, ledger).line() == "2/2 already in the ledger, 0 run"
 
 

@@ -1,0 +1,138 @@
+"""What runs cost: training examples, seconds from measured throughput, and disk from measured checkpoints."""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cse_train.config import RunConfig
+
+REFERENCE = "wiki-l4-h128"
+"""The encoder of the measured runs below."""
+EXAMPLES_PER_SECOND = {"simcse": 251, "esimcse": 211, "dcpcse": 296, "diffcse": 95, "d2cse": 112, "declutr": 17}
+"""One core of two, batch 64 (DeCLUTR 8), 20 dev evaluations of STS-B included: means over the runs of
+docs/results/methods.md and learning_rates.md, two at a time, on a shared AMD EPYC."""
+BYTES = {
+    "simcse": 30.9e6,
+    "esimcse": 38.7e6,
+    "dcpcse": 15.8e6,
+    "diffcse": 57.1e6,
+    "d2cse": 16.7e6,
+    "declutr": 30.9e6,
+}
+"""What the same runs left on disk: best checkpoint, the state to go on from, and cosines."""
+SHAPES = {
+    "wiki-l1-h64": (1, 64, 0.3),
+    "wiki-l2-h128": (2, 128, 0.8),
+    REFERENCE: (4, 128, 1.9),
+    "bert-base-uncased": (12, 768, 110),
+    "bert-large-uncased": (24, 1024, 335),
+    "roberta-base": (12, 768, 125),
+    "roberta-large": (24, 1024, 355),
+    "distilbert-base-uncased": (6, 768, 66),
+    "distilroberta-base": (6, 768, 82),
+}
+"""Encoder -> layers, width, millions of parameters."""
+RULE = "layers x width^2"
+
+
+class Timed(Protocol):
+    """What is read of a finished run."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def examples(self) -> int | None: ...
+    @property
+    def seconds(self) -> float | None: ...
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of many runs; `unknown` of them have an encoder or method of which nothing is known and count for no seconds."""
+
+    examples: int = 0
+    core_seconds: float = 0.0
+    disk_bytes: int = 0
+    unknown: int = 0
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(
+            self.examples + other.examples,
+            self.core_seconds + other.core_seconds,
+            self.disk_bytes + other.disk_bytes,
+            self.unknown + other.unknown,
+        )
+
+    def times(self, count: int) -> "Cost":
+        """Of `count` such runs."""
+        return Cost(self.examples * count, self.core_seconds * count, self.disk_bytes * count, self.unknown * count)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Throughput by (method, encoder), from a ledger's own runs where it has some."""
+
+    measured: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Examples per second of one run in this ledger."""
+    runs: int = 0
+    """Finished runs behind `measured`."""
+    workers: int = 1
+
+    def seconds(self, run: RunConfig) -> float | None:
+        """Seconds of one run on `workers` cores; None where nothing is known of its method or encoder."""
+        own = self.measured.get((run.method, run.train.encoder))
+        if own:
+            return run.train.examples / own
+        known, scale = EXAMPLES_PER_SECOND.get(run.method), _relative(run.train.encoder)
+        reference = self.measured.get((run.method, REFERENCE), known)
+        return None if reference is None or scale is None else run.train.examples * scale / reference
+
+    def cost(self, run: RunConfig) -> Cost:
+        """Of one run; the bytes of an encoder that is not known are those of the reference."""
+        seconds, size = self.seconds(run), BYTES.get(run.method, max(BYTES.values()))
+        parameters = SHAPES.get(run.train.encoder, SHAPES[REFERENCE])[2]
+        scaled = round(size * parameters / SHAPES[REFERENCE][2])
+        cores = self.workers * (seconds or 0.0)
+        return Cost(run.train.examples, cores, scaled, int(seconds is None))
+
+    def total(self, runs: Iterable[RunConfig]) -> Cost:
+        return sum((self.cost(run) for run in runs), Cost())
+
+    def wall(self, cost: Cost) -> float:
+        """Seconds on this machine with a run on every core."""
+        return cost.core_seconds / max(1, os.cpu_count() or 1)
+
+    def source(self) -> str:
+        """Where the seconds come from, in a line for a person."""
+        shipped = "the runs of docs/results/methods.md"
+        own = f"{self.runs} finished runs of this ledger, else of " if self.runs else ""
+        cores = os.cpu_count() or 1
+        return (
+            f"time on {cores} cores, one run a core, by the examples per second of {own}{shipped} (wiki-l4-h128); "
+            f"other encoders by {RULE}; without the scoring of suites"
+        )
+
+
+def rates(rows: Sequence[Timed], workers: int = 1) -> Rates:
+    """Throughput of the finished runs among `rows`."""
+    sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    timed = [row for row in rows if row.state == "done" and row.examples and row.seconds]
+    for row in timed:
+        both = sums[row.method, str(row.config.get("train.encoder"))]
+        both[0] += row.examples or 0
+        both[1] += row.seconds or 0.0
+    return Rates({key: examples / seconds for key, (examples, seconds) in sums.items()}, len(timed), workers)
+
+
+def _relative(encoder: str) -> float | None:
+    """Arithmetic of an encoder relative to the reference's, at least 1: small ones are bound by other things."""
+    if encoder not in SHAPES:
+        return None
+    (layers, width, _), (base_layers, base_width, _) = SHAPES[encoder], SHAPES[REFERENCE]
+    return max(1.0, layers * width**2 / (base_layers * base_width**2))
