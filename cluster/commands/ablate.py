@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster.commands import arguments, failure, sweeping
-from cluster.commands.run import Address, Isolation, IsolationOption, Yes
+from cluster.commands.run import Yes
+from cluster.commands.sweep_options import Address, Isolation, IsolationOption
 from cse_train.fields import ConfigError, Scalar
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def ablate(
 ) -> int:
     """Train the full configuration and one without each component (its method's YAML lists them); print the losses."""
     from cluster.ablation import ablation
-    from cluster.commands.run import check_fit
+    from cluster.commands.sweep_options import check_fit
     from cluster.options import SweepOptions
 
     url, folder = arguments.ledger_url(ledger), arguments.storage_folder(storage)
