@@ -1,0 +1,175 @@
+"""Every published table and figure is a file: whole rows that re-add, misprints kept, winners inside their searches."""
+
+import functools
+from statistics import fmean
+
+import pytest
+
+from cluster.catalog import catalog, shipped
+from cluster.commands.table import columns_of
+from cluster.space import load_space, load_spaces
+
+IDS = {f"{paper}{n}" for paper, last in {"S": 9, "D": 12, "E": 10, "C": 6, "L": 8}.items() for n in range(1, last + 1)}
+SOURCES = {
+    "S": "001_93f8135970ea8fe2.txt", "D": "000_1d32f67a8f7f5fbf.txt", "E": "004_75c08648544496b7.txt",
+    "C": "002_fce058e9b287f4c9.txt", "L": "003_158e937f78fb484f.txt",
+}  # fmt: skip
+MISPRINTS = {
+    ("D2", "Avg. BERT embeddings"): (84.94, 84.87),
+    ("C1", "PromptBERT base"): (78.54, 78.52),
+    ("C6", "DCPCSE-BERT base (its paper)"): (81.65, 81.66),
+    ("E2", "Mirror-BERT base"): (75.40, 75.41),
+    ("E2", "Mirror-RoBERTa base"): (76.40, 76.39),
+    ("S9", "SBERT base"): (74.89, 74.86),
+}
+"""(table, row) -> the average as printed and the mean of its row, by hand."""
+ROWS = {
+    ("S8", "SimCSE-RoBERTa large"): (72.86, 83.99, 75.62, 84.77, 81.80, 81.98, 71.26, 78.90),
+    ("S9", "train.encoder=roberta-large"): (77.46, 87.27, 82.36, 86.66, 83.93, 86.70, 81.95, 83.76),
+    ("D1", "DiffCSE-RoBERTa base"): (70.05, 83.43, 75.49, 82.81, 82.12, 82.38, 71.19, 78.21),
+    ("D2", "SimCSE-BERT base w/ MLM"): (82.92, 87.23, 95.71, 88.73, 86.81, 87.01, 78.07, 86.64),
+    ("D9", "DiffCSE-BERT base"): (78.87, 95.36, 97.42),
+    ("D10", "SimCSE-BERT base"): (0.177, -2.313, 76.16),
+    ("E2", "ESimCSE-BERT large"): (73.21, 85.37, 77.73, 84.30, 78.92, 80.73, 74.89, 79.31),
+    ("E6", "ESimCSE"): (36.82, 36.87, 0.05),
+    ("E9", "ESimCSE"): (81.32, 86.22, 94.74, 88.74, 85.50, 91.00, 74.90, 86.06),
+    ("E10", "SimCSE"): (0.69, 0.32, 0.99, 0.98),
+    ("C1", "D2CSE-RoBERTa base"): (70.53, 83.22, 75.61, 83.64, 82.53, 83.08, 72.54, 78.74),
+    ("C2", "Supervised D2CSE-BERT base"): (92.78, 98.45, 99.48, 81.52),
+    ("C3", "D2CSE-BERT base"): (0.062, -1.2627, 79.02),
+    ("C6", "D2CSE-RoBERTa base"): (75.65, 87.26, 81.39, 86.31, 84.46, 86.17, 78.68, 82.85),
+    ("L1", "train.encoder=roberta-base"): (78.16, 73.80, 75.98),
+    ("L7", "train.encoder=distilroberta-base"): (76.97, 77.18),
+}
+"""One row of each main table, read in the papers' texts a second time."""
+SEARCHES = ("D12", "C5", "L2", "simcse_grid", "d2cse_rate_stage_1", "d2cse_rate_stage_2", "d2cse_prompt_length")
+
+
+@functools.cache
+def tables():
+    return {space.id: space for space in load_spaces(shipped() / "papers")}
+
+
+def printed():
+    """(table, row, average) of every row that has one."""
+    for name, space in tables().items():
+        for average in space.paper.average:
+            for row in (*space.paper.rows, *space.paper.references):
+                if average.column in row.cells:
+                    yield name, row, average
+
+
+def test_every_id_is_there_once_with_its_paper():
+    assert set(tables()) == IDS and len(IDS) == 45
+    assert {name: space.paper.source for name, space in tables().items()} == {n: SOURCES[n[0]] for n in IDS}
+
+
+def test_every_row_average_is_the_mean_of_its_row_or_a_known_misprint():
+    wrong, checked = {}, 0
+    for name, row, average in printed():
+        mean = fmean(row.cells[column] for column in average.of)
+        checked += 1
+        if abs(row.cells[average.column] - mean) > 0.5 * 10**-average.decimals + 1e-9:
+            wrong[name, row.label] = (row.cells[average.column], round(mean, 2))
+    assert wrong == MISPRINTS and checked == 127
+    kept = {(n, row.label): row.recomputed for n, row, _ in printed() if row.recomputed}
+    assert kept == {key: {"avg": right} for key, (_, right) in MISPRINTS.items()}
+
+
+@pytest.mark.parametrize(("name", "label"), ROWS)
+def test_a_row_of_every_main_table(name, label):
+    space = tables()[name]
+    cells = space.resolve("paper").cells()
+    key = next(c.key for c in cells if (c.label or " ".join(f"{k}={v}" for k, v in c.key.items())) == label)
+    named = {k: v for k, v in key.items() if k not in space.settings}
+    found = next(r.cells for r in space.paper.rows if {k: r.key[k] for k in named if k in r.key} == named == r.key)
+    assert tuple(found[column] for column in space.paper.columns) == ROWS[name, label]
+
+
+def test_declutr_s_averages_follow_from_its_tasks():
+    paper = tables()["L5"].paper
+    wanted = {
+        r.label or r.key["train.encoder"]: r.cells for p in [tables()["L1"].paper] for r in (*p.rows, *p.references)
+    }
+    for row in (*paper.rows, *paper.references):
+        cells = dict(row.cells) | {"MRPC": fmean((row.cells["MRPC"], row.cells["MRPC_F1"]))}
+        del cells["MRPC_F1"]
+        values = list(cells.values())
+        means = {"downstream": fmean(values[:18]), "probing": fmean(values[18:])}
+        told = wanted[row.label or row.key["train.encoder"]]
+        assert {k: pytest.approx(v, abs=0.0101) for k, v in means.items()} == {k: told[k] for k in means}, row.name
+
+
+def test_errors_by_length_and_their_gap():
+    found = {row.key["method"]: row.cells for row in tables()["E1"].paper.rows}
+    assert {m: (c["avg_far"], c["avg_near"], c["gap"]) for m, c in found.items()} == {
+        "simcse": (16.34, 18.18, 1.84), "esimcse": (21.67, 22.38, 0.71),
+    }  # fmt: skip
+    assert all(round(c["avg_near"] - c["avg_far"], 2) == c["gap"] for c in found.values())
+
+
+@pytest.mark.parametrize("name", ["S4", "L2", "L3", "L8"])
+def test_a_figure_without_numbers_says_what_it_shows(name):
+    paper = tables()[name].paper
+    assert paper.rows == () and paper.finding and paper.default is not None
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_published_winner_lies_inside_its_search(name):
+    space = load_space(name)
+    assert space.search is not None or name == "d2cse_prompt_length"
+    resolved = space.resolve("paper")
+    assert resolved.contains(space.paper.default)
+    assert all(resolved.contains(row.key) for row in space.paper.rows)
+
+
+def test_searches_of_the_papers_are_told_from_tables():
+    assert {name for name, space in tables().items() if space.sampled} == {"D12", "C5", "L2"}
+
+
+def test_the_winners_of_appendix_tables():
+    rows = [tuple(row.key.values()) for row in tables()["D12"].paper.rows]
+    assert rows == [
+        ("bert-base-uncased", 64, 7e-6, 0.3, 0.005), ("roberta-base", 64, 1e-5, 0.2, 0.005),
+        ("bert-base-uncased", 64, 2e-6, 0.15, 0.05), ("roberta-base", 128, 3e-6, 0.15, 0.05),
+    ]  # fmt: skip
+    rates = [row.key["train.learning_rate"] for row in tables()["C5"].paper.rows]
+    assert rates == [0.021, 0.034, 0.044, 0.055, 0.024]
+
+
+def runs(name):
+    """Every cell's run at the paper's scale, as settings."""
+    return [cell.run(0).flat() for cell in tables()[name].resolve("paper").cells()]
+
+
+def test_tables_share_the_runs_of_their_default_rows():
+    diffcse, simcse, supervised = runs("D3")[1], runs("D3")[0], runs("S6")[0]
+    assert (diffcse["method"], simcse["method"], supervised["method.objective"]) == ("diffcse", "simcse", "triplets")
+    for name in ("D1", "D5", "D6", "D7", "D8", "D9", "D10", "C1", "C2", "C3"):
+        assert runs(name).count(diffcse) == 1, name
+    for name in ("S1", "S2", "S4", "S5", "S7", "S8", "D1", "D2", "D5", "D9", "D10", "D11", "E1", "E2", "E6", "E9"):
+        assert runs(name).count(simcse) == 1, name
+    for name in ("S7", "S9", "C3", "C6"):
+        assert runs(name).count(supervised) == 1, name
+    assert all(runs(name).count(runs("C4")[7]) == 1 for name in ("C1", "C2", "C3"))
+
+
+def test_every_column_is_a_stored_name_or_the_paper_s_alone():
+    from cse_train.evaluate.columns import columns
+
+    for name, space in tables().items():
+        stored = {column for suite in space.evaluate for column in columns(suite)}
+        assert set(space.paper.scores.values()) <= stored, name
+        assert columns_of(space.resolve("paper")), name
+
+
+def test_searches_cover_the_methods_knobs():
+    wanted = {
+        "esimcse": {"method.dup_rate", "method.queue_multiple"},
+        "diffcse": {"method.masking_ratio", "method.lambda_weight", "method.generator"},
+        "d2cse": {"method.prompt_length", "method.lambda_weight"},
+        "dcpcse": {"method.prompt_length"},
+    }
+    for name, knobs in wanted.items():
+        assert knobs | {"train.learning_rate"} <= set(load_space(name).axes)
+    assert set(SEARCHES) <= set(catalog())
