@@ -149,4 +149,4 @@ class Rungs:
             return False
         before = list(self._seen[number])
         self._seen[number].append(value)
-        return bool(before) and value < np.percentile(before, (1 - 1 / REDUCTION) * 100)
+        return bool(before and value < np.percentile(before, (1 - 1 / REDUCTION) * 100))

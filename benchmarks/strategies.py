@@ -71,7 +71,8 @@ def tpe(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
             continue
         refused = 0
         end = replay.run(cell, lambda number, value, trial=trial: _pruned(trial, number, value))
-        study.tell(trial, end.value, TrialState.COMPLETE if end.state == "done" else TrialState.PRUNED)
+        done = end.state == "done"
+        study.tell(trial, end.value if done else None, TrialState.COMPLETE if done else TrialState.PRUNED)
     return _cell(replay, study.best_trial.params)
 
 

@@ -27,7 +27,7 @@ from cluster.search_encoding import encoding_of
 from cluster.space import SearchConfig
 
 Array = NDArray[np.float64]
-CANDIDATES = 1000
+CANDIDATES = 400
 """Cells among which the next one is looked for, drawn at random where the space has more."""
 FIRST_FIT = 6
 """Observations from which on the kernel is fitted; fewer are read with the kernel where fitting starts."""
