@@ -1,7 +1,7 @@
 """A study's report as data: sections of sentences, tables and figures, each only where the ledger has what it needs."""
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
@@ -12,6 +12,7 @@ from analysis.budget import budget
 from analysis.importance import Importance, importance
 from analysis.labels import telling
 from analysis.learning import SHOWN, Band, learning_bands
+from analysis.ordering import Ordering
 from analysis.plane import plane
 from analysis.plots import axis_plot
 from analysis.plots_axes import effects_plot, importance_plot
@@ -20,7 +21,8 @@ from analysis.plots_runs import budget_plot, learning_plot
 from analysis.rating_groups import kept_cosines, rating_histogram
 from analysis.report_facts import Grid
 from analysis.study import Study
-from analysis.verdict import Verdict
+from analysis.verdict import Verdicts
+from analysis.verdict_text import order_lines
 
 ROWS = 40
 """Rows above which one axis plot is no picture any more."""
@@ -66,7 +68,9 @@ class Report:
         return [picture for section in self.sections for picture in section.pictures]
 
 
-def make_report(study: Study, table: Table, verdicts: Mapping[tuple[int, str], Verdict] | None = None) -> Report:
+def make_report(
+    study: Study, table: Table, verdicts: Verdicts | None = None, ordering: Sequence[Ordering] = ()
+) -> Report:
     """The report of a study with at least one finished run; equal ledgers give equal reports."""
     assert study.finished, study.id
     makers: Sequence[Callable[[Study], Section]] = (
@@ -74,7 +78,9 @@ def make_report(study: Study, table: Table, verdicts: Mapping[tuple[int, str], V
         facts_of("Provenance", facts.environment, facts.inputs, facts.protocols), _repeat,
     )  # fmt: skip
     title = " · ".join(part for part in (study.id, study.title) if part)
-    return Report(title, _summary(study), [_results(table, verdicts or {}), *(make(study) for make in makers)])
+    return Report(
+        title, _summary(study), [_results(table, verdicts or {}, ordering), *(make(study) for make in makers)]
+    )
 
 
 def facts_of(heading: str, *grids: Callable[[Study], Grid]) -> Callable[[Study], Section]:
@@ -93,16 +99,17 @@ def _summary(study: Study) -> str:
     )
 
 
-def _results(table: Table, verdicts: Mapping[tuple[int, str], Verdict]) -> Section:
+def _results(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> Section:
     grids = [facts.verdicts(table, verdicts)] if verdicts else []
+    order = order_lines(table, ordering)
     known = [c for c in table.spec.columns if any(row.cells[c].mean is not None for row in table.rows)]
     if len(table.rows) > ROWS:
         text = f"{len(table.rows)} rows are too many for one axis; each axis has its own panel below."
-        return Section("Results", [text], table, grids=grids)
+        return Section("Results", [text, *order], table, grids=grids)
     pictures = [_axis_picture(table, column) for column in known[:COLUMNS]]
     lacking = [column for column in table.spec.columns if column not in known]
     texts = [f"No run has a score on {', '.join(lacking)}."] if lacking else []
-    return Section("Results", texts, table, pictures, grids)
+    return Section("Results", [*texts, *order], table, pictures, grids)
 
 
 def _axis_picture(table: Table, column: str) -> Picture:

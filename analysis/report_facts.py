@@ -11,7 +11,7 @@ from analysis.importance import Importance
 from analysis.labels import label
 from analysis.markup import axis_text
 from analysis.study import Study
-from analysis.verdict import Verdict
+from analysis.verdict import Verdicts
 
 EXAMPLES = 3
 """Runs named beside a reason that many share."""
@@ -129,7 +129,7 @@ def _percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f}%"
 
 
-def verdicts(table: Table, found: Mapping[tuple[int, str], Verdict]) -> Grid:
+def verdicts(table: Table, found: Verdicts) -> Grid:
     """What is said of each published value."""
     body = []
     for (index, column), verdict in found.items():

@@ -13,8 +13,10 @@ from cse_train.fields import ConfigError, nearest
 if TYPE_CHECKING:
     from analysis.aggregate import Table
     from analysis.ledger import Ledger, SweepRow
+    from analysis.ordering import Ordering
     from analysis.results import Planned
     from analysis.study import Member, Study
+    from analysis.verdict import Verdicts
     from cluster.cells import ResolvedSpace
 
 NAMED = 5
@@ -48,13 +50,14 @@ def report(
     folder = arguments.notes_folder(arguments.ledger_url(ledger), arguments.storage_folder(storage))
     found = _sweep(name, opened)
     if found is not None and opened is not None:
-        study, made = of_sweep(found, opened, folder, ledger)
+        resolved, study, made = of_sweep(found, opened, folder, ledger)
     else:
         resolved = _space(name, opened).resolve(profile, arguments.settings(settings))
         study, made = of_space(resolved, _there(opened), folder, tuple(range(seeds)) if seeds else None, ledger)
     _check_finished(study)
+    verdicts, ordering = compared(resolved, study, made, _there(opened))
     target = out or folder / "reports" / slug(study.id)
-    print(write_report(make_report(study, made), target, figures=figures))
+    print(write_report(make_report(study, made, verdicts, ordering), target, figures=figures))
 
 
 def _sweep(name: str, ledger: "Ledger | None") -> "SweepRow | None":
@@ -110,7 +113,9 @@ def _unanswered(resolved: "ResolvedSpace", planned: "Sequence[Planned]", seeds: 
     return [(key, "", seed) for key in keys for seed in seeds if (repr(sorted(key.items())), seed) not in have]
 
 
-def of_sweep(sweep: "SweepRow", ledger: "Ledger", folder: Path, url: str | None) -> "tuple[Study, Table]":
+def of_sweep(
+    sweep: "SweepRow", ledger: "Ledger", folder: Path, url: str | None
+) -> "tuple[ResolvedSpace | None, Study, Table]":
     """A sweep's study: the runs linked to it, under its space's table where the file is still there."""
     from analysis.study import read_study
 
@@ -126,7 +131,24 @@ def of_sweep(sweep: "SweepRow", ledger: "Ledger", folder: Path, url: str | None)
     command = _command(
         str(spec.get("file", sweep.id)), spec.get("profile"), spec.get("set", {}), spec.get("seeds"), url
     )
-    return read_study(ledger, planned, id=sweep.id, title=title, axes=axes, command=command), made
+    study = read_study(ledger, planned, id=sweep.id, title=title, axes=axes, command=command)
+    return resolved, study, made
+
+
+def compared(
+    resolved: "ResolvedSpace | None", study: "Study", made: "Table", ledger: "Ledger"
+) -> "tuple[Verdicts, list[Ordering]]":
+    """Verdicts and orders of a table that has published values; nothing for any other."""
+    from analysis.ordering import orderings
+    from analysis.verdict import judge
+    from cluster.commands.evidence import kept_cosines
+    from cluster.scale import unlike_paper
+
+    if resolved is None or not made.spec.published:
+        return {}, []
+    planned = [(one.key, one.run.signature, one.seed) for one in study.members if one.run is not None]
+    verdicts = judge(made, same_scale=not unlike_paper(resolved))
+    return verdicts, orderings(made, kept_cosines(made, ledger, planned))
 
 
 def _resolved(spec: Mapping[str, Any], axes: set[str]) -> "ResolvedSpace | None":

@@ -49,7 +49,7 @@ def test_a_sweep_by_name_tells_how_to_repeat_it(capsys: pytest.CaptureFixture[st
 def test_a_space_tells_which_cells_nobody_has_run(capsys: pytest.CaptureFixture[str], rows: Path) -> None:
     chosen = ("--set", "train.learning_rate=1e-5", "--set", "method.temperature=0.01", "--set", "method.dup_rate=0.08")
     text = reported(capsys, rows, str(rows / "rows.yaml"), *chosen, "--out", "page")
-    assert "15 of 25 runs finished, 3 cells." in text and "unclaimed" in text and "queue_multiple=3 seed 0" in text
+    assert "15 of 25 runs finished, 3 cells." in text and "unclaimed" in text and "queue_multiple=2.5 seed 0" in text
 
 
 def test_a_sweep_whose_file_is_gone_still_has_its_table(capsys: pytest.CaptureFixture[str], rows: Path) -> None:
