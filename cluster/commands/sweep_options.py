@@ -65,9 +65,8 @@ class SweepArguments:
         ]
 
     def options(self) -> "SweepOptions":
-        """ConfigError before anything starts when not one run fits this machine; a cluster is asked once joined."""
+        """ConfigError as `check_fit`."""
         from cluster.options import SweepOptions
-        from cluster.resources import check_options, slots_that_fit, this_machine
 
         options = SweepOptions(
             storage=arguments.storage_folder(self.storage),
@@ -78,10 +77,17 @@ class SweepArguments:
             isolation=self.isolation.value,
             address=self.address,
         )
-        check_options(options)
-        if options.address is None:
-            slots_that_fit(options, [this_machine()])
+        check_fit(options)
         return options
+
+
+def check_fit(options: "SweepOptions") -> None:
+    """ConfigError before anything starts when not one run fits this machine; a cluster is asked once joined."""
+    from cluster.resources import check_options, slots_that_fit, this_machine
+
+    check_options(options)
+    if options.address is None:
+        slots_that_fit(options, [this_machine()])
 
 
 def with_sweep_arguments(command: Callable[..., int]) -> Callable[..., int]:

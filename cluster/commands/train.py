@@ -55,7 +55,7 @@ def train(
     if is_method(what or []) and not all_variants:
         train_here((what or [])[0], profile, paths, given, to)
         return None
-    from cluster.commands.run import check_fit
+    from cluster.commands.sweep_options import check_fit
     from cluster.commands.variants import run_variants
     from cluster.options import SweepOptions
     from cluster.variants import Short
