@@ -106,14 +106,19 @@ def _stand_in_problems(stand_ins: object) -> list[str]:
     return [line for line in found if line]
 
 
-def _recipe_problems(recipes: object) -> list[str]:
+def _recipe_problems(recipes: Any) -> list[str]:
     found: list[str] = []
     for recipe in recipes if isinstance(recipes, list) else [recipes]:
-        shaped = isinstance(recipe, dict) and set(recipe) == {"when", "set"}
-        if not shaped or not all(isinstance(part, dict) for part in recipe.values()) or "method" not in recipe["when"]:
+        if not _is_recipe(recipe):
             return [f"wrong recipe: recipes={recipe}; give {{when: {{method: ..., KEY: value}}, set: {{KEY: value}}}}"]
         found += keys.problems({**recipe["when"], **recipe["set"]}, [str(recipe["when"]["method"])])
     return found
+
+
+def _is_recipe(recipe: Any) -> bool:
+    if not isinstance(recipe, dict) or set(recipe) != {"when", "set"}:
+        return False
+    return all(isinstance(part, dict) for part in recipe.values()) and "method" in recipe["when"]
 
 
 def _of_any_method(key: str, value: Scalar) -> str | None:
