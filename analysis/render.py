@@ -1,4 +1,4 @@
-"""A table as text: Markdown, LaTeX (booktabs), HTML with two decimals; CSV and JSON with full numbers."""
+"""A table as text: Markdown, LaTeX (booktabs), HTML with two decimals or the paper's; CSV and JSON with full numbers."""
 
 import csv
 import io
@@ -104,16 +104,16 @@ def _count(cells: Mapping[str, Cell]) -> str:
 def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[list[str]]]:
     """Header and entries of one result: ours and, where the paper prints any, its value and the difference."""
     cells = [row.cells[column] for row in table.rows]
-    ranks, name = _ranks(table, cells), markup.escape(column)
-    ours = [[_number(cell, ranks, markup)] for cell in cells] + [[markup.none]] * len(table.spec.references)
-    printed = _printed(table, column)
-    values = [value for value, _ in printed if value is not None]
-    if not values:
+    printed, name = _printed(table, column), markup.escape(column)
+    decimals = max((_decimals(value) for value, _ in printed if value is not None), default=None)
+    places = max(2, decimals or 0)
+    ranks = _ranks(table, cells, places)
+    ours = [[_number(cell, ranks, places, markup)] for cell in cells] + [[markup.none]] * len(table.spec.references)
+    if decimals is None:
         return [name], ours
-    decimals = max(_decimals(value) for value in values)
     deltas = [cell.delta for cell in cells] + [None] * len(table.spec.references)
     theirs = [
-        [_fixed(value, decimals, markup) + SIC * wrong, _signed(delta, markup)]
+        [_fixed(value, decimals, markup) + SIC * wrong, _signed(delta, places, markup)]
         for (value, wrong), delta in zip(printed, deltas, strict=True)
     ]
     return [name, f"{name} paper", markup.delta], [left + right for left, right in zip(ours, theirs, strict=True)]
@@ -126,36 +126,36 @@ def _printed(table: Table, column: str) -> list[tuple[float | None, bool]]:
     return known + [(row["cells"].get(column), column in row.get("recomputed", {})) for row in table.spec.references]
 
 
-def _ranks(table: Table, cells: Sequence[Cell]) -> list[str]:
+def _ranks(table: Table, cells: Sequence[Cell], places: int) -> list[str]:
     """The best and the second best mean of a column as printed, so that ties in print are marked alike."""
     means = [cell.mean for cell in cells if cell.mean is not None]
     if len(means) < 2 or table.spec.best == "none":
         return []
-    printed = dict.fromkeys(f"{mean:.2f}" for mean in sorted(means, reverse=table.spec.best == "max"))
+    printed = dict.fromkeys(f"{mean:.{places}f}" for mean in sorted(means, reverse=table.spec.best == "max"))
     return list(printed)[:2]
 
 
-def _number(cell: Cell, ranks: Sequence[str], markup: Markup) -> str:
+def _number(cell: Cell, ranks: Sequence[str], places: int, markup: Markup) -> str:
     """Mean and standard deviation; the first of `ranks` is bold, the second underlined where the format can."""
     if cell.mean is None:
         return markup.none
     place = dict(zip(ranks, (markup.bold, markup.underline), strict=False))
-    mark = place.get(f"{cell.mean:.2f}", str)
-    spread = "" if cell.sd is None else markup.spread(f"{cell.sd:.2f}")
-    return mark(_fixed(cell.mean, 2, markup)) + spread
+    mark = place.get(f"{cell.mean:.{places}f}", str)
+    spread = "" if cell.sd is None else markup.spread(f"{cell.sd:.{places}f}")
+    return mark(_fixed(cell.mean, places, markup)) + spread
 
 
 def _decimals(value: float) -> int:
-    """Decimals that the paper printed, at most two."""
-    return min(2, len(f"{value:.10g}".partition(".")[2]))
+    """Decimals that the paper printed, at most four."""
+    return min(4, len(f"{value:.10g}".partition(".")[2]))
 
 
 def _fixed(value: float | None, decimals: int, markup: Markup) -> str:
     return markup.none if value is None else f"{value:.{decimals}f}".replace("-", markup.minus)
 
 
-def _signed(value: float | None, markup: Markup) -> str:
-    return markup.none if value is None else f"{value:+.2f}".replace("-", markup.minus)
+def _signed(value: float | None, places: int, markup: Markup) -> str:
+    return markup.none if value is None else f"{value:+.{places}f}".replace("-", markup.minus)
 
 
 def _remarks(table: Table) -> list[str]:

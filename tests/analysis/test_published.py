@@ -65,3 +65,11 @@ def test_what_fits_no_column_or_row_is_refused(change: dict[str, object], told: 
     with pytest.raises(TableError) as caught:
         SPEC.replace(**change)
     assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_column_has_the_decimals_that_the_paper_prints() -> None:
+    spec = TableSpec(
+        id="G", axes=["m"], columns=["x"], rows=[{"m": "a"}], published=[{"key": {"m": "a"}, "cells": {"x": 0.0842}}]
+    )
+    frame = pd.DataFrame([{"m": "a", "seed": 0, "column": "x", "value": 0.12345}])
+    assert "0.1235 |  0.0842 | +0.0393 |" in render(aggregate(spec, frame), "md")
