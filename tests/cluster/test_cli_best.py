@@ -69,6 +69,36 @@ def test_the_pick_stands_beside_what_fewer_cells_would_have_given(
     assert "optimism of its best run: 62.00 against 61.00 of its other seeds" in text
 
 
+SEARCHED = """version: 1
+id: searched
+method: simcse
+space:
+  method.temperature: {grid: [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08]}
+search: {sampler: tpe, num_samples: 8}
+"""
+
+
+def test_a_searched_space_is_picked_by_its_posterior(
+    capsys: pytest.CaptureFixture[str], ledger: Ledger, tmp_path: Path
+) -> None:
+    """Where the file of the space is gone, by mean: then the lucky single seed at the low end wins."""
+    pytest.importorskip("sklearn", reason="pip install scikit-learn")
+    (tmp_path / "searched.yaml").write_text(SEARCHED, encoding="utf8")
+    spec = {"title": "t", "file": str(tmp_path / "searched.yaml"), "profile": "small", "set": {}}
+    ledger.record_sweep("searched", spec)
+    for index, centre in enumerate([63.5, 50.0, 54.0, 58.0, 61.0, 62.0, 61.0, 58.0]):
+        for seed in range(1 if index == 0 else 3):
+            book(ledger, 20 + index, seed, centre + (seed - 1) * 1.5 * bool(index))
+            ledger.link("searched", f"cell{20 + index}-seed{seed}", {"method.temperature": (index + 1) / 100}, seed)
+    pick = json.loads(printed(capsys, "best", "searched", "--format", "json"))["pick"]
+    assert pick["rule"] == "highest posterior mean"
+    assert pick["candidates"] == 8 and pick["ranked_by"] != pick["value"]
+    assert pick["ranked_by"] == pytest.approx(pick["value"], abs=2.0)
+    (tmp_path / "searched.yaml").unlink()
+    pick = json.loads(printed(capsys, "best", "searched", "--format", "json"))["pick"]
+    assert (pick["rule"], pick["cell"]) == ("highest mean dev score over seeds", {"method.temperature": 0.01})
+
+
 def test_a_sweep_without_a_finished_run(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     ledger.record_sweep("empty", {"title": "t"})
     assert "no finished run yet" in printed(capsys, "best", "empty")
