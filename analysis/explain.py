@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
-from analysis.results import results_frame
+from analysis.results import Planned, results_frame
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def seed_runs(
     ledger: Ledger, runs: Sequence[RunRow], columns: Sequence[str], names: Mapping[str, str] | None = None
 ) -> tuple[list[SeedRun], dict[str, list[dict[str, Any]]]]:
     """The runs by seed, and per column the distinct protocols of its scores. `names`: column -> stored suite."""
-    planned = [({}, run.signature, run.seed) for run in runs]
+    planned: list[Planned] = [({}, run.signature, run.seed) for run in runs]
     frame = results_frame(ledger, planned, columns, names)
     values: dict[str, dict[str, float | None]] = {run.signature: {} for run in runs}
     protocols: dict[str, list[dict[str, Any]]] = {column: [] for column in columns}

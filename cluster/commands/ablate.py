@@ -8,7 +8,7 @@ import typer
 
 from cluster.commands import arguments, failure, sweeping
 from cluster.commands.run import Yes
-from cluster.commands.sweep_options import Address, Isolation, IsolationOption
+from cluster.commands.sweep_options import SweepArguments, with_sweep_arguments
 from cse_train.fields import ConfigError, Scalar
 
 if TYPE_CHECKING:
@@ -29,48 +29,25 @@ What = Annotated[
 PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Say what would run, and run nothing.")]
 
 
-def ablate(
-    what: What,
-    data: arguments.Data = None,
-    train_file: arguments.TrainFile = None,
-    senteval: arguments.SentEval = None,
-    seeds: arguments.Seeds = None,
-    settings: arguments.Set = None,
-    ledger: arguments.LedgerUrl = None,
-    storage: arguments.Storage = None,
-    workers: arguments.Workers = 1,
-    cpus_per_worker: arguments.Cpus = 1,
-    gpus_per_worker: arguments.Gpus = 0,
-    max_concurrent: arguments.Concurrent = None,
-    isolation: IsolationOption = Isolation.slot,
-    address: Address = None,
-    yes: Yes = False,
-    plan_only: PlanOnly = False,
-) -> int:
+@with_sweep_arguments
+def ablate(what: What, given: SweepArguments, yes: Yes = False, plan_only: PlanOnly = False) -> int:
     """Train the full configuration and one without each component (its method's YAML lists them); print the losses."""
     from cluster.ablation import ablation
-    from cluster.commands.sweep_options import check_fit
-    from cluster.options import SweepOptions
 
-    url, folder = arguments.ledger_url(ledger), arguments.storage_folder(storage)
-    origin = origin_of(what, arguments.existing_ledger(ledger), seeds, arguments.settings(settings))
-    made = ablation(origin, arguments.notes_folder(url, folder) / FOLDER)
+    if given.profile is not None:
+        raise ConfigError(
+            [f"no profile: profile={given.profile}; the settings are those of {what}, change one by --set"]
+        )
+    url, storage = arguments.ledger_url(given.ledger), arguments.storage_folder(given.storage)
+    origin = origin_of(what, arguments.existing_ledger(given.ledger), given.seeds, arguments.settings(given.settings))
+    made = ablation(origin, arguments.notes_folder(url, storage) / FOLDER)
     request = sweeping.Request(
         resolved=made.space.resolve(),
         seeds=made.space.seeds,
-        paths=arguments.data_paths(data, train_file, senteval),
+        paths=arguments.data_paths(given.data, given.train_file, given.senteval),
         ledger=url,
-        options=SweepOptions(
-            storage=folder,
-            workers=workers,
-            cpus_per_worker=cpus_per_worker,
-            gpus_per_worker=gpus_per_worker,
-            max_concurrent=max_concurrent,
-            isolation=isolation.value,
-            address=address,
-        ),
+        options=given.options(),
     )
-    check_fit(request.options)
     print("\n".join(described(made)), flush=True)
     return plan_alone(request) if plan_only else run_ablation(made, request, yes)
 
@@ -94,7 +71,7 @@ def run_ablation(made: "Ablation", request: sweeping.Request, yes: bool) -> int:
     opened = arguments.open_ledger(request.ledger, create=True)
     file = made.write()
     work = sweeping.work_of(request, opened)
-    print(f"{work.line()}  (ledger {opened.url})", flush=True)
+    sweeping.announce(work, opened.url)
     if not work.nothing_left and not (yes or agreed(work.total - work.done)):
         return failure.DONE
     code = failure.DONE if work.nothing_left else sweeping.told(sweeping.run_grid(request, work), opened.url)

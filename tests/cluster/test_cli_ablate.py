@@ -133,6 +133,7 @@ def test_a_method_without_components(text: str, told: str, tmp_path: Path, monke
         (("empty",), "nothing finished: sweep=empty has no done run; let cse run go on"),
         ((SWEEP, "--set", "method.dup_rat=1"), "unknown key: method.dup_rat=1; did you mean method.dup_rate?"),
         ((SWEEP, "--set", "method.dup_rate=7"), "out of range: method.dup_rate=7"),
+        ((SWEEP, "--profile", "paper"), "no profile: profile=paper; the settings are those of E7"),
         ((SWEEP, "--workers", "4000"), "a run does not fit: workers=4000"),
     ],
 )
