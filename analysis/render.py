@@ -1,4 +1,4 @@
-"""A table as text: Markdown, LaTeX (booktabs), HTML with two decimals or the paper's; CSV and JSON with full numbers."""
+"""A table as text: Markdown, LaTeX (booktabs), HTML with two decimals or the paper's, CSV and JSON in full."""
 
 import csv
 import io
