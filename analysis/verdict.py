@@ -153,7 +153,7 @@ def _direction(column: _Column, cell: Cell, reference: Cell) -> Verdict:
     assert None not in (cell.mean, cell.published, reference.mean, reference.published)
     ours, theirs = cell.mean - reference.mean, cell.published - reference.published  # type: ignore[operator]
     interval, digits = _difference(column, cell, reference, ours), column.digits
-    told = f"paper {theirs:+.6g}{_faint(theirs, column)}; ours {ours:+.{digits}f}"
+    told = f"paper {theirs:+.6g}{_faint(theirs, column)}; ours {round(ours, digits) + 0.0:+.{digits}f}"
     if interval is None:
         return Verdict("undecided", None, theirs, f"{told}, and no setting has two seeds that differ")
     told += f", interval {interval[0]:+.{digits}f} to {interval[1]:+.{digits}f} ({_source(cell, reference)})"

@@ -11,7 +11,7 @@ from analysis.verdict import Interval, Verdict, Verdicts
 
 
 def markdown(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> str:
-    """What stands under a table: one line per verdict, then what is said of each column's order."""
+    """What stands under a table: one line per verdict, then what is said of each column's order; empty for nothing."""
     axes = table.spec.axes
     header = [*map(MARKDOWN.escape, axes), "column", "verdict", "why"]
     body = [
@@ -23,7 +23,8 @@ def markdown(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> 
     ]
     parts = ["**Verdicts**", aligned(header, body, len(header))] if verdicts else []
     lines = [f"- {MARKDOWN.escape(line)}" for line in order_lines(table, ordering)]
-    return "\n\n".join([*parts, *(["**Order of the rows**", "\n".join(lines)] if lines else [])]) + "\n"
+    parts += ["**Order of the rows**", "\n".join(lines)] if lines else []
+    return "\n\n".join(parts) + "\n" if parts else ""
 
 
 def summary(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> list[str]:

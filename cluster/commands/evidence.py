@@ -44,7 +44,8 @@ class Evidence:
         """The table, what is said of it, and what is known of its making."""
         from analysis.render import render
 
-        lines = [self._scale(), f"Cost: {self.spent.line()}", *self._lacking(), f"Repeat: `{self.study.command}`"]
+        scale = [self._scale()] if self.table.rows else []
+        lines = [*scale, f"Cost: {self.spent.line()}", *self._lacking(), f"Repeat: `{self.study.command}`"]
         text = render(self.table, "md", self.verdicts, self.ordering)
         return text + "\n**Evidence**\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
 
@@ -90,7 +91,7 @@ class Evidence:
         told = [f"{one.cell} seed {one.seed} ({one.state})" for one in self.missing]
         more = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
         missing = [f"Missing: {len(told)} of {len(self.study.members)} runs: {', '.join(told[:NAMED])}{more}"]
-        return (missing if told else []) + [line.capitalize() for line in by_reason(self.blocked)]
+        return (missing if told else []) + [line[0].upper() + line[1:] for line in by_reason(self.blocked)]
 
 
 def _key(key: Any) -> tuple[tuple[str, Any], ...]:
@@ -111,7 +112,9 @@ def gather(
     planned = planned_rows(request, plan, ledger)
     folder = arguments.notes_folder(request.ledger, request.options.storage)
     made = table.of_planned(resolved, ledger, folder, planned)
-    if plan.is_search:
+    if not plan.is_search:
+        made = with_left_out(made, resolved)
+    else:
         made = best_cells(made, [results.full_key(resolved, row) for row in published_keys(resolved)])
     unlike = unlike_paper(resolved)
     space = resolved.space
@@ -150,6 +153,24 @@ def published_keys(resolved: Any) -> list[Any]:
     """The settings that the paper publishes for a space."""
     paper = resolved.space.paper
     return [row.key for row in paper.rows if row.key is not None] if paper else []
+
+
+def with_left_out(made: "Table", resolved: Any) -> "Table":
+    """The table with an empty row, in the paper's order, for each published one that profile or `--set` leaves out."""
+    from analysis.aggregate import Cell, Row
+    from analysis.table_spec import identify
+
+    rows = {identify(row.key): row for row in made.rows}
+    printed = [row for row in resolved.space.paper.rows if row.key is not None] if resolved.space.paper else []
+    keys = [results.full_key(resolved, row.key) for row in printed]
+    if all(identify(key) in rows for key in keys):
+        return made
+    empty = [
+        Row(key, {column: Cell(0, None, None, row.cells.get(column)) for column in made.spec.columns})
+        for key, row in zip(keys, printed, strict=True)
+    ]
+    every = {identify(row.key): rows.get(identify(row.key), row) for row in empty}
+    return replace(made, rows=list((every | {name: row for name, row in rows.items() if name not in every}).values()))
 
 
 def best_cells(made: "Table", winners: Sequence[Any]) -> "Table":
