@@ -1,8 +1,8 @@
 """Seed racing against equal seeds for every cell, on scores drawn from a recording.
 
 Five recorded seeds cannot both be handed out up to ten times and be the truth, so scores are drawn anew: a cell's truth
-is its recorded mean, a score is that plus one of the cell's own recorded residuals, widened by sqrt(S / (S - 1)). The
-k-th seed of a repetition is one recorded seed for all cells, so that whatever cells share through a seed stays shared.
+is its recorded mean, a score is that plus one of the cell's own recorded residuals, widened by sqrt(S / (S - 1)). What cells
+share through a seed is lost by that, and measured apart (`seed_effect`).
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def drawn(finals: Array, rng: np.random.Generator) -> Array:
     seeds = finals.shape[1]
     truth = finals.mean(axis=1, keepdims=True)
     residuals = (finals - truth) * np.sqrt(seeds / (seeds - 1))
-    return truth + residuals[:, rng.integers(seeds, size=MOST)]
+    return truth + np.take_along_axis(residuals, rng.integers(seeds, size=(len(finals), MOST)), axis=1)
 
 
 def _share(means: Array, truth: Array) -> float:

@@ -61,10 +61,9 @@ def test_every_strategy_keeps_its_budget(grid, name):
     assert 0 <= replay._left < 3200
 
 
-def test_scores_for_the_race_have_the_recorded_spread_and_common_seeds():
+def test_scores_for_the_race_have_the_recorded_spread_and_what_seeds_share_is_measured():
     finals = np.array([[1.0, 2, 3, 4, 5], [11, 12, 13, 14, 15]])
     scores = drawn(finals, np.random.default_rng(0))
-    assert np.allclose(scores[1] - scores[0], 10), "residuals of one seed stay together"
     assert set(np.round((scores[0] - 3) * 0.8**0.5, 9)) <= {-2, -1, 0, 1, 2}
     assert seed_effect(finals) == pytest.approx(1.0)
     noise = np.random.default_rng(0).normal(size=(400, 5))
