@@ -38,7 +38,7 @@ def render(
         return {"md": _markdown, "tex": _latex, "csv": _csv, "html": _html, "json": _json}[format](table)
     said = (table, verdicts or {}, ordering or ())
     if format == "md":
-        return f"{_markdown(table)}\n{verdict_text.markdown(*said)}"
+        return "\n".join(part for part in (_markdown(table), verdict_text.markdown(*said)) if part)
     if format == "json":
         return _json_text(as_dict(table) | verdict_text.as_dict(*said))
     return render(replace(table, notes=[*table.notes, *verdict_text.summary(*said)]), format)
@@ -162,7 +162,8 @@ def _remarks(table: Table) -> list[str]:
     """Lines under a table: source, protocol, notes."""
     spec = table.spec
     source = ". ".join(part for part in (spec.citation, spec.metric) if part)
-    protocol = ", ".join(f"{name} {_digits(axis_text(value))}" for name, value in table.protocol.items())
+    known = ((name, value) for name, value in table.protocol.items() if value != "")
+    protocol = ", ".join(f"{name} {_digits(axis_text(value))}" for name, value in known)
     lines = [source, f"Protocol: {protocol}" if protocol else "", *remarks(spec), *table.notes]
     return [line for line in lines if line]
 
