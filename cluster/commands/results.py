@@ -75,8 +75,8 @@ def _settings(flat: Key) -> str:
 def unfinished(table: "Table", seeds: int, blocked: Mapping[str, str]) -> list[str]:
     """What a table lacks, for a person: rows with fewer seeds than asked for, and those that are blocked."""
     short = {_named(row.key): max(cell.n for cell in row.cells.values()) for row in table.rows}
-    lacking = [f"{name} has {n}" for name, n in short.items() if n < seeds]
-    told = [f"not finished: {len(lacking)} of {len(short)} cells lack seeds of {seeds}: {'; '.join(lacking)}"]
+    lacking = [f"{name} {n}" for name, n in short.items() if n < seeds]
+    told = [f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {'; '.join(lacking)}"]
     return (told if lacking else []) + [f"blocked: {label}: {why}" for label, why in blocked.items()]
 
 

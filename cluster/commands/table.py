@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cluster.commands import arguments, baselines, results
+from cluster.commands import arguments, baselines, failure, results, sweeping
 from cse_train.fields import Scalar
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ def table(
     senteval: arguments.SentEval = None,
     figure: Figure = None,
 ) -> None:
-    """Print a space's table: rows of its axes, n seeds, mean ± sd, the published value and the difference."""
+    """Print a space's table: rows of its axes, n seeds, mean ± sd, the published value and the difference.
+
+    Cells that lack seeds or are blocked are told on stderr.
+    """
     from cluster.space import load_space
 
     resolved = load_space(space).resolve(profile, arguments.settings(settings))
@@ -59,8 +62,12 @@ def table(
     if data is not None or senteval is not None:
         paths = arguments.data_paths(data, None, senteval)
         baselines.ensure(setups(resolved), columns_of(resolved), folder, paths)
-    made = build(resolved, arguments.existing_ledger(ledger), folder, range(seeds) if seeds else None)
-    print(rendered(made, form), end="")
+    opened = arguments.existing_ledger(ledger)
+    made = build(resolved, opened, folder, range(seeds) if seeds else None)
+    print(rendered(made, form), end="", flush=True)
+    if opened is not None and resolved.space.search is None:
+        blocked = results.blocked_in(opened, sweeping.sweep_name(resolved))
+        failure.say(results.unfinished(made, seeds or len(resolved.space.seeds), blocked))
     if figure is not None:
         draw(made, figure)
 

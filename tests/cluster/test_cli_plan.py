@@ -74,7 +74,7 @@ def test_what_is_absent_is_blocked_with_name_source_and_option(capsys: pytest.Ca
 def test_the_named_options_lift_the_block(capsys: pytest.CaptureFixture[str]) -> None:
     (Path("data") / "pairs").mkdir(parents=True)
     (Path("data") / "pairs" / "qqp.csv").write_text("sent0,sent1\na cat,the cat\n")
-    folder = shipped_folder() / "wiki-l1-h64"
+    folder = shipped_folder() / "wiki-l2-h128"
     Path("p.yaml").write_text(f"{PROFILE}stand_ins:\n  train.encoder: {{bert-base-uncased: {folder}}}\n")
     name = table("T", PLAIN, QQP, BASE)
     found = json.loads(printed(capsys, "plan", name, "--data", "data", "--format", "json"))
@@ -138,7 +138,7 @@ def test_a_run_trains_what_is_not_blocked_and_says_what_is(
 
 
 def test_a_table_of_blocked_cells_alone_is_one_line_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    again = ("QQP, longer", 'train.corpus: "pairs:qqp", train.max_seq_length: 64')
+    again = ("QQP longer", 'train.corpus: "pairs:qqp", train.max_seq_length: 64')
     name = table("T", QQP, again, BASE)
     lines = refused(capsys, "run", name, "--yes", "--profile", "p.yaml")
     assert [line.split(";")[0] for line in lines] == [
