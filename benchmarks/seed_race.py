@@ -1,8 +1,8 @@
 """Seed racing against equal seeds for every cell, on scores drawn from a recording.
 
 Five recorded seeds cannot both be handed out up to ten times and be the truth, so scores are drawn anew: a cell's truth
-is its recorded mean, a score is that plus one of the cell's own recorded residuals, widened by sqrt(S / (S - 1)). What cells
-share through a seed is lost by that, and measured apart (`seed_effect`).
+is its recorded mean, a score is that plus one of the cell's own recorded residuals, widened by sqrt(S / (S - 1)). What
+cells share through a seed is lost by that, and measured apart (`seed_effect`).
 """
 
 import numpy as np

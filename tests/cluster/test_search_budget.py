@@ -107,3 +107,22 @@ def test_a_race_under_a_budget_ends():
         names.append(one.signature)
     assert source.exhausted()
     assert sorted(names[4:]) == ["a2", "b2"] and len(names) == 6
+
+
+@pytest.mark.parametrize(
+    ("search", "told"),
+    [
+        (
+            "{sampler: grid, race: true, max_seeds: 2}",
+            "too few seeds to race: search.max_seeds=2; give at least seeds",
+        ),
+        ("{race: true, max_seeds: 5}", "nothing to search: search.sampler needs `space:`"),
+        ("{sampler: posteriour}", "search.sampler"),
+    ],
+)
+def test_a_wrong_race_or_sampler_is_one_line_and_exit_code_2(search, told, tmp_path, capsys):
+    cells = "cells:\n  - {label: a, set: {method.dup_rate: 0.1}}\n  - {label: b, set: {method.dup_rate: 0.2}}\n"
+    (tmp_path / "t.yaml").write_text(f"version: 1\nid: T\nmethod: esimcse\nseeds: 3\n{cells}search: {search}\n")
+    assert main(["plan", str(tmp_path / "t.yaml")]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert any(told in line for line in said) and not any("Traceback" in line for line in said)
