@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import functools
 import types
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -39,6 +40,7 @@ class Range:
         return " and ".join(f"{sign} {bound:g}" for sign, bound in pairs if bound is not None)
 
 
+@functools.cache
 def hints(config: type) -> dict[str, Any]:
     """Field name -> annotation, `Annotated` kept."""
     return get_type_hints(config, include_extras=True)
