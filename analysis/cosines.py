@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.stats
+import scipy
 
 from analysis.ledger import Ledger
 from analysis.records import ScoreRow

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.stats
+import scipy  # its parts load when they are first named: tables without intervals start sooner
 
 
 def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:

@@ -69,11 +69,15 @@ class ResolvedSpace:
 
     def cells(self) -> list[Cell]:
         """Every cell in the file's order; ConfigError for a space that only a search can walk."""
+        return list(self._cells)
+
+    @functools.cached_property
+    def _cells(self) -> tuple[Cell, ...]:
         if not self.axes:
-            return _distinct(self._explicit())
+            return tuple(_distinct(self._explicit()))
         if self.size() is None:
             raise ConfigError([f"{self.space.file}: no finite list of cells: id={self.space.id}; give it a `search:`"])
-        return [self.cell(key) for key in domains.assignments(self.axes, self.fixed)]
+        return tuple(self.cell(key) for key in domains.assignments(self.axes, self.fixed))
 
     def cell(self, key: Mapping[str, Scalar], label: str | None = None) -> Cell:
         """The cell with these axis values."""

@@ -5,18 +5,20 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
 
 from cse_train import methods
 from cse_train.config import RunConfig, parse_run
 from cse_train.distributed import rank
 from cse_train.modules.backbone import load_backbone
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 LAST = Path("last", "state.pt")
 BEST = Path("best", "model.safetensors")
@@ -85,7 +87,7 @@ def read_best(folder: Path) -> tuple[RunConfig, dict[str, Any], dict[str, Tensor
         raise CorruptCheckpoint(path, error) from error
 
 
-def load_model(folder: Path) -> tuple[RunConfig, nn.Module, PreTrainedTokenizerBase]:
+def load_model(folder: Path) -> tuple[RunConfig, nn.Module, "PreTrainedTokenizerBase"]:
     """The best checkpoint as a method module in eval mode, ready to `encode`, and its tokenizer."""
     run, _, tensors = read_best(folder)
     backbone = load_backbone(run.train.encoder, run.train.dropout)

@@ -67,8 +67,8 @@ class RunConfig:
 
     def flat(self) -> dict[str, Scalar]:
         """Dotted keys, every default spelled out: the form that YAML, ledger and tables speak."""
-        shared = {f"train.{k}": v for k, v in dataclasses.asdict(self.train).items()}
-        own = {f"method.{k}": v for k, v in dataclasses.asdict(self.options).items()}
+        shared = {f"train.{one.name}": getattr(self.train, one.name) for one in dataclasses.fields(self.train)}
+        own = {f"method.{one.name}": getattr(self.options, one.name) for one in dataclasses.fields(self.options)}
         return {"method": self.method, **shared, **own}
 
 

@@ -115,11 +115,15 @@ def make(config: type[T], values: Mapping[str, object], prefix: str = "") -> T:
     found = problems(config, values, prefix)
     if found:
         raise ConfigError(found)
-    annotations = hints(config)
-    wants_float = {name for name in values if fits(annotations[name], 0.5) and not fits(annotations[name], "")}
     return config(
         **{
-            name: float(value) if name in wants_float and isinstance(value, int) else value  # type: ignore[arg-type]
+            name: float(value) if name in _floats(config) and isinstance(value, int) else value  # type: ignore[arg-type]
             for name, value in values.items()
         }
     )
+
+
+@functools.cache
+def _floats(config: type) -> frozenset[str]:
+    """Fields that hold a float where one gives an int."""
+    return frozenset(name for name, wanted in hints(config).items() if fits(wanted, 0.5) and not fits(wanted, ""))

@@ -1,5 +1,6 @@
 """The methods. The folder is the registry: every module here but `base` is a method of that name."""
 
+import functools
 import importlib
 import pkgutil
 from types import ModuleType
@@ -8,12 +9,17 @@ from typing import Any
 
 def names() -> list[str]:
     """Every method's name, sorted."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name != "base")
+    return list(_listed())
+
+
+@functools.cache
+def _listed() -> tuple[str, ...]:
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name != "base"))
 
 
 def load(name: str) -> ModuleType:
     """The module of a method; KeyError for an unknown name."""
-    if name not in names():
+    if name not in _listed():
         raise KeyError(name)
     return importlib.import_module(f"{__name__}.{name}")
 

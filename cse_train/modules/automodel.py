@@ -3,18 +3,22 @@
 Each length group goes through the model as one padded batch, so `Hidden` has the same layout as ours.
 """
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
-from transformers import PretrainedConfig, PreTrainedModel
 
 from cse_train.modules.encoder import Hidden
 from cse_train.modules.packing import Packed
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
 
 
 class AutoModelEncoder(nn.Module):
     """A transformers encoder that returns `last_hidden_state` and `hidden_states`; position 0 is read as [CLS]."""
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: "PreTrainedModel") -> None:
         super().__init__()
         self.model = model
         self.config: PretrainedConfig = model.config

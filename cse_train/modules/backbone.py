@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
 
 from cse_train.fields import ConfigError
 from cse_train.modules.automodel import AutoModelEncoder
@@ -13,6 +13,9 @@ from cse_train.modules.masked_lm_head import MaskedLMHead
 from cse_train.modules.transformers_io import encoder_from_transformers, head_from_transformers
 from cse_train.modules.weight_files import content_hash, locate, read_tensors, tokenizer_folder
 from cse_train.text.tokens import tokenizer_hash
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 HIDDEN_DROPOUT = ("hidden_dropout_prob", "hidden_dropout", "dropout")
 ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
@@ -25,7 +28,7 @@ class Backbone(nn.Module):
         self,
         name: str,
         encoder: Encoder | AutoModelEncoder,
-        tokenizer: PreTrainedTokenizerBase,
+        tokenizer: "PreTrainedTokenizerBase",
         head: MaskedLMHead | None = None,
         content_hash: str = "",
     ) -> None:
@@ -43,7 +46,7 @@ class Backbone(nn.Module):
         return self.encoder.width
 
     @property
-    def config(self) -> PretrainedConfig:
+    def config(self) -> "PretrainedConfig":
         """The encoder's transformers configuration."""
         return self.encoder.config
 
@@ -53,6 +56,8 @@ def load_backbone(name: str, dropout: float | None = None) -> Backbone:
 
     BERT and RoBERTa run in `Encoder`, anything else through `AutoModel`. Raises ConfigError, one line.
     """
+    from transformers import AutoConfig
+
     folder = locate(name)
     config = AutoConfig.from_pretrained(folder)
     if dropout is not None:
@@ -83,12 +88,14 @@ def backbone_identity(name: str) -> tuple[str, str]:
     return content_hash(folder), tokenizer_hash(load_tokenizer(folder))
 
 
-def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
     """The tokenizer of an encoder's folder."""
+    from transformers import AutoTokenizer
+
     return AutoTokenizer.from_pretrained(tokenizer_folder(folder))
 
 
-def from_tensors(tensors: Mapping[str, Tensor], config: PretrainedConfig) -> tuple[Encoder, MaskedLMHead | None]:
+def from_tensors(tensors: Mapping[str, Tensor], config: "PretrainedConfig") -> tuple[Encoder, MaskedLMHead | None]:
     """Our encoder and head from a transformers state dict. Raises ConfigError when tensors are missing or misshapen."""
     try:
         return encoder_from_transformers(tensors, config), head_from_transformers(tensors, config)
@@ -105,14 +112,16 @@ def require_same_vocabulary(a: Backbone, b: Backbone) -> None:
         raise ConfigError([f"different vocabularies: {sizes}; choose a generator with the encoder's tokenizer"])
 
 
-def _load(folder: Path, config: PretrainedConfig) -> tuple[Encoder | AutoModelEncoder, MaskedLMHead | None]:
+def _load(folder: Path, config: "PretrainedConfig") -> tuple[Encoder | AutoModelEncoder, MaskedLMHead | None]:
     if unsupported(config) is None:
         return from_tensors(read_tensors(folder), config)
+    from transformers import AutoModel
+
     model = AutoModel.from_pretrained(folder, config=config)
     return AutoModelEncoder(model.float()), None
 
 
-def _set_dropout(config: PretrainedConfig, rate: float, name: str) -> None:
+def _set_dropout(config: "PretrainedConfig", rate: float, name: str) -> None:
     for names in (HIDDEN_DROPOUT, ATTENTION_DROPOUT):
         known = [field for field in names if getattr(config, field, None) is not None]
         if not known:

@@ -6,14 +6,16 @@ nothing else is asked for. Shape suffixes: N sequences, V views, T packed slots,
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PretrainedConfig
 
 from cse_train.modules.packing import Group, Packed
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 SUPPORTED = ("bert", "roberta")
 
@@ -61,7 +63,7 @@ KeysValues = tuple[Tensor, Tensor]
 class Layer(nn.Module):
     """One post-LayerNorm transformer layer with fused query, key and value projections."""
 
-    def __init__(self, config: PretrainedConfig) -> None:
+    def __init__(self, config: "PretrainedConfig") -> None:
         super().__init__()
         width, inner = config.hidden_size, config.intermediate_size
         self.heads = config.num_attention_heads
@@ -128,7 +130,7 @@ class Encoder(nn.Module):
     Raises ValueError for a configuration that it would not compute exactly; such models go through `AutoModel`.
     """
 
-    def __init__(self, config: PretrainedConfig) -> None:
+    def __init__(self, config: "PretrainedConfig") -> None:
         super().__init__()
         reason = unsupported(config)
         if reason:
@@ -224,7 +226,7 @@ def _by_group(prompts: KeysValues | None, packed: Packed, views: int) -> list[Ke
     return list(zip(*(part.split(sizes) for part in prompts), strict=True))
 
 
-def unsupported(config: PretrainedConfig) -> str | None:
+def unsupported(config: "PretrainedConfig") -> str | None:
     """Why `Encoder` cannot compute this architecture exactly; None when it can."""
     if config.model_type not in SUPPORTED:
         return f"encoder: model_type={config.model_type} is not one of {', '.join(SUPPORTED)}"

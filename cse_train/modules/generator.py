@@ -6,16 +6,19 @@ abstract speaks of sampling. Shape suffixes: T packed slots, S slots of one piec
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModelForMaskedLM, PreTrainedModel
 
 from cse_train.fields import ConfigError
 from cse_train.modules.backbone import Backbone, load_backbone, require_same_vocabulary
 from cse_train.modules.encoder import Encoder
 from cse_train.modules.packing import Packed
 from cse_train.modules.weight_files import content_hash, locate, weight_files
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 PIECE = 1024
 """Slots whose logits exist at one time: 1024 x 30,522 fp32 numbers are 125 MB."""
@@ -88,7 +91,7 @@ class PackedMaskedLM(nn.Module):
 class PaddedMaskedLM(nn.Module):
     """Any other architecture (DistilBERT) through transformers; yields logits [S, V] length group by length group."""
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: "PreTrainedModel") -> None:
         super().__init__()
         self.model = model
 
@@ -130,7 +133,9 @@ def _folder(name: str) -> Path:
         raise ConfigError(line.replace("train.encoder=", "method.generator=") for line in error.problems) from error
 
 
-def _with_head(name: str, folder: Path) -> PreTrainedModel:
+def _with_head(name: str, folder: Path) -> "PreTrainedModel":
+    from transformers import AutoModelForMaskedLM
+
     model, report = AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True)
     if report["missing_keys"]:
         line = f"no masked-LM head: method.generator={name} lacks {min(report['missing_keys'])}"

@@ -1,15 +1,19 @@
 """The masked-LM head of BERT and RoBERTa: transform, then the tied word embedding as decoder."""
 
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PretrainedConfig
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 
 class MaskedLMHead(nn.Module):
     """hidden [M, H] -> vocabulary logits [M, vocab_size]; the decoder weight is passed in because it is tied."""
 
-    def __init__(self, config: PretrainedConfig) -> None:
+    def __init__(self, config: "PretrainedConfig") -> None:
         super().__init__()
         self.transform = nn.Linear(config.hidden_size, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)

@@ -3,14 +3,18 @@
 Shape suffixes: P prompts, H hidden size, D head size, N sequences.
 """
 
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PretrainedConfig
 
 from cse_train.fields import ConfigError
 from cse_train.modules.encoder import Encoder, Hidden
 from cse_train.modules.packing import Packed
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 
 class ContinuousPrompts(nn.Module):
@@ -20,7 +24,7 @@ class ContinuousPrompts(nn.Module):
     prompts carry augmentation noise too.
     """
 
-    def __init__(self, config: PretrainedConfig, length: int, *, shift: bool = True, dropout: bool = True) -> None:
+    def __init__(self, config: "PretrainedConfig", length: int, *, shift: bool = True, dropout: bool = True) -> None:
         super().__init__()
         self.length = length
         self.shift = shift

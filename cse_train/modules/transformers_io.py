@@ -5,13 +5,16 @@ exact in any dtype. Names of the transformers side are those of `BertForMaskedLM
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers import PretrainedConfig
 
 from cse_train.modules.encoder import Encoder
 from cse_train.modules.masked_lm_head import MaskedLMHead
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 EMBEDDINGS = {
     "word.weight": "word_embeddings.weight",
@@ -38,7 +41,7 @@ HEADS = {
 }
 
 
-def encoder_from_transformers(state_dict: Mapping[str, Tensor], config: PretrainedConfig) -> Encoder:
+def encoder_from_transformers(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> Encoder:
     """An `Encoder` with the weights of a BERT or RoBERTa state dict, with or without the `bert.` prefix, in fp32.
 
     Raises ValueError for an architecture that `Encoder` does not compute, KeyError for a missing tensor.
@@ -61,7 +64,7 @@ def encoder_to_transformers(encoder: Encoder) -> dict[str, Tensor]:
     return {name: tensor.contiguous() for name, tensor in theirs.items()}
 
 
-def head_from_transformers(state_dict: Mapping[str, Tensor], config: PretrainedConfig) -> MaskedLMHead | None:
+def head_from_transformers(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> MaskedLMHead | None:
     """The masked-LM head of a state dict; None when it has none or its decoder is not the word embedding."""
     names = {here: there for here, there in _head_names(config).items() if here}
     theirs = _modern(state_dict, config)
@@ -81,19 +84,19 @@ def masked_lm_to_transformers(encoder: Encoder, head: MaskedLMHead) -> dict[str,
     return body | head_to_transformers(head, encoder.config)
 
 
-def head_to_transformers(head: MaskedLMHead, config: PretrainedConfig) -> dict[str, Tensor]:
+def head_to_transformers(head: MaskedLMHead, config: "PretrainedConfig") -> dict[str, Tensor]:
     """The head's own tensors under transformers' names."""
     ours = head.state_dict()
     return {there: ours[here] for here, there in _head_names(config).items()}
 
 
-def _head_names(config: PretrainedConfig) -> dict[str, str]:
+def _head_names(config: "PretrainedConfig") -> dict[str, str]:
     table = HEADS[config.model_type]
     names = {f"{part}.{kind}": f"{table[part]}.{kind}" for part in ("transform", "norm") for kind in ("weight", "bias")}
     return names | {"bias": f"{table['']}.bias"}
 
 
-def _modern(state_dict: Mapping[str, Tensor], config: PretrainedConfig) -> dict[str, Tensor]:
+def _modern(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> dict[str, Tensor]:
     """Without the model prefix, and with LayerNorm's names of today (the first BERTs say gamma and beta)."""
     modern = {}
     for name, tensor in state_dict.items():
