@@ -90,7 +90,7 @@ def test_plan_knows_finished_runs_without_the_data(capsys: pytest.CaptureFixture
 def test_table_stands_beside_the_published_values(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     book(ledger, load_space("E7").resolve(), [[60.0, 62.0], [61.0, 64.0]])
     found = json.loads(printed(capsys, "table", "E7", "--format", "json"))
-    assert list(found) == ["id", "axes", "columns", "rows", "protocol"]
+    assert list(found) == ["id", "axes", "columns", "rows", "references", "protocol"]
     assert len(found["rows"]) == 8
     first = found["rows"][0]
     assert first["key"] == {"method.dup_rate": 0.08}
