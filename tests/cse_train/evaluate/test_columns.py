@@ -50,7 +50,12 @@ def test_a_column_is_named_by_what_tells_scores_apart(found: Result, name: str) 
     assert column_of(found) == name
 
 
-@pytest.mark.parametrize("suite", [*(g for g in GROUPS if not g.startswith("transfer")), "sts_dev", "generated_dev:20"])
+QUICK = [group for group in GROUPS if not group.startswith("transfer") and group != "declutr"]
+
+
+@pytest.mark.parametrize(
+    "suite", [*QUICK, "sts_dev", "generated_dev:20", pytest.param("declutr", marks=pytest.mark.slow)]
+)
 def test_the_columns_of_a_suite_are_those_it_gives(suite: str, data_dir: Path) -> None:
     paths = DataPaths.from_folder(data_dir)
     results = suites.evaluate(Hashed(), paths, [suite], suites.Options())
