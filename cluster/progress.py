@@ -101,9 +101,9 @@ class Progress:
         console: Console | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.tally = Tally(total, horizon or {}, state=dict.fromkeys(reused, "reused"))
+        self.tally = Tally(total, {} if horizon is None else horizon, state=dict.fromkeys(reused, "reused"))
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
-        self._labels, self._now = labels or {}, now
+        self._labels, self._now = {} if labels is None else labels, now
         self._live = Live(console=self.console, refresh_per_second=4, transient=False, get_renderable=self._block)
 
     def __enter__(self) -> "Progress":

@@ -178,8 +178,9 @@ def scale(resolved: "ResolvedSpace") -> dict[str, Any]:
     flats = setups(resolved)
     shared: dict[str, Any] = {"profile": resolved.profile.name} if resolved.profile.train else {}
     for name in SCALE:
-        values = {flat[f"train.{name}"] for flat in flats}
-        if len(values) == 1:
+        key = f"train.{name}"
+        values = {flat[key] for flat in flats}
+        if len(values) == 1 and (key not in resolved.axes or resolved.axes[key].finite):
             shared[name] = values.pop()
     return shared
 

@@ -44,6 +44,17 @@ def test_summary_counts_each_kind_once() -> None:
     assert tally.summary(6.0) == "1/3 done, 1 running, 1 failed, 1 reused, best 61.25, about 3 s left"
 
 
+def test_a_search_names_its_runs_as_it_proposes_them() -> None:
+    out, labels, horizon = io.StringIO(), {}, {}
+    with Progress(1, labels=labels, horizon=horizon, console=Console(file=out)) as progress:
+        labels["a"], horizon["a"] = "learning_rate=0.001 seed 0", 100
+        progress(SweepEvent(kind="started", signature="a"))
+        progress(SweepEvent(kind="point", signature="a", examples=25, best=51.0))
+        assert progress.tally.share("a") == 0.25
+        progress(SweepEvent(kind="done", signature="a", examples=100, best=54.0))
+    assert out.getvalue().startswith("done  learning_rate=0.001 seed 0  best 54.00")
+
+
 def test_a_pipe_gets_plain_lines_without_control_codes() -> None:
     progress, out, now = shown(terminal=False)
     with progress:
