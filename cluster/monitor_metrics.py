@@ -1,0 +1,42 @@
+"""The numbers of a sweep that Prometheus may read: their names, labels and meaning, and nothing else.
+
+Every label has few values: sweeps of one driver, five states, and one series per run that runs now.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+STATES = ("waiting", "running", "done", "stopped", "failed")
+"""How the runs of a sweep are counted in `cse_runs`; `waiting` is neither begun nor ended, reused runs are `done`."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number; `exported` is the name under which Prometheus has it."""
+
+    name: str
+    kind: Literal["gauge", "counter"]
+    labels: tuple[str, ...]
+    help: str
+
+    @property
+    def exported(self) -> str:
+        return f"ray_{self.name}" + ("_total" if self.kind == "counter" else "")
+
+
+METRICS = (
+    Metric("cse_runs", "gauge", ("sweep", "state"), "Runs of the sweep by state"),
+    Metric("cse_best", "gauge", ("sweep",), "Highest dev score so far, Spearman x 100"),
+    Metric("cse_dev_score", "gauge", ("sweep", "run"), "Best dev score so far of each run that runs now"),
+    Metric("cse_run_share", "gauge", ("sweep", "run"), "Trained part of each run that runs now, 0 to 1"),
+    Metric("cse_examples_per_second", "gauge", ("sweep",), "Training examples a second over the last minute"),
+    Metric("cse_seconds_left", "gauge", ("sweep",), "Seconds to the end at the pace so far"),
+    Metric("cse_examples", "counter", ("sweep",), "Training examples seen by this driver's runs"),
+    Metric("cse_reused", "counter", ("sweep",), "Runs found in the ledger and not trained"),
+    Metric("cse_retries", "counter", ("sweep",), "Times that a run went on after its workers died"),
+    Metric("cse_failures", "counter", ("sweep",), "Runs that ended without a result"),
+)
+"""What the monitor of a sweep exports."""
+
+RAY_GPU_MEMORY = ("ray_node_gram_used", "ray_node_gram_available")
+"""GPU memory in MB by node and card: Ray's own node agents measure it, on nodes that have a card."""
