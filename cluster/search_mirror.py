@@ -2,12 +2,16 @@
 
 import logging
 import warnings
+from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import create_trial
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
 
+from analysis.database import parse_url
 from cluster.cells import ResolvedSpace
 from cluster.domains import Domain
 from cluster.known import Known
@@ -15,6 +19,23 @@ from cluster.search_optuna import outcome
 from cse_train.fields import ConfigError
 
 log = logging.getLogger(__name__)
+
+
+def mirror_url(ledger: str) -> str:
+    """Where the copy of a ledger's searches lies: in its PostgreSQL database, or in `optuna.db` beside its file."""
+    url = parse_url(ledger)
+    if url.get_backend_name() == "postgresql":
+        return url.render_as_string(hide_password=False)
+    file = Path(str(url.database)).with_name("optuna.db")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return f"sqlite:///{file}"
+
+
+def _without_password(url: str) -> str:
+    try:
+        return make_url(url).render_as_string()
+    except ArgumentError:
+        return url
 
 
 class StudyMirror:
@@ -33,7 +54,9 @@ class StudyMirror:
             self._study = optuna.create_study(storage=storage, study_name=name, direction="maximize")
         except Exception as error:
             reason = str(error).splitlines()[0]
-            raise ConfigError([f"no mirror: mirror={url}; {reason}, give a URL such as sqlite:///mirror.db"]) from error
+            raise ConfigError(
+                [f"no mirror: mirror={_without_password(url)}; {reason}, give a URL such as sqlite:///mirror.db"]
+            ) from error
 
     def add(self, seen: Known) -> None:
         """Add one finished run; a database that fails later is given up with one warning."""

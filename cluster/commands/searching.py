@@ -69,7 +69,7 @@ def _source_of(
     from cluster.racing import Race
     from cluster.search import make_search
     from cluster.search_budget import Account, BudgetSource
-    from cluster.search_mirror import StudyMirror
+    from cluster.search_mirror import StudyMirror, mirror_url
     from cluster.signature import signature
     from cluster.source import RaceSource, SearchSource, Source
 
@@ -78,8 +78,7 @@ def _source_of(
     def sign(run: "RunConfig") -> str:
         return signature(run, identify(run))
 
-    request.options.storage.mkdir(parents=True, exist_ok=True)
-    mirror = StudyMirror(f"sqlite:///{request.options.storage / 'optuna.db'}", resolved)
+    mirror = StudyMirror(mirror_url(request.ledger), resolved)
     search = make_search(resolved, rows, sign, seeds=seeds, mirror=mirror)
     source: Source = SearchSource(search, lambda cell: runs_for(cell, seeds), wait=object())
     memory, settings = Memory(resolved, sign), resolved.space.search

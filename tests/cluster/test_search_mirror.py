@@ -5,7 +5,7 @@ import pytest
 
 from cluster.known import known
 from cluster.profiles import Profile
-from cluster.search_mirror import StudyMirror
+from cluster.search_mirror import StudyMirror, mirror_url
 from cluster.space import load_space
 from cse_train.fields import ConfigError
 
@@ -63,3 +63,17 @@ def test_a_database_that_cannot_be_opened_is_one_line(resolved):
     with pytest.raises(ConfigError, match=r"no mirror: mirror=sqlite:////none/x\.db") as caught:
         StudyMirror("sqlite:////none/x.db", resolved)
     assert "\n" not in str(caught.value)
+
+
+def test_it_lies_beside_the_ledger_or_in_its_database(tmp_path):
+    assert mirror_url(str(tmp_path / "new" / "ledger.db")) == f"sqlite:///{tmp_path}/new/optuna.db"
+    assert (tmp_path / "new").is_dir()
+    there = "postgresql://me:secret@host:5432/cse"
+    assert mirror_url(there) == there.replace("postgresql", "postgresql+psycopg", 1)
+
+
+def test_a_mirror_that_cannot_be_opened_keeps_the_password(resolved):
+    pytest.importorskip("psycopg")
+    with pytest.raises(ConfigError, match="no mirror: mirror=postgresql") as refused:
+        StudyMirror("postgresql+psycopg://me:secret@127.0.0.1:1/none", resolved)
+    assert "secret" not in str(refused.value)
