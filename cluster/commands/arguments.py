@@ -41,9 +41,23 @@ Storage = Annotated[
     Path | None, typer.Option(help="Folder of runs, checkpoints and logs (results).", show_default=False)
 ]
 
-Workers = Annotated[int, typer.Option(help="Data-parallel ranks of one run.")]
+
+def fixed_workers(value: object) -> int:
+    """`--workers`; a range or `auto` is refused, since it would leave open what a result was made with."""
+    text = str(value).strip()
+    if text.removeprefix("-").isdigit():
+        return int(text)
+    if text == "auto" or set(text) <= set("0123456789-:.,"):
+        line = f"elastic workers: workers={text}; the ranks of a run are fixed, since each draws dropout of its own"
+        raise typer.BadParameter(f"{line}: give one number, such as --workers 2")
+    raise typer.BadParameter(f"wrong type: workers={text}; give a whole number")
+
+
+Workers = Annotated[
+    int, typer.Option(parser=fixed_workers, metavar="INTEGER", help="Data-parallel ranks of one run; one number.")
+]
 Cpus = Annotated[float, typer.Option(help="CPUs of one rank; torch gets as many threads.")]
-Gpus = Annotated[float, typer.Option(help="GPUs of one rank; a fraction only with --workers 1.")]
+Gpus = Annotated[float, typer.Option(help="GPUs of one rank; with --workers 1 also a part of one: 0.5, 0.25, …")]
 Concurrent = Annotated[int | None, typer.Option(help="Runs at once (as many as fit).", show_default=False)]
 
 
