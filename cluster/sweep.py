@@ -17,6 +17,7 @@ from cluster.desk import Desk
 from cluster.options import AshaOptions, Failure, OnEvent, SweepEvent, SweepOptions, SweepOutcome
 from cluster.resources import check_options, cluster_nodes, slots_that_fit, this_machine
 from cluster.source import GridSource, Planned, Source
+from cluster.storage import check_here, check_nodes, inputs_of
 from cse_train.config import DataPaths
 
 __all__ = ["AshaOptions", "Failure", "SweepEvent", "SweepOptions", "SweepOutcome", "run_sweep"]
@@ -72,6 +73,7 @@ def _run(desk: Desk, options: SweepOptions, over: threading.Event, signals: "_Si
     if first is None:
         return
     desk.put_back(first)
+    check_here(options.storage)
     if options.address is None:
         slots_that_fit(options, [this_machine()])
 
@@ -82,6 +84,7 @@ def _run(desk: Desk, options: SweepOptions, over: threading.Event, signals: "_Si
         import ray
 
         signals.install()
+        check_nodes(options.storage, inputs_of(desk.paths))
         slots = slots_that_fit(options, cluster_nodes())
         if options.address is None:
             slots = min(slots, slots_that_fit(options, [this_machine()]))

@@ -38,7 +38,12 @@ LedgerUrl = Annotated[
     typer.Option("--ledger", help="SQLite path or postgresql:// URL (results/ledger.db).", show_default=False),
 ]
 Storage = Annotated[
-    Path | None, typer.Option(help="Folder of runs, checkpoints and logs (results).", show_default=False)
+    str | None,
+    typer.Option(
+        metavar="PATH|file:///PATH",
+        help="Folder of runs, checkpoints and logs, seen by every node (results).",
+        show_default=False,
+    ),
 ]
 
 
@@ -110,9 +115,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("CSE_CACHE") or Path.home() / ".cache" / "cse-search").resolve()
 
 
-def storage_folder(storage: Path | None) -> Path:
-    """The folder of runs, absolute: commands leave the user's folder before Ray starts."""
-    return (storage or RESULTS).resolve()
+def storage_folder(storage: str | None) -> Path:
+    """The folder of runs, absolute: commands leave the user's folder before Ray starts. ConfigError for no folder."""
+    from cluster import storage as named
+
+    return named.storage_folder(storage or str(RESULTS))
 
 
 def ledger_url(url: str | None) -> str:

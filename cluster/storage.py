@@ -1,0 +1,149 @@
+"""The folder of runs: what --storage may name, and whether every node reads and writes the same folder there."""
+
+import contextlib
+import platform
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from cse_train.config import DataPaths
+from cse_train.fields import ConfigError
+
+PROBE = ".cse-probe-"
+"""Beginning of the names of files that the check writes and removes again."""
+ANSWER_S = 120.0
+"""Seconds within which every node must answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What one node found."""
+
+    host: str
+    sees: bool
+    """Whether the driver's file is there."""
+    error: str = ""
+    """Why nothing can be written there; empty where it can."""
+    absent: tuple[str, ...] = ()
+    """Inputs of the sweep that this node does not have."""
+
+
+def storage_folder(given: str) -> Path:
+    """The absolute folder of a path or a `file://` URI; ConfigError for a URI of something that is no folder."""
+    if "://" not in given:
+        return Path(given).expanduser().resolve()
+    parts = urlsplit(given)
+    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
+        return Path(unquote(parts.path)).resolve()
+    raise ConfigError(
+        [
+            f"no folder: storage={given}; runs need a file system with rename: "
+            "mount it on every node and give the path or file:///PATH"
+        ]
+    )
+
+
+def check_here(folder: Path) -> None:
+    """ConfigError where this machine cannot write the folder; makes it if need be."""
+    if error := _writing(folder, "driver"):
+        raise ConfigError([f"storage not writable: storage={folder} ({error}); give a folder that you may write"])
+
+
+def check_nodes(folder: Path, inputs: Sequence[Path]) -> None:
+    """ConfigError naming every node of the cluster that lacks this folder, our code or one of the inputs.
+
+    A node that runs on this very host has been checked with it, and is not asked.
+    """
+    import ray
+
+    here = ray.get_runtime_context().get_node_id()
+    nodes = {n["NodeID"]: _name(n) for n in ray.nodes() if n["Alive"] and n["NodeID"] != here}
+    if not nodes:
+        return
+    token = PROBE + secrets.token_hex(8)
+    (folder / token).touch()
+    try:
+        found = problems(folder, token, _answers(nodes, folder, token, inputs))
+    finally:
+        for left in folder.glob(f"{token}*"):
+            left.unlink(missing_ok=True)
+    if found:
+        raise ConfigError(found)
+
+
+def inputs_of(paths: DataPaths) -> list[Path]:
+    """What the driver has of a sweep's inputs; the token cache is each node's own."""
+    return [path for name, path in vars(paths).items() if name != "cache" and path is not None and path.exists()]
+
+
+def problems(folder: Path, token: str, answers: "Mapping[str, Answer | str]") -> list[str]:
+    """One line per node that cannot take part; `answers`: node -> what it found, or why it did not answer."""
+    found = []
+    for node, answer in answers.items():
+        if isinstance(answer, str):
+            found.append(f"node without our code: node={node} ({answer}); install the same cse-search and Python there")
+            continue
+        if not answer.sees:
+            found.append(
+                f"storage not shared: node={node} storage={folder} does not show there what the driver wrote; "
+                "mount one shared folder at this path on every node"
+            )
+        elif answer.error or not (folder / f"{token}-{answer.host}").exists():
+            reason = answer.error or "what it wrote does not arrive here"
+            found.append(f"storage not writable: node={node} storage={folder} ({reason}); allow writing there")
+        found += [f"node without data: node={node} path={path}; copy or mount it there" for path in answer.absent]
+    return found
+
+
+def look(folder: str, token: str, inputs: Sequence[str]) -> Answer:
+    """What this machine finds; runs on each node."""
+    host = platform.node()
+    sees = Path(folder, token).is_file()
+    error = _writing(Path(folder), f"{token}-{host}", keep=True) if sees else ""
+    return Answer(host=host, sees=sees, error=error, absent=tuple(p for p in inputs if not Path(p).exists()))
+
+
+def _answers(nodes: Mapping[str, str], folder: Path, token: str, inputs: Sequence[Path]) -> "dict[str, Answer | str]":
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    asked = {}
+    for node in nodes:
+        there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=there)(look)
+        asked[node] = remote.remote(str(folder), token, [str(path) for path in inputs])
+    ray.wait(list(asked.values()), num_returns=len(asked), timeout=ANSWER_S)
+    return {nodes[node]: _answer(reference) for node, reference in asked.items()}
+
+
+def _answer(reference: Any) -> "Answer | str":
+    import ray
+
+    try:
+        answer: Answer = ray.get(reference, timeout=1)
+        return answer
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return lines[-1][:200] if lines else type(error).__name__
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    return f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
+
+
+def _writing(folder: Path, name: str, keep: bool = False) -> str:
+    """Make the folder and write a file there; empty, or why that fails."""
+    file = folder / (name if name.startswith(PROBE) else PROBE + name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text("cse", encoding="utf8")
+        if not keep:
+            file.unlink()
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
+        return error.strerror or type(error).__name__
+    return ""
