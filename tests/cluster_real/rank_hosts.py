@@ -1,0 +1,16 @@
+"""`cse_train.loop.train`, with a note of the host on which each rank of a run was."""
+
+import platform
+from pathlib import Path
+from typing import Any
+
+
+def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None) -> Any:
+    import torch.distributed as dist
+
+    from cse_train import loop
+
+    notes = folder / "hosts"
+    notes.mkdir(parents=True, exist_ok=True)
+    (notes / f"rank{dist.get_rank()}").write_text(platform.node(), encoding="utf8")
+    return loop.train(run, paths, folder, report, resume_from=resume_from)
