@@ -10,6 +10,7 @@ import typer
 from cluster.commands import (
     ablate,
     best,
+    clean,
     demo,
     embed,
     eval,
@@ -47,6 +48,7 @@ COMMANDS: tuple[Callable[..., int | None], ...] = (
     ls.ls,
     trials.trials,
     best.best,
+    clean.clean,
     reproduce.reproduce,
     table.table,
     report.report,

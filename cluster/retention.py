@@ -1,0 +1,141 @@
+"""Which files of runs may go: never what runs, what another ledger knows, or a checkpoint that a score refers to."""
+
+import re
+import shutil
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from analysis.ledger import Ledger, RunRow
+from cse_train.fields import ConfigError
+
+Kind = Literal["superseded", "last", "best"]
+ENDED = ("done", "stopped")
+"""Only runs that ended in order are touched: a failed or lost one goes on from its checkpoint."""
+UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+@dataclass(frozen=True)
+class Removable:
+    """One folder that may go."""
+
+    signature: str
+    kind: Kind
+    """`superseded`: an attempt that a finished one replaced; `last`: the state to go on from; `best`: the model."""
+    folder: Path
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """What would go, what all runs take, and what must stay although a quota asks for more; sizes in bytes."""
+
+    removable: tuple[Removable, ...]
+    used: int
+    over: int = 0
+
+    @property
+    def freed(self) -> int:
+        return sum(one.size for one in self.removable)
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `500MB` or `20GB` (powers of 1000); ConfigError for anything else."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]B)", text.strip(), re.IGNORECASE)
+    if not found:
+        raise ConfigError([f"no size: disk_quota={text}; write a number and KB, MB, GB or TB, such as 20GB"])
+    return int(float(found[1]) * UNITS[found[2].upper()])
+
+
+def plan_cleaning(
+    ledger: Ledger, storage: Path, keep_top: int | None, quota: int | None, referred: Collection[str] = ()
+) -> Cleaning:
+    """What may go from `storage`: superseded attempts; beyond the best `keep_top` of each sweep also checkpoints.
+
+    `quota` in bytes stops as soon as the rest fits, worst runs first, and alone means `keep_top=1`. `referred`:
+    signatures whose model stays besides those that have a score.
+    """
+    runs = {run.signature: run for run in ledger.runs()}
+    homes = {name: storage / "runs" / name for name in runs if (storage / "runs" / name).is_dir()}
+    found = [one for name, home in homes.items() for one in _superseded(runs[name], home)]
+    if keep_top is not None or quota is not None:
+        stay = _top(ledger, keep_top or 1)
+        scored = {score.signature for score in ledger.scores(homes)} | set(referred)
+        found += _checkpoints(_worst_first(runs[name] for name in homes if name not in stay), homes, scored)
+    used = size_of(storage / "runs")
+    return _within(found, used, quota)
+
+
+def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
+    """Delete what still may go: a run that was claimed meanwhile keeps all. Returns the bytes freed."""
+    freed = 0
+    for one in chosen:
+        row = ledger.run(one.signature)
+        if row is not None and row.state in ENDED and _may_go(row, one):
+            shutil.rmtree(one.folder, ignore_errors=True)
+            freed += 0 if one.folder.exists() else one.size
+    return freed
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below; links are not followed."""
+    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+
+
+def _superseded(run: RunRow, home: Path) -> list[Removable]:
+    """A finished run lies in the folder that its row names; its other attempts are of no more use."""
+    if run.state != "done" or run.folder is None or Path(run.folder).parent != home or not Path(run.folder).is_dir():
+        return []
+    attempts = (path for path in sorted(home.iterdir()) if path.is_dir() and not path.is_symlink())
+    return [
+        Removable(run.signature, "superseded", path, size_of(path))
+        for path in attempts
+        if path != Path(run.folder) and path.name.startswith(("attempt-", "unbooked-"))
+    ]
+
+
+def _checkpoints(runs: Iterable[RunRow], homes: Mapping[str, Path], scored: Collection[str]) -> list[Removable]:
+    """First what is only needed to go on, then models, each of the worst run first."""
+    kinds: tuple[Kind, Kind] = ("last", "best")
+    ended = [
+        run for run in runs if run.state in ENDED and run.folder and Path(run.folder).parent == homes[run.signature]
+    ]
+    found = [(kind, run, Path(run.folder or "", kind)) for kind in kinds for run in ended]
+    return [
+        Removable(run.signature, kind, folder, size_of(folder))
+        for kind, run, folder in found
+        if folder.is_dir() and not folder.is_symlink() and not (kind == "best" and run.signature in scored)
+    ]
+
+
+def _top(ledger: Ledger, count: int) -> set[str]:
+    """The best `count` finished runs of every sweep, and every run that belongs to none."""
+    stay = {run.signature for run in ledger.runs()}
+    linked, top = set(), set()
+    for sweep in ledger.sweeps():
+        runs = ledger.runs(sweep=sweep.id)
+        linked |= {run.signature for run in runs}
+        ranked = reversed(list(_worst_first(run for run in runs if run.state == "done")))
+        top |= {run.signature for run, _ in zip(ranked, range(count), strict=False)}
+    return (stay - linked) | top
+
+
+def _worst_first(runs: Iterable[RunRow]) -> Sequence[RunRow]:
+    return sorted(runs, key=lambda run: float("-inf") if run.best is None else run.best)
+
+
+def _within(found: Sequence[Removable], used: int, quota: int | None) -> Cleaning:
+    if quota is None:
+        return Cleaning(tuple(found), used)
+    chosen, left = [], used
+    for one in found:
+        if one.kind == "superseded" or left > quota:
+            chosen.append(one)
+            left -= one.size
+    return Cleaning(tuple(chosen), used, max(0, left - quota))
+
+
+def _may_go(row: RunRow, one: Removable) -> bool:
+    return one.kind != "superseded" or (row.state == "done" and row.folder != str(one.folder))
