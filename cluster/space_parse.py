@@ -16,6 +16,8 @@ from cse_train.fields import ConfigError, Scalar
 
 HEAD = ("version", "id", "title", "notes", "method", "profile", "seeds")
 TOP = (*HEAD, "set", "space", "cells", "evaluate", "search", "paper", "components")
+MOST_SEEDS = 10_000
+"""Seeds of one cell that a count may ask for."""
 
 
 def parse_file(path: Path) -> Space:
@@ -208,9 +210,10 @@ def _parse_search(raw: Mapping[str, Any], axes: Mapping[str, Domain], found: lis
 
 def _parse_seeds(raw: Mapping[str, Any], found: list[str]) -> tuple[int, ...]:
     value = raw.get("seeds", 3)
-    if fields.fits(int, value) and value >= 1:
+    if fields.fits(int, value) and 1 <= value <= MOST_SEEDS:
         return tuple(range(value))
-    if isinstance(value, list) and value and all(fields.fits(int, v) and v >= 0 for v in value):
+    if isinstance(value, list) and value and all(fields.fits(int, v) and 0 <= v < 2**32 for v in value):
         return tuple(value)
-    found.append(f"wrong type: seeds={value!r}; give a count such as 3 or a list such as [0, 1, 2]")
+    most = f"a count of at most {MOST_SEEDS} such as 3 or a list such as [0, 1, 2]"
+    found.append(f"wrong type: seeds={brief(value)}; give {most}")
     return ()

@@ -11,12 +11,23 @@ from cse_train.fields import ConfigError
 Mark = yaml.error.Mark
 
 
+DIGITS = 18
+"""Digits of an integer, sign included, at most: what every part of ours holds without loss."""
+
+
 class StrictLoader(yaml.SafeLoader):
     """Resolves scalars by YAML 1.2's core schema; `duplicates` collects every repeated key."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
         self.duplicates: list[str] = []
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Aliases are refused: a file of a few lines can name a value within itself, or a billion values."""
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise yaml.composer.ComposerError(problem="an alias; write the value out", problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
 
 
 def _resolve(tag: str, pattern: str, first: list[str]) -> None:
@@ -47,7 +58,12 @@ def _mapping(loader: StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
 
 
 def _decimal(loader: StrictLoader, node: yaml.ScalarNode) -> int:
-    return int(loader.construct_scalar(node))
+    digits = loader.construct_scalar(node)
+    if len(digits) > DIGITS:
+        raise yaml.constructor.ConstructorError(
+            problem=f"a number of {len(digits)} digits", problem_mark=node.start_mark
+        )
+    return int(digits)
 
 
 def _float(loader: StrictLoader, node: yaml.ScalarNode) -> float:
@@ -72,13 +88,13 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def parse_yaml(text: str, name: str) -> dict[str, Any]:
     """`read_yaml` on text; `name` stands before each problem."""
-    loader = StrictLoader(text)
     try:
+        loader = StrictLoader(text)
         value = loader.get_single_data()
     except yaml.YAMLError as error:
         raise ConfigError([f"{name}: {_syntax(error)}"]) from None
-    finally:
-        loader.dispose()
+    except RecursionError:
+        raise ConfigError([f"{name}: not YAML: depth=unbounded; write fewer brackets within brackets"]) from None
     if loader.duplicates:
         raise ConfigError([f"{name}: {line}" for line in loader.duplicates])
     if not isinstance(value, dict):
@@ -90,5 +106,5 @@ def parse_yaml(text: str, name: str) -> dict[str, Any]:
 def _syntax(error: yaml.YAMLError) -> str:
     mark: Mark | None = getattr(error, "problem_mark", None)
     where = f"line={mark.line + 1}" if mark else "line=unknown"
-    what = " ".join(str(getattr(error, "problem", None) or error).split())
+    what = " ".join(str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).split())
     return f"not YAML: {where}; {what}"

@@ -13,7 +13,7 @@ from cse_train.evaluate.embedding import require_finite
 from cse_train.evaluate.models import MAX_LENGTH, require_texts
 from cse_train.exporting import prompted_transformer
 from cse_train.fields import ConfigError
-from cse_train.modules.weight_files import files_hash
+from cse_train.modules.weight_files import files_hash, require_safe
 
 INSTALL = "pip install 'cse-search[sentence-transformers]'"
 ROWS = 128
@@ -52,6 +52,7 @@ def open_library_model(folder: Path, pooler: str | None, max_length: int | None)
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise ConfigError([f"not installed: model={folder} needs sentence-transformers; {INSTALL}"]) from error
+    require_safe(folder)
     try:
         device, ours = str(distributed.device()), holds_our_module(folder)
         model = SentenceTransformer(str(folder), device=device, trust_remote_code=ours).float().eval()

@@ -11,7 +11,7 @@ from cse_train.modules.automodel import AutoModelEncoder
 from cse_train.modules.encoder import Encoder, unsupported
 from cse_train.modules.masked_lm_head import MaskedLMHead
 from cse_train.modules.transformers_io import encoder_from_transformers, head_from_transformers
-from cse_train.modules.weight_files import content_hash, locate, read_tensors, tokenizer_folder
+from cse_train.modules.weight_files import content_hash, locate, read_tensors, require_safe, tokenizer_folder
 from cse_train.text.tokens import tokenizer_hash
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def _load(folder: Path, config: "PretrainedConfig") -> tuple[Encoder | AutoModel
         return from_tensors(read_tensors(folder), config)
     from transformers import AutoModel
 
+    require_safe(folder)
     model = AutoModel.from_pretrained(folder, config=config)
     return AutoModelEncoder(model.float()), None
 

@@ -15,7 +15,7 @@ from cse_train.fields import ConfigError
 from cse_train.modules.backbone import Backbone, load_backbone, require_same_vocabulary
 from cse_train.modules.encoder import Encoder
 from cse_train.modules.packing import Packed
-from cse_train.modules.weight_files import content_hash, locate, weight_files
+from cse_train.modules.weight_files import content_hash, locate, require_safe, weight_files
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -136,6 +136,7 @@ def _folder(name: str) -> Path:
 def _with_head(name: str, folder: Path) -> "PreTrainedModel":
     from transformers import AutoModelForMaskedLM
 
+    require_safe(folder)
     model, report = AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True)
     if report["missing_keys"]:
         line = f"no masked-LM head: method.generator={name} lacks {min(report['missing_keys'])}"
