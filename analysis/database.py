@@ -9,16 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import (
-    ArgumentError,
-    DBAPIError,
-    IntegrityError,
-    InterfaceError,
-    OperationalError,
-    SQLAlchemyError,
-)
+from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
 from analysis import schema
+from analysis.database_errors import LedgerError, told
+
+__all__ = ["LedgerError", "connect", "network_file_system", "parse_url", "transaction"]
 
 BUSY_SECONDS = 60
 """How long a SQLite writer waits for another before it gives up."""
@@ -32,10 +28,6 @@ NETWORK_FILE_SYSTEMS = frozenset(
 )
 """Kinds in /proc/mounts on which SQLite's locks and its shared memory do not hold between machines.
 9p is not among them: it is the root of several sandboxes, local to one machine."""
-
-
-class LedgerError(ValueError):
-    """The ledger cannot be used as asked: one line with the rule, `name=value` and what to do."""
 
 
 def parse_url(url: str | Path) -> URL:
@@ -118,13 +110,21 @@ def _engine(url: URL) -> Engine:
         _configure_sqlite(engine)
         return engine
     try:
-        return create_engine(
-            url, json_serializer=schema.dumps, pool_pre_ping=True, connect_args={"connect_timeout": 10}
-        )
+        return create_engine(url, json_serializer=schema.dumps, pool_pre_ping=True, connect_args=_PATIENCE)
     except ModuleNotFoundError as error:
         raise LedgerError(
             f"ledger driver: url={url.render_as_string()} needs {error.name}; pip install 'psycopg[binary]'"
         ) from error
+
+
+_PATIENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""libpq's limits on a server that no longer answers: seconds, and milliseconds for data that is not acknowledged."""
 
 
 def _configure_sqlite(engine: Engine) -> None:
@@ -166,35 +166,7 @@ def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]
     except IntegrityError:
         raise
     except (SQLAlchemyError, sqlite3.Error) as error:
-        raise LedgerError(_reason(error, engine.url)) from error
-
-
-def _reason(error: Exception, url: URL) -> str:
-    """One line for a database error."""
-    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    text = (str(cause).strip() or type(cause).__name__).splitlines()[0]
-    where = url.render_as_string(hide_password=True)
-    for mark, told in _SQLITE_REASONS.items():
-        if mark in text:
-            return told.format(url=where, text=text)
-    if isinstance(error, OperationalError | InterfaceError):
-        return f"ledger unreachable: url={where} ({text}); check the address and that the server runs"
-    return f"ledger database: url={where} refused the request ({text}); check your rights there or use another --ledger"
-
-
-_SQLITE_REASONS = {
-    "file is not a database": "ledger file: url={url} is no SQLite database; use another --ledger",
-    "malformed": "ledger file: url={url} is damaged ({text}); restore a copy or use another --ledger",
-    "unable to open": "ledger file: url={url} cannot be opened; check that the folder exists and is writable",
-    "readonly": "ledger file: url={url} is read-only; make it writable or use another --ledger",
-    "disk is full": "ledger disk: url={url} has no space left; free some and give the same command again, "
-    "nothing finished is lost",
-    "No space left": "ledger disk: url={url} has no space left; free some and give the same command again, "
-    "nothing finished is lost",
-    "disk I/O error": "ledger disk: url={url} cannot be written ({text}); check it and give the same command again",
-    "is locked": "ledger busy: url={url} is locked by another process; wait for it and give the same command again",
-    "no such": "ledger schema: url={url} was changed by hand ({text}); restore a copy or use another --ledger",
-}
+        raise told(error, engine.url) from error
 
 
 def _check_schema(engine: Engine, create: bool) -> None:

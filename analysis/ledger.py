@@ -14,13 +14,15 @@ from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, li
 from sqlalchemy.dialects import postgresql, sqlite
 
 from analysis import queries, schema
-from analysis.database import LedgerError, connect, transaction
+from analysis.database import connect, transaction
+from analysis.database_errors import LedgerAway, LedgerError
 from analysis.records import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
 
 __all__ = [
     "LEASE_SECONDS",
     "Claim",
     "Ledger",
+    "LedgerAway",
     "LedgerError",
     "LostClaim",
     "RunRow",

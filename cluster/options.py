@@ -53,7 +53,7 @@ class SweepOptions:
 
 
 EventKind = Literal[
-    "reused", "waiting", "started", "point", "retried", "scored", "done", "stopped", "failed", "cluster"
+    "reused", "waiting", "started", "point", "retried", "scored", "done", "stopped", "failed", "cluster", "ledger"
 ]
 
 

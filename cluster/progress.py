@@ -14,7 +14,7 @@ from rich.text import Text
 from cluster.options import SweepEvent
 
 ENDED = ("done", "stopped", "failed")
-SPOKEN = {"done", "stopped", "failed", "retried", "waiting", "cluster"}
+SPOKEN = {"done", "stopped", "failed", "retried", "waiting", "cluster", "ledger"}
 """Events that are worth a line in a log."""
 
 

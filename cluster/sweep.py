@@ -15,6 +15,7 @@ from typing import Any
 from analysis.ledger import Ledger, LedgerError
 from cluster.desk import Desk
 from cluster.options import AshaOptions, Failure, OnEvent, SweepEvent, SweepOptions, SweepOutcome
+from cluster.patience import PatientLedger
 from cluster.resources import check_options, cluster_nodes, slots_that_fit, this_machine
 from cluster.source import GridSource, Planned, Source
 from cluster.storage import check_here, check_nodes, inputs_of
@@ -44,13 +45,15 @@ def run_sweep(
     check_options(options)
     ledger = Ledger.open(ledger_url)
     chosen = source if _is_source(source) else GridSource(source)  # type: ignore[arg-type]
-    desk = Desk(chosen, ledger, _absolute_paths(paths), options, _owner(), suites or {}, on_event)  # type: ignore[arg-type]
     over = threading.Event()
+    patient = PatientLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
+    desk = Desk(chosen, patient, _absolute_paths(paths), options, _owner(), suites or {}, on_event)  # type: ignore[arg-type]
     with _Signals(over) as signals, _heartbeats(ledger, desk.owner):
         try:
             _run(desk, options, over, signals)
         finally:
-            ledger.release(desk.owner)
+            with contextlib.suppress(LedgerError):  # what ended the sweep is told; leases give the claims back
+                ledger.release(desk.owner)
             ledger.close()
     counts = desk.counts
     return SweepOutcome(

@@ -1,0 +1,71 @@
+"""A ledger whose calls wait out a database that is away for some minutes."""
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from analysis.ledger import Claim, Ledger, LedgerAway
+
+AWAY_S = 300.0
+"""Longest wait for a database before the sweep ends; its claims outlive the wait by no more than their lease."""
+PAUSE_S = 2.0
+
+
+class PatientLedger:
+    """`Ledger`'s methods, each tried again while the database is away; LedgerAway after `away_s` seconds.
+
+    Every method may be called twice with the same effect as once, but `claim`, which is mended here.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        over: threading.Event,
+        say: Callable[[str], None],
+        away_s: float = AWAY_S,
+        pause_s: float = PAUSE_S,
+    ) -> None:
+        """`over` ends a wait early; `say` is told in one line when a wait begins and when it ends."""
+        self._ledger, self._over, self._say = ledger, over, say
+        self._away_s, self._pause_s = away_s, pause_s
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._ledger, name)
+        return functools.partial(self._patiently, found) if callable(found) else found
+
+    def claim(self, signature: str, config: Mapping[str, Any], *, owner: str, **rest: Any) -> Claim | None:
+        """As `Ledger.claim`. A claim whose answer was lost on the way is given back first."""
+        tries = 0
+
+        def attempt() -> Claim | None:
+            nonlocal tries
+            tries += 1
+            if tries > 1:
+                self._give_back(signature, owner)
+            return self._ledger.claim(signature, config, owner=owner, **rest)
+
+        return self._patiently(attempt)  # type: ignore[no-any-return]
+
+    def _give_back(self, signature: str, owner: str) -> None:
+        row = self._ledger.run(signature)
+        if row and row.owner == owner and row.state == "claimed":
+            self._ledger.release(Claim(signature, row.attempt, owner, None, None), "answer lost on the way")
+
+    def _patiently(self, action: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        since: float | None = None
+        while True:
+            try:
+                found = action(*args, **options)
+            except LedgerAway as error:
+                now = time.monotonic()
+                if since is None:
+                    since = now
+                    self._say(f"{error}; trying again for {self._away_s:.0f} s")
+                if now - since > self._away_s or self._over.wait(self._pause_s):
+                    raise
+                continue
+            if since is not None:
+                self._say(f"the ledger answers again after {time.monotonic() - since:.0f} s")
+            return found
