@@ -1,9 +1,11 @@
 """Two files per run: `last/state.pt` to go on from, `best/model.safetensors` to use. Written aside, then renamed."""
 
+import errno
 import json
+import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 LAST = Path("last", "state.pt")
 BEST = Path("best", "model.safetensors")
 
+log = logging.getLogger(__name__)
+
 
 class CorruptCheckpoint(ValueError):
     """A checkpoint that cannot be read."""
@@ -37,7 +41,7 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        write(aside)
+        _written(write, aside)
         with aside.open("rb+") as written:
             os.fsync(written.fileno())
         os.replace(aside, path)
@@ -45,9 +49,26 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
         aside.unlink(missing_ok=True)
 
 
+def _written(write: Callable[[Path], object], path: Path) -> None:
+    """Call `write`; a disk that is full is an OSError, where torch and safetensors have errors of their own."""
+    try:
+        write(path)
+    except (RuntimeError, SafetensorError) as error:
+        full = isinstance(error.__context__, OSError) or "No space left" in str(error)
+        if not full:
+            raise
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+
+
+def _save(value: object, path: Path) -> None:
+    """`torch.save` through Python's own file: given a path it hides the system's error."""
+    with path.open("wb") as file:
+        torch.save(value, file)
+
+
 def save_last(folder: Path, state: Mapping[str, Any]) -> None:
     """Write everything a run needs to go on but what `rank_path` holds."""
-    replace_file(folder / LAST, lambda path: torch.save(dict(state), path))
+    replace_file(folder / LAST, lambda path: _save(dict(state), path))
 
 
 def load_last(folder: Path) -> dict[str, Any] | None:
@@ -59,6 +80,19 @@ def load_last(folder: Path) -> dict[str, Any] | None:
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise CorruptCheckpoint(path, error) from error
+
+
+def load_newest(folders: Iterable[Path]) -> tuple[dict[str, Any], Path] | None:
+    """The first state that can be read and its folder; one that cannot is told in the log and passed over."""
+    for folder in folders:
+        try:
+            state = load_last(folder)
+        except CorruptCheckpoint as error:
+            log.warning("%s; going on from an older one, or from the start", error)
+            continue
+        if state is not None:
+            return state, folder
+    return None
 
 
 def save_best(folder: Path, run: RunConfig, model: nn.Module, facts: Mapping[str, Any]) -> None:

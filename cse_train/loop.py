@@ -151,13 +151,11 @@ class Session:
         return cls(run, folder, device, model, distributed.wrap(model), optimiser, batches, evaluator)
 
     def resume(self, resume_from: Path | None) -> None:
-        """Load the newest state there is."""
-        state = checkpoint.load_last(self.folder)
-        source = self.folder
-        if state is None and resume_from is not None:
-            state, source = checkpoint.load_last(resume_from), resume_from
-        if state is None:
+        """Load the newest state that can be read."""
+        found = checkpoint.load_newest([self.folder, *([resume_from] if resume_from else [])])
+        if found is None:
             return
+        state, source = found
         try:
             self.model.load_state_dict(state["model"] | self._own_state(source))
             self.optimiser.load_state_dict(state["optimiser"])

@@ -58,15 +58,45 @@ def test_a_run_goes_on_after_a_full_disk(
     assert outcome.best == undisturbed["points"][-1]["best"]
 
 
-@pytest.mark.parametrize("damage", ["truncated", "noise"])
-def test_a_corrupt_last_checkpoint_is_one_line(trained, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["truncated", "noise", "pickle"])
+def test_a_corrupt_last_checkpoint_is_told_and_the_run_starts_again(
+    trained, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
     run, paths, folder = trained
     path = folder / checkpoint.LAST
-    path.write_bytes(path.read_bytes()[:2000] if damage == "truncated" else b"not a checkpoint at all")
-    with pytest.raises(
-        checkpoint.CorruptCheckpoint, match=r"^corrupt checkpoint: .*state.pt: .*; delete .*/run to train"
-    ):
-        train(run, paths, folder, lambda point: False)
+    if damage == "pickle":
+        torch.save({"model": Path("/"), "step": print}, path)
+    else:
+        path.write_bytes(path.read_bytes()[:2000] if damage == "truncated" else b"not a checkpoint at all")
+    replayed: list[bool] = []
+    train(run, paths, folder, lambda point: bool(replayed.append(point.replayed)))
+    assert replayed == [False, False]
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "cse_train.checkpoint"]
+    assert said.startswith("corrupt checkpoint: ") and "state.pt" in said and said.endswith("or from the start")
+
+
+def test_a_corrupt_last_checkpoint_gives_way_to_the_attempt_before(trained, tmp_path: Path) -> None:
+    run, paths, folder = trained
+    (tmp_path / "next" / "last").mkdir(parents=True)
+    (tmp_path / "next" / checkpoint.LAST).write_bytes(b"half")
+    replayed: list[bool] = []
+    train(run, paths, tmp_path / "next", lambda point: bool(replayed.append(point.replayed)), resume_from=folder)
+    assert replayed == [True, True]
+
+
+def test_a_disk_that_fills_while_a_file_is_written_is_the_systems_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(value: object, file: object) -> None:
+        try:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        except OSError as error:
+            raise RuntimeError("[enforce fail at inline_container.cc:672]") from error
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        checkpoint.save_last(tmp_path, {})
+    assert raised.value.errno == errno.ENOSPC and not os.listdir(tmp_path / "last")
 
 
 def test_a_truncated_best_checkpoint_is_one_line(trained) -> None:
@@ -90,11 +120,3 @@ def test_best_leaves_momentum_and_queue_out_and_carries_its_run(trained) -> None
     assert not [name for name in names if name.startswith(("momentum.", "queue."))]
     loaded, facts, _ = checkpoint.read_best(folder)
     assert loaded == run and facts["best"] == facts["metrics"]["generated_dev:40"]
-
-
-def test_weights_never_come_from_a_pickle(trained, tmp_path: Path) -> None:
-    run, paths, folder = trained
-    path = folder / checkpoint.LAST
-    torch.save({"model": Path("/"), "step": print}, path)
-    with pytest.raises(checkpoint.CorruptCheckpoint, match="corrupt checkpoint"):
-        train(run, paths, folder, lambda point: False)
