@@ -34,6 +34,7 @@ def methods_of(resolved: "ResolvedSpace") -> list[str]:
 
 def run_search(request: Request, ledger: "Ledger") -> "SweepOutcome":
     """Let the space's sampler propose cells until it is done; every run is recorded as it is proposed."""
+    from cluster.monitor import Monitor, each
     from cluster.plan import runs_of
     from cluster.progress import Progress
     from cluster.signature import identity
@@ -43,19 +44,25 @@ def run_search(request: Request, ledger: "Ledger") -> "SweepOutcome":
     identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
     labels: dict[str, str] = {}
     horizon: dict[str, int] = {}
+    sweeps: dict[str, str] = {}
+    asked = _asked(resolved) * len(request.seeds)
 
     def runs_for(cell: "Cell", seeds: Sequence[int]) -> "list[PlannedRun]":
         runs = [dataclasses.replace(run, sweep=name) for run in runs_of(resolved, cell, seeds, identify)]
-        record(request, ledger, runs)
+        record(request, ledger, runs, asked=asked)
+        sweeps.update({run.signature: name for run in runs})
         labels.update({run.signature: label(run.cell, run.seed) for run in runs})
         horizon.update({run.signature: run.run.train.examples for run in runs})
         return runs
 
     options = dataclasses.replace(request.options, asha=_asha(resolved))
     source, account = _source_of(request, ledger, identify, runs_for)
-    with Progress(_asked(resolved) * len(request.seeds), labels=labels, horizon=horizon) as progress:
-        suites = {name: resolved.space.evaluate}
-        outcome = run_sweep(source, request.ledger, request.paths, options, progress, suites)
+    suites = {name: resolved.space.evaluate}
+    with (
+        Progress(asked, labels=labels, horizon=horizon) as progress,
+        Monitor(request.ledger, sweeps, totals={name: asked}, labels=labels, horizon=horizon) as monitor,
+    ):
+        outcome = run_sweep(source, request.ledger, request.paths, options, each(progress, monitor), suites)
     if account:
         print(account.line())
     return outcome

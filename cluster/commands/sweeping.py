@@ -1,6 +1,7 @@
 """From a resolved space to a finished sweep: plan, record, run with progress, tell what failed."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -115,8 +116,14 @@ def _scored(ledger: "Ledger", done: Collection[str], wanted: Mapping[str, Sequen
     return not any(unscored(wanted.get(signature, ()), have[signature]) for signature in done)
 
 
-def record(request: Request, ledger: "Ledger", runs: "Sequence[PlannedRun]", blocked: "Sequence[Blocked]" = ()) -> None:
-    """Write the sweep, which runs belong to it and which cells are blocked into the ledger."""
+def record(
+    request: Request,
+    ledger: "Ledger",
+    runs: "Sequence[PlannedRun]",
+    blocked: "Sequence[Blocked]" = (),
+    asked: int | None = None,
+) -> None:
+    """Write the sweep, its runs and blocked cells into the ledger; `asked`: runs that a search makes at most."""
     space = request.resolved.space
     spec = {
         "title": space.title,
@@ -126,6 +133,7 @@ def record(request: Request, ledger: "Ledger", runs: "Sequence[PlannedRun]", blo
         "set": dict(request.resolved.overrides),
         "seeds": list(request.seeds),
         "blocked": {one.label: one.reason for one in blocked},
+        "asked": asked,
     }
     name = sweep_name(request.resolved)
     ledger.record_sweep(name, spec)
@@ -146,13 +154,19 @@ def run_planned(
     suites: Mapping[str, Sequence[str]] | None = None,
 ) -> "SweepOutcome":
     """`run_sweep` of distinct runs with progress; `finished` are those that the ledger has."""
+    from cluster.monitor import Monitor, each
     from cluster.progress import Progress
     from cluster.sweep import run_sweep
 
     labels = {run.signature: label(run.cell, run.seed) for run in runs}
     horizon = {run.signature: run.run.train.examples for run in runs}
-    with Progress(len(runs), labels=labels, horizon=horizon, reused=finished) as progress:
-        return run_sweep(runs, ledger, paths, options, progress, suites)
+    sweeps = {run.signature: run.sweep for run in runs}
+    totals = Counter(sweeps.values())
+    with (
+        Progress(len(runs), labels=labels, horizon=horizon, reused=finished) as progress,
+        Monitor(ledger, sweeps, totals=totals, labels=labels, horizon=horizon, reused=finished) as monitor,
+    ):
+        return run_sweep(runs, ledger, paths, options, each(progress, monitor), suites)
 
 
 def flat_examples(resolved: "ResolvedSpace") -> list[int]:

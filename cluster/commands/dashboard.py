@@ -1,0 +1,37 @@
+"""`cse dashboard`: a live page of a ledger's sweeps, on this machine alone."""
+
+import contextlib
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.commands import arguments
+from cse_train.fields import ConfigError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+PORT = 8300
+Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes any free one.")]
+
+
+def dashboard(ledger: arguments.LedgerUrl = None, port: Port = PORT, storage: arguments.Storage = None) -> None:
+    """Serve a page of progress, learning curves and failures until Ctrl-C; needs no running cluster."""
+    from cluster.dashboard.server import DashboardServer
+
+    engine = connected(ledger)
+    with DashboardServer(engine, arguments.storage_folder(storage), port) as server:
+        print(f"sweeps of {engine.url.render_as_string()} at {server.url}  (Ctrl-C ends it)", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+    engine.dispose()
+
+
+def connected(ledger: str | None) -> "Engine":
+    """The ledger's database to read; ConfigError where the default one has not been made, else LedgerError."""
+    from analysis.database import connect
+
+    url = arguments.ledger_url(ledger)
+    if ledger is None and arguments.existing_ledger(None) is None:
+        raise ConfigError([f"no ledger yet: --ledger={url}; cse run starts one, or name another"])
+    return connect(url, create=False)
