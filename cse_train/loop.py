@@ -175,7 +175,7 @@ class Session:
         window, begun = Window(), time.perf_counter()
         self.model.train()
         while self.step < steps_in(self.run.train):
-            window.add(self._update())
+            window.add(self.update())
             self.step += 1
             if self.step in due:
                 self.seconds += time.perf_counter() - begun
@@ -185,7 +185,8 @@ class Session:
                     return self._outcome("stopped")
         return self._outcome("done")
 
-    def _update(self) -> dict[str, Tensor]:
+    def update(self) -> dict[str, Tensor]:
+        """One optimiser step on the batch of the session's position; gives the step metrics, still on the device."""
         config = self.run.train
         batch = self.batches[self.step].to(self.device)
         streams.seed_dropout(config.seed, self.step, distributed.rank())

@@ -14,14 +14,14 @@ from cse_train.config import DataPaths, parse_run
 
 def main(settings: str, text: str, folder: str, step: int) -> None:
     torch.set_num_threads(1)
-    update = loop.Session._update
+    update = loop.Session.update
 
     def dying(session: loop.Session) -> dict:
         if session.step == step:
             os.kill(os.getpid(), signal.SIGKILL)
         return update(session)
 
-    loop.Session._update = dying  # type: ignore[method-assign]
+    loop.Session.update = dying  # type: ignore[method-assign]
     loop.train(parse_run(json.loads(settings)), DataPaths(train_file=Path(text)), Path(folder), lambda point: False)
 
 

@@ -1,0 +1,44 @@
+"""Our own training step, as `cse_train.loop` makes it, one step a call."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.step_setting import LENGTH
+
+if TYPE_CHECKING:
+    from cse_train.loop import Session
+
+ENDLESS = 10_000_000
+"""Examples of a run that no benchmark finishes."""
+
+
+def our_session(
+    folder: Path, texts: Sequence[str], batch: int, work: Path, changes: Mapping[str, object] | None = None
+) -> "Session":
+    """A run over `texts`, in one file under `work`, with nothing trained yet; `changes` are dotted keys."""
+    from cse_train.config import DataPaths, parse_run
+    from cse_train.loop import Session
+
+    work.mkdir(parents=True, exist_ok=True)
+    (work / "text.txt").write_text("\n".join(texts), encoding="utf8")
+    flat: dict[str, object] = {
+        "method": "simcse",
+        "train.encoder": str(folder),
+        "train.corpus": "file",
+        "train.dev": "generated_dev:8",
+        "train.batch_size": batch,
+        "train.examples": ENDLESS,
+        "train.evaluations": 1,
+        "train.max_seq_length": LENGTH,
+    }
+    run = parse_run(flat | dict(changes or {}))
+    session = Session.open(run, DataPaths(train_file=work / "text.txt", cache=work / "cache"), work / "run")
+    session.model.train()
+    return session
+
+
+def advance(session: "Session") -> None:
+    """One step of `Session.go`, evaluations aside."""
+    session.update()
+    session.step += 1
