@@ -18,6 +18,7 @@ from cluster.commands import (
     explain,
     export,
     failure,
+    launch,
     ls,
     plan,
     pretrain,
@@ -47,6 +48,7 @@ COMMANDS: tuple[Callable[..., int | None], ...] = (
     demo.demo,
     plan.plan,
     run.run,
+    launch.launch,
     status.status,
     dashboard.dashboard,
     ls.ls,
@@ -104,3 +106,7 @@ def _call(arguments: list[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     return 0
+
+
+if __name__ == "__main__":  # `cse launch` starts drivers so, with the Python of its choice
+    sys.exit(main())
