@@ -60,7 +60,7 @@ def _trainer(settings: GroupSettings, channel: dict[str, Any]) -> Any:
     return TorchTrainer(
         serve,
         train_loop_config={**channel, "digest": settings.digest},
-        torch_config=TorchConfig(backend="nccl" if settings.gpus else "gloo", timeout_s=int(settings.timeout_s)),
+        torch_config=TorchConfig(backend=backend(settings.gpus), timeout_s=int(settings.timeout_s)),
         scaling_config=ScalingConfig(
             num_workers=settings.workers, use_gpu=bool(settings.gpus), resources_per_worker=per_worker
         ),
@@ -70,6 +70,11 @@ def _trainer(settings: GroupSettings, channel: dict[str, Any]) -> Any:
             failure_config=failures,
         ),
     )
+
+
+def backend(gpus: float) -> str:
+    """What ranks talk through: with cards NCCL, and gloo for what lies in main memory, which NCCL refuses."""
+    return "cpu:gloo,cuda:nccl" if gpus else "gloo"
 
 
 class WorkerGroup:

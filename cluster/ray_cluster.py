@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cluster.joining import connect
 from cluster.packages import leave_user_folder, package_parents
+from cluster.private_cluster import keep_token_private, on_loopback, require_token
 
 SLOT = "trial_slot"
 TRIAL_SLOTS = 1024
@@ -21,6 +23,8 @@ WORKER_ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     # oneDNN keeps 1024 compiled shapes by default, which length groups fill with 0.2 GB and no gain in speed.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
+    # Else Ray leaves every card visible to a rank that was granted none, and it would train there.
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
 }
 DRIVER_ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
@@ -63,10 +67,7 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None) -> Non
     environment = WORKER_ENVIRONMENT | {k: os.environ[k] for k in _PASSED_ON if k in os.environ}
     shared: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is not None:
-        try:
-            ray.init(address=address, runtime_env={"env_vars": environment}, **shared)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ValueError(f"no Ray cluster: address={address}: {str(error).splitlines()[0]}; start one") from error
+        connect(address, runtime_env={"env_vars": environment}, **shared)
         return
     inherited = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     environment["PYTHONPATH"] = os.pathsep.join([*map(str, package_parents()), *inherited])
@@ -78,12 +79,15 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None) -> Non
         "include_dashboard": True,
         "runtime_env": {"env_vars": environment},
     }
-    try:
-        ray.init(**settings, **shared)
-    except Exception:
-        # Two clusters that start at the same moment may pick the same port.
-        ray.shutdown()
-        ray.init(**settings, **shared)
+    require_token()
+    keep_token_private()
+    with on_loopback():
+        try:
+            ray.init(**settings, **shared)
+        except Exception:
+            # Two clusters that start at the same moment may pick the same port.
+            ray.shutdown()
+            ray.init(**settings, **shared)
 
 
 @contextlib.contextmanager

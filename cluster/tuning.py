@@ -14,6 +14,7 @@ from cluster.desk import Desk, Ticket
 from cluster.options import SweepOptions
 from cluster.packages import code_digest
 from cluster.ray_cluster import SLOT
+from cluster.resources import HEAD
 from cluster.slot import Slot
 from cse_train.fields import ConfigError
 
@@ -200,10 +201,17 @@ def _scheduler(options: SweepOptions) -> Any:
 
 
 def _slot_bundle() -> dict[str, float]:
-    """What a slot itself takes. No CPU, however little: a full node must still hold its workers."""
+    """What a slot itself takes: a place on the head, so that a lost node costs a slot its ranks and never itself.
+
+    No CPU, however little: a full node must still hold its workers.
+    """
     import ray
 
-    return {SLOT: 1} if ray.cluster_resources().get(SLOT) else {"memory": 1}
+    heads = [node["Resources"] for node in ray.nodes() if node["Alive"] and HEAD in node["Resources"]]
+    place = {HEAD: 0.001} if heads else {}
+    if any(SLOT in head for head in heads) or (not heads and ray.cluster_resources().get(SLOT)):
+        place[SLOT] = 1
+    return place or {"memory": 1}
 
 
 def _trial_name(trial: Any) -> str:
