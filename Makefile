@@ -12,7 +12,7 @@ TEST := $(VENV)/.installed-test
 TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow lint format clean
+.PHONY: demo test test-slow test-cluster lint format clean
 .DELETE_ON_ERROR:
 
 demo: $(CORE)
@@ -23,6 +23,10 @@ test: lint
 
 test-slow: $(TEST)
 	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow --timeout 900
+
+test-cluster: $(TEST)
+	$(PIP) --constraint constraints.txt 'psycopg[binary]'
+	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m cluster --timeout 900
 
 lint: $(TEST)
 	$(BIN)/ruff check .
