@@ -1,13 +1,14 @@
 """Connections to the ledger's database: URLs, transactions, schema version, and errors told in one line."""
 
 import contextlib
+import json
 import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
+from sqlalchemy import JSON, Connection, Engine, Text, create_engine, event, insert, inspect, select, type_coerce
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
@@ -157,12 +158,38 @@ def _use_write_ahead_log(connection: Any) -> None:
             time.sleep(0.02)
 
 
+def _broken_json(engine: Engine, error: json.JSONDecodeError) -> LedgerError | json.JSONDecodeError:
+    """Names the first row whose JSON a hand has broken; the error itself where no row has such."""
+    with engine.connect() as connection:
+        for table in schema.metadata.sorted_tables:
+            for column in (one for one in table.columns if isinstance(one.type, JSON)):
+                keys = list(table.primary_key)
+                for *key, text in connection.execute(select(*keys, type_coerce(column, Text))):
+                    if text is not None and not _is_json(text):
+                        named = " ".join(f"{k.name}={value}" for k, value in zip(keys, key, strict=True))
+                        return LedgerError(
+                            f"ledger row: {table.name} {named} has broken JSON in {column.name} ({error.msg}); "
+                            "mend it there or restore a copy"
+                        )
+    return error
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]:
     """One transaction; commits at the end, rolls back on any error, and tells database errors as LedgerError."""
     try:
         with engine.connect().execution_options(cse_writes=writes) as connection, connection.begin():
             yield connection
+    except json.JSONDecodeError as error:
+        raise _broken_json(engine, error) from error
     except IntegrityError:
         raise
     except (SQLAlchemyError, sqlite3.Error) as error:

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
 
 from analysis import schema
+from analysis.database_errors import LedgerError
 from analysis.records import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
 
 CHUNK = 500
@@ -32,7 +33,17 @@ def runs(
         query = query.where(table.c.state.in_(list(states)))
     for statement in _by_signature(query, table.c.signature, signatures):
         for row in connection.execute(statement):
-            yield RunRow(**{**row._mapping, "live": bool(row.live)})
+            yield RunRow(**{**row._mapping, "live": bool(row.live), "state": _state(row.signature, row.state)})
+
+
+def _state(signature: str, state: str) -> str:
+    """A run's state, which a hand may have changed to a word that we do not know."""
+    if state not in schema.STATES:
+        raise LedgerError(
+            f"ledger row: cse_runs signature={signature} state={state!r} is unknown, the states are "
+            f"{', '.join(schema.STATES)}; set one of them there or restore a copy"
+        )
+    return state
 
 
 def _by_signature(
@@ -53,7 +64,7 @@ def states(connection: Connection, signatures: Iterable[str]) -> dict[str, str]:
     query = select(table.c.signature, table.c.state, _LIVE.label("live"))
     for statement in _by_signature(query, table.c.signature, signatures):
         for signature, state, live in connection.execute(statement):
-            found[signature] = "lost" if state in schema.HELD and not live else state
+            found[signature] = "lost" if state in schema.HELD and not live else _state(signature, state)
     return found
 
 
