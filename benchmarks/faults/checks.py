@@ -1,0 +1,120 @@
+"""What must hold once the sweep was given again and has ended, compared with an undisturbed run of the same sweep."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import optuna
+
+from analysis.ledger import Claim, LostClaim
+from benchmarks.faults.sweep import RUNS, Sweep
+
+Curves = Mapping[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Before:
+    """The ledger at the moment of the fault."""
+
+    done: dict[str, int]
+    """Signature -> attempt of finished runs."""
+    held: dict[str, Claim]
+    curves: Curves
+
+
+def before(sweep: Sweep) -> Before:
+    rows = sweep.rows()
+    held = {r.signature: Claim(r.signature, r.attempt, r.owner, None, None) for r in rows if r.live}
+    return Before({r.signature: r.attempt for r in rows if r.state == "done"}, held, sweep.curves())
+
+
+def problems(sweep: Sweep, reference: Sweep, then: Before) -> list[str]:
+    """Every way in which the sweep is not as it should be; empty when all is well."""
+    return [
+        *_ledger(sweep, then),
+        *_results(sweep, reference),
+        *_continued(sweep, then),
+        *_files(sweep),
+        *_study(sweep.folder / "results" / "optuna.db"),
+    ]
+
+
+def _ledger(sweep: Sweep, then: Before) -> list[str]:
+    rows = {row.signature: row for row in sweep.rows()}
+    found = [f"{name} is {row.state}: {row.reason}" for name, row in rows.items() if row.state != "done"]
+    found += [f"{len(rows)} runs in the ledger, not {RUNS}"] if len(rows) != RUNS else []
+    again = [name for name, attempt in then.done.items() if name not in rows or rows[name].attempt != attempt]
+    return found + [f"{name} was finished and trained again" for name in again]
+
+
+def plain(curves: Curves) -> dict[str, list[tuple[Any, ...]]]:
+    """Curves without the clock."""
+    return {
+        name: [(p["examples"], p["best"], p["best_examples"], p["metrics"]) for p in curve]
+        for name, curve in curves.items()
+    }
+
+
+def _results(sweep: Sweep, reference: Sweep) -> list[str]:
+    ours, wanted = plain(sweep.curves()), plain(reference.curves())
+    found = [f"{name} has other metrics" for name in wanted if ours.get(name) != wanted[name]]
+    for row in reference.rows():
+        folder = next((one.folder for one in sweep.rows() if one.signature == row.signature), None)
+        if weights(folder) != weights(row.folder):
+            found.append(f"{row.signature} has other weights")
+    return found
+
+
+def weights(folder: str | None) -> str | None:
+    """Digest of a run's best tensors, the file's header (clock times) left out."""
+    from cse_train.checkpoint import read_best
+
+    if folder is None or not Path(folder, "best").is_dir():
+        return None
+    total = hashlib.sha256()
+    for name, tensor in sorted(read_best(Path(folder))[2].items()):
+        total.update(name.encode() + tensor.numpy().tobytes())
+    return total.hexdigest()
+
+
+def _continued(sweep: Sweep, then: Before) -> list[str]:
+    """A half-run run went on from its checkpoint: its points before the fault kept the seconds they were told with."""
+    now = sweep.curves()
+    half = {name: curve for name, curve in then.curves.items() if name in then.held and curve}
+    return [
+        f"{name} began anew"
+        for name, curve in half.items()
+        if [p["seconds"] for p in curve] != [p["seconds"] for p in now.get(name, [])[: len(curve)]]
+    ]
+
+
+def _files(sweep: Sweep) -> list[str]:
+    finals = (sweep.folder / "results").glob("runs/**/final/**/.*")
+    return [f"half-written file {path.relative_to(sweep.folder)}" for path in finals if path.is_file()]
+
+
+def _study(path: Path) -> list[str]:
+    if not path.exists():
+        return [f"no study at {path}"]
+    study = optuna.load_study(study_name="faults", storage=f"sqlite:///{path}")
+    states = [trial.state.name for trial in study.get_trials(deepcopy=False)]
+    return [] if states == ["COMPLETE"] * RUNS else [f"the study has {states}"]
+
+
+def late_writes(sweep: Sweep, then: Before) -> list[str]:
+    """Play the orphans of the fault: what they held must be refused now."""
+    ledger, rows = sweep.ledger(), {row.signature: row for row in sweep.rows()}
+    end = {"examples": 1, "best": 999.0, "best_examples": 1, "seconds": 1.0, "folder": "orphan"}
+    found = []
+    for name, claim in then.held.items():
+        if rows[name].attempt == claim.attempt:
+            continue
+        try:
+            ledger.finish(claim, "done", **end)  # type: ignore[arg-type]
+            found.append(f"{name}: an orphan's late write was taken")
+        except LostClaim:
+            pass
+    ledger.close()
+    return found + ([] if {row.signature: row for row in sweep.rows()} == rows else ["a late write changed a row"])
