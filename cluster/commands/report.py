@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cluster.commands import arguments, results, table
+from cluster.commands.shown_url import shown_url
 from cse_train.fields import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _command(
     words = ["cse", "run", space, *(("--profile", profile) if profile else ())]
     words += [word for key, value in sorted(overrides.items()) for word in ("--set", f"{key}={value}")]
     words += ["--seeds", str(len(seeds))] if seeds else []
-    return shlex.join([*words, *(("--ledger", url) if url else ())])
+    return shlex.join([*words, *(("--ledger", shown_url(url)) if url else ())])
 
 
 def _check_finished(study: "Study") -> None:

@@ -10,6 +10,7 @@ import typer
 
 from cluster.commands import arguments, baselines, evidence, failure, searching, sweeping, table
 from cluster.commands import plan as plan_command
+from cluster.commands.shown_url import shown_url
 from cluster.commands.sweep_options import SweepArguments, with_sweep_arguments
 from cse_train.fields import ConfigError
 
@@ -124,4 +125,4 @@ def repeated(name: str, given: SweepArguments) -> str:
         if value is not None and value != getattr(SweepArguments, option):
             words += [f"--{option.replace('_', '-')}", str(value)]
     words += [word for pair in given.settings or [] for word in ("--set", pair)]
-    return shlex.join([*words, *(("--ledger", given.ledger) if given.ledger else ())])
+    return shlex.join([*words, *(("--ledger", shown_url(given.ledger)) if given.ledger else ())])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cluster.commands import failure
+from cluster.commands.shown_url import shown_url
 
 if TYPE_CHECKING:
     from analysis.ledger import Ledger
@@ -66,7 +67,7 @@ def announce(work: Work, ledger: str) -> None:
     from cluster.blocked import by_reason
 
     unscored = [f"not scored: {suite}: {why}" for suite, why in work.unscorable.items()]
-    print("\n".join([f"{work.line()}  (ledger {ledger})", *by_reason(work.blocked), *unscored]), flush=True)
+    print("\n".join([f"{work.line()}  (ledger {shown_url(ledger)})", *by_reason(work.blocked), *unscored]), flush=True)
 
 
 def work_of(request: Request, ledger: "Ledger") -> Work:
@@ -186,7 +187,7 @@ def told(outcome: "SweepOutcome", ledger: str) -> int:
     """Print how a sweep ended; returns the exit code."""
     print(
         f"{outcome.done} done, {outcome.failed} failed, {outcome.stopped} stopped, {outcome.reused} reused "
-        f"in {outcome.seconds:.0f} s; ledger {ledger}"
+        f"in {outcome.seconds:.0f} s; ledger {shown_url(ledger)}"
     )
     if outcome.interrupted:
         failure.say(["interrupted; finished runs are kept, the same command continues"])

@@ -1,0 +1,27 @@
+"""The password of a ledger's URL is in nothing that a command prints."""
+
+import pytest
+
+from cluster.commands.report import _command
+from cluster.commands.shown_url import shown_url
+from cluster.commands.sweeping import Work, announce
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:secret@host:5432/db", "postgresql://me:***@host:5432/db"),
+        ("postgresql+psycopg://me:sec:r@et@host/db", "postgresql+psycopg://me:***@host/db"),
+        ("postgresql://me@host/db?password=secret&sslmode=require", "postgresql://me@host/db?password=***&sslmode=require"),
+        ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("/data/led:ger@2.db", "/data/led:ger@2.db"),
+    ],
+)  # fmt: skip
+def test_a_password_is_masked_wherever_it_stands(url: str, shown: str) -> None:
+    assert shown_url(url) == shown
+
+
+def test_commands_that_name_the_ledger_hide_it(capsys: pytest.CaptureFixture[str]) -> None:
+    url = "postgresql://me:secret@host/db"
+    announce(Work((), 0, frozenset(), True), url)
+    assert "secret" not in capsys.readouterr().out + _command("E7", None, {}, None, url)
