@@ -138,7 +138,8 @@ def _named(raw: Mapping[str, Any], axes: Mapping[str, Domain], cells: list[Expli
         return list(axes["method"].arguments)
     if "method" in raw:
         return [raw["method"]]
-    if "method" in (raw.get("space") or {}):
+    space = raw.get("space")
+    if isinstance(space, dict) and "method" in space:
         return []
     return [cell.settings.get("method") for cell in cells] or [None]
 
