@@ -78,6 +78,7 @@ def raced(grids: Callable[[int], Grid], repetitions: int) -> dict[str, Any]:
         "runs_race": float(runs.mean()),
         "runs_fixed": seed_race.FIXED * len(grids(0).cells),
         "seed_effect": seed_race.seed_effect(grids(0).finals),
+        "decided": seed_race.decided(grids(0).finals, np.random.default_rng([0, 4])),
     }
 
 
@@ -119,6 +120,11 @@ def table(result: Mapping[str, Any]) -> str:
         f"Raced less fixed: {race['difference']:+.4f} [{ends}]. Of the seed variance {race['seed_effect']:.1%} ",
     ]
     lines[-1] += "is common to all cells."
+    welch, paired = race["decided"]
+    lines += [
+        "",
+        f"Pairs of cells told apart by three common seeds: Welch's interval {welch:.1%}, paired {paired:.1%}.",
+    ]
     return "\n".join([*lines, *(["", *result["notes"]] if result["notes"] else [])])
 
 

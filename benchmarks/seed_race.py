@@ -6,6 +6,7 @@ cells share through a seed is lost by that, and measured apart (`seed_effect`).
 """
 
 import numpy as np
+from scipy.stats import ttest_ind, ttest_rel
 
 from benchmarks.replay import Array
 from cluster.racing import Standing, next_cell
@@ -40,6 +41,15 @@ def drawn(finals: Array, rng: np.random.Generator) -> Array:
 def _share(means: Array, truth: Array) -> float:
     upper = np.triu_indices(len(truth), 1)
     return float(np.mean((np.sign(means[:, None] - means) == np.sign(truth[:, None] - truth))[upper]))
+
+
+def decided(finals: Array, rng: np.random.Generator, pairs: int = 4000) -> tuple[float, float]:
+    """Shares of random pairs of cells, FIXED common seeds each, that Welch's and the paired interval tell apart."""
+    chosen = np.array([rng.choice(len(finals), 2, replace=False) for _ in range(pairs)])
+    seeds = np.array([rng.choice(finals.shape[1], FIXED, replace=False) for _ in range(pairs)])
+    left, right = (np.take_along_axis(finals[side], seeds, axis=1) for side in chosen.T)
+    welch, paired = ttest_ind(left, right, axis=1, equal_var=False), ttest_rel(left, right, axis=1)
+    return float(np.mean(welch.pvalue < 0.05)), float(np.mean(paired.pvalue < 0.05))
 
 
 def seed_effect(finals: Array) -> float:

@@ -6,7 +6,7 @@ import pytest
 from analysis.ledger import Ledger, LedgerError
 from benchmarks.record_grid import read, recorded, write
 from benchmarks.replay import Replay, Rungs, grid_of, synthetic
-from benchmarks.seed_race import correct_orders, drawn, seed_effect
+from benchmarks.seed_race import correct_orders, decided, drawn, seed_effect
 from benchmarks.strategies import STRATEGIES
 from cluster.space import load_space
 
@@ -68,6 +68,15 @@ def test_scores_for_the_race_have_the_recorded_spread_and_what_seeds_share_is_me
     assert seed_effect(finals) == pytest.approx(1.0)
     noise = np.random.default_rng(0).normal(size=(400, 5))
     assert abs(seed_effect(noise)) < 0.05
+
+
+def test_pairing_by_seed_tells_more_apart_only_where_seeds_move_all_cells_alike():
+    rng = np.random.default_rng(0)
+    cells, common, own = np.arange(20.0)[:, None], rng.normal(0, 5, 5), rng.normal(0, 0.5, (20, 5))
+    welch, paired = decided(cells + common + own, rng, 400)
+    assert paired > welch + 0.2
+    welch, paired = decided(cells + 10 * own, rng, 400)
+    assert welch > paired
 
 
 def test_a_race_spends_no_more_than_equal_seeds(grid):
