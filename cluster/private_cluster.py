@@ -1,0 +1,51 @@
+"""A cluster of one machine that other machines cannot reach, behind a token that other users cannot read."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from cse_train.fields import ConfigError
+
+MODE = "RAY_AUTH_MODE"
+OWNER_ALONE = 0o600
+
+
+def require_token() -> None:
+    """ConfigError where the environment turns token authentication off: no cluster of ours starts without it."""
+    mode = os.environ.get(MODE, "token")
+    if mode.lower() != "token":
+        line = f"no token: {MODE}={mode}, and whoever reaches such a cluster runs code as you"
+        raise ConfigError([f"{line}; unset {MODE}, or join a cluster with --address"])
+
+
+def keep_token_private(home: Path | None = None) -> None:
+    """Ray's own token file, made where there is none, is its owner's alone; Ray makes it readable by everyone."""
+    if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
+        return
+    path = (home or Path.home()) / ".ray" / "auth_token"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE)
+        with open(made, "w", encoding="utf8") as file:
+            file.write(secrets.token_hex(32))
+    if path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077:
+        path.chmod(OWNER_ALONE)
+
+
+@contextlib.contextmanager
+def on_loopback() -> Iterator[None]:
+    """A `ray.init` inside binds every port of its processes to 127.0.0.1.
+
+    Ray does so where it counts on no second node, which on Linux only this constant of its says (_private/services.py,
+    `get_node_ip_address`); an address of 127.0.0.1 that it is given it replaces by the machine's own.
+    """
+    from ray._private import ray_constants
+
+    before = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
