@@ -13,6 +13,7 @@ from cluster.commands import (
     clean,
     dashboard,
     demo,
+    doctor,
     embed,
     eval,
     explain,
@@ -46,6 +47,7 @@ QUIET = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1",
 
 COMMANDS: tuple[Callable[..., int | None], ...] = (
     demo.demo,
+    doctor.doctor,
     plan.plan,
     run.run,
     launch.launch,

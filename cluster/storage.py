@@ -6,16 +6,14 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from cluster.node_answers import answers, other_nodes, without_code
 from cse_train.config import DataPaths
 from cse_train.fields import ConfigError
 
 PROBE = ".cse-probe-"
 """Beginning of the names of files that the check writes and removes again."""
-ANSWER_S = 120.0
-"""Seconds within which every node must answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,16 +55,13 @@ def check_nodes(folder: Path, inputs: Sequence[Path]) -> None:
 
     A node that runs on this very host has been checked with it, and is not asked.
     """
-    import ray
-
-    here = ray.get_runtime_context().get_node_id()
-    nodes = {n["NodeID"]: _name(n) for n in ray.nodes() if n["Alive"] and n["NodeID"] != here}
+    nodes = other_nodes()
     if not nodes:
         return
     token = PROBE + secrets.token_hex(8)
     (folder / token).touch()
     try:
-        found = problems(folder, token, _answers(nodes, folder, token, inputs))
+        found = problems(folder, token, answers(nodes, look, str(folder), token, [str(path) for path in inputs]))
     finally:
         for left in folder.glob(f"{token}*"):
             left.unlink(missing_ok=True)
@@ -79,12 +74,12 @@ def inputs_of(paths: DataPaths) -> list[Path]:
     return [path for name, path in vars(paths).items() if name != "cache" and path is not None and path.exists()]
 
 
-def problems(folder: Path, token: str, answers: "Mapping[str, Answer | str]") -> list[str]:
-    """One line per node that cannot take part; `answers`: node -> what it found, or why it did not answer."""
+def problems(folder: Path, token: str, told: "Mapping[str, Answer | str]") -> list[str]:
+    """One line per node that cannot take part; `told`: node -> what it found, or why it did not answer."""
     found = []
-    for node, answer in answers.items():
+    for node, answer in told.items():
         if isinstance(answer, str):
-            found.append(f"node without our code: node={node} ({answer}); install the same cse-search and Python there")
+            found.append(without_code(node, answer))
             continue
         if not answer.sees:
             found.append(
@@ -104,34 +99,6 @@ def look(folder: str, token: str, inputs: Sequence[str]) -> Answer:
     sees = Path(folder, token).is_file()
     error = _writing(Path(folder), f"{token}-{host}", keep=True) if sees else ""
     return Answer(host=host, sees=sees, error=error, absent=tuple(p for p in inputs if not Path(p).exists()))
-
-
-def _answers(nodes: Mapping[str, str], folder: Path, token: str, inputs: Sequence[Path]) -> "dict[str, Answer | str]":
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    asked = {}
-    for node in nodes:
-        there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-        remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=there)(look)
-        asked[node] = remote.remote(str(folder), token, [str(path) for path in inputs])
-    ray.wait(list(asked.values()), num_returns=len(asked), timeout=ANSWER_S)
-    return {nodes[node]: _answer(reference) for node, reference in asked.items()}
-
-
-def _answer(reference: Any) -> "Answer | str":
-    import ray
-
-    try:
-        answer: Answer = ray.get(reference, timeout=1)
-        return answer
-    except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        return lines[-1][:200] if lines else type(error).__name__
-
-
-def _name(node: Mapping[str, Any]) -> str:
-    return f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
 
 
 def _writing(folder: Path, name: str, keep: bool = False) -> str:

@@ -66,9 +66,15 @@ class SweepArguments:
 
     def options(self) -> "SweepOptions":
         """ConfigError as `check_fit`."""
+        options = self.unchecked_options()
+        check_fit(options)
+        return options
+
+    def unchecked_options(self) -> "SweepOptions":
+        """Whether or not a run fits here."""
         from cluster.options import SweepOptions
 
-        options = SweepOptions(
+        return SweepOptions(
             storage=arguments.storage_folder(self.storage),
             workers=self.workers,
             cpus_per_worker=self.cpus_per_worker,
@@ -77,8 +83,6 @@ class SweepArguments:
             isolation=self.isolation.value,
             address=self.address,
         )
-        check_fit(options)
-        return options
 
 
 def check_fit(options: "SweepOptions") -> None:

@@ -1,0 +1,85 @@
+"""`cse doctor`: would a sweep run here, or on that cluster? Each finding in one line, with its fix."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.commands import arguments, failure
+from cluster.commands.columns import Format, FormatOption
+from cluster.commands.sweep_options import SweepArguments, with_sweep_arguments
+from cse_train.fields import ConfigError
+
+if TYPE_CHECKING:
+    from cluster.doctor import Finding
+    from cluster.options import SweepOptions
+    from cse_train.config import DataPaths
+
+Space = Annotated[
+    str | None, typer.Argument(metavar="FILE|ID", help="Also what this space needs (cse ls).", show_default=False)
+]
+
+
+@with_sweep_arguments
+def doctor(given: SweepArguments, space: Space = None, form: FormatOption = Format.text) -> int:
+    """Say what would stop a sweep with these options of `cse run`; exit code 2 when something would."""
+    from cluster.doctor import stops
+
+    found = examined(given, space)
+    if form is Format.json:
+        print(json.dumps([dataclasses.asdict(one) for one in found], indent=1))
+    else:
+        print(text(found))
+    return failure.MISTAKE if stops(found) else failure.DONE
+
+
+def examined(given: SweepArguments, space: str | None) -> "list[Finding]":
+    """Every check of this machine, then of the cluster where an address is given."""
+    from cluster import doctor as checks
+    from cluster.doctor_nodes import cluster
+    from cluster.storage import inputs_of
+
+    options, (paths, absent) = given.unchecked_options(), _paths(given)
+    url = arguments.ledger_url(given.ledger)
+    found = [*checks.tried("versions", checks.check_versions), *checks.tried("token", checks.check_token)]
+    if options.address is None:
+        found += checks.tried("machine", lambda: checks.check_machine(options))
+        found += [*checks.cards(options.gpus_per_worker), *checks.ports()]
+    found += checks.tried("storage", lambda: checks.check_storage(options.storage))
+    found += checks.ray_disk(Path("/tmp/ray"))
+    found += checks.tried("ledger", lambda: checks.check_ledger(url))
+    found += absent or checks.data(paths)
+    if space is not None:
+        found += _needs(given, space, paths, options)
+    return found if options.address is None else [*found, *cluster(options, inputs_of(paths))]
+
+
+def _paths(given: SweepArguments) -> "tuple[DataPaths, list[Finding]]":
+    """The inputs, or a stop for each path that is given and absent."""
+    from cluster.doctor import Finding
+
+    try:
+        return arguments.data_paths(given.data, given.train_file, given.senteval), []
+    except ConfigError as error:
+        none = arguments.data_paths(None, None, None)
+        return none, [Finding("stop", "data", line) for line in error.problems]
+
+
+def _needs(given: SweepArguments, space: str, paths: "DataPaths", options: "SweepOptions") -> "list[Finding]":
+    from cluster.doctor import needs
+    from cluster.space import load_space
+
+    resolved = load_space(space).resolve(given.profile, arguments.settings(given.settings))
+    seeds = range(given.seeds) if given.seeds else resolved.space.seeds
+    return needs(resolved, seeds, paths, options.workers)
+
+
+def text(found: "list[Finding]") -> str:
+    """A line for each finding, and one for all of them."""
+    from cluster.doctor import stops
+
+    lines = [f"{one.level:<5} {one.part:<9} {one.line}" for one in found]
+    number = stops(found)
+    return "\n".join([*lines, f"{number} of these stop a sweep" if number else "nothing here stops a sweep"])

@@ -1,0 +1,49 @@
+"""Asking every other node of a joined cluster the same question, each by a task that runs there."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+ANSWER_S = 120.0
+"""Seconds within which every node must answer."""
+Found = TypeVar("Found")
+
+
+def other_nodes() -> dict[str, str]:
+    """Node id -> name of the alive nodes but the one that this process runs on."""
+    import ray
+
+    here = ray.get_runtime_context().get_node_id()
+    return {node["NodeID"]: _name(node) for node in ray.nodes() if node["Alive"] and node["NodeID"] != here}
+
+
+def answers(nodes: Mapping[str, str], question: Callable[..., Found], *args: Any) -> dict[str, Found | str]:
+    """Node's name -> what `question(*args)` returns there, or in one line why it does not answer."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    asked = {}
+    for node in nodes:
+        there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=there)(question)
+        asked[node] = remote.remote(*args)
+    ray.wait(list(asked.values()), num_returns=len(asked), timeout=ANSWER_S)
+    return {nodes[node]: _answer(reference) for node, reference in asked.items()}
+
+
+def without_code(node: str, reason: str) -> str:
+    """What a node is told that did not answer."""
+    return f"node without our code: node={node} ({reason}); install the same cse-search and Python there"
+
+
+def _answer(reference: Any) -> Any:
+    import ray
+
+    try:
+        return ray.get(reference, timeout=1)
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return lines[-1][:200] if lines else type(error).__name__
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    return f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
