@@ -1,4 +1,7 @@
-"""Two files per run: `last/state.pt` to go on from, `best/model.safetensors` to use. Written aside, then renamed."""
+"""Two files per run: `last/state.pt` to go on from, `best/model.safetensors` to use. Written aside, then renamed.
+
+Where ranks differ, each adds `last/rankN-STEP.pt`.
+"""
 
 import errno
 import json
@@ -16,7 +19,7 @@ from torch import Tensor, nn
 
 from cse_train import methods
 from cse_train.config import RunConfig, parse_run
-from cse_train.distributed import rank
+from cse_train.distributed import agreed, rank
 from cse_train.modules.backbone import load_backbone
 
 if TYPE_CHECKING:
@@ -76,23 +79,53 @@ def load_last(folder: Path) -> dict[str, Any] | None:
     path = folder / LAST
     if not path.exists():
         return None
+    return _load(path)
+
+
+def _load(path: Path) -> dict[str, Any]:
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise CorruptCheckpoint(path, error) from error
+    if not isinstance(found, dict):
+        raise CorruptCheckpoint(path, "holds no state")
+    return found
 
 
-def load_newest(folders: Iterable[Path]) -> tuple[dict[str, Any], Path] | None:
-    """The first state that can be read and its folder; one that cannot is told in the log and passed over."""
+def save_rank(folder: Path, step: int, own: Mapping[str, Any]) -> None:
+    """Write what only this rank has, before `save_last` of the same step: a kill between leaves the older pair."""
+    replace_file(rank_path(folder, step), lambda path: _save(dict(own), path))
+
+
+def forget_rank(folder: Path, step: int) -> None:
+    """Remove this rank's state of any other step."""
+    kept = rank_path(folder, step)
+    for path in kept.parent.glob(f"rank{rank()}-*.pt"):
+        if path != kept:
+            path.unlink(missing_ok=True)
+
+
+def load_newest(folders: Iterable[Path], split: bool = False) -> tuple[dict[str, Any], Path] | None:
+    """The first state that every rank can read, and its folder; one that cannot is told in the log and passed over.
+
+    `split`: each rank adds what `save_rank` wrote at the same step.
+    """
     for folder in folders:
-        try:
-            state = load_last(folder)
-        except CorruptCheckpoint as error:
-            log.warning("%s; going on from an older one, or from the start", error)
-            continue
-        if state is not None:
+        state = _readable(folder, split)
+        if agreed(-1 if state is None else state.get("step", -1)) and state is not None:
             return state, folder
     return None
+
+
+def _readable(folder: Path, split: bool) -> dict[str, Any] | None:
+    try:
+        state = load_last(folder)
+        if state is not None and split:
+            state["model"] = state["model"] | _load(rank_path(folder, state["step"]))
+        return state
+    except (CorruptCheckpoint, KeyError) as error:
+        log.warning("%s; going on from an older one, or from the start", error)
+        return None
 
 
 def save_best(folder: Path, run: RunConfig, model: nn.Module, facts: Mapping[str, Any]) -> None:
@@ -144,6 +177,6 @@ def training_only(method: str) -> tuple[str, ...]:
     return methods.optional(method, "TRAINING_ONLY", ())
 
 
-def rank_path(folder: Path) -> Path:
-    """Where this rank keeps state that differs between ranks."""
-    return folder / LAST.parent / f"rank{rank()}.pt"
+def rank_path(folder: Path, step: int) -> Path:
+    """Where this rank keeps state that differs between ranks, as of a step."""
+    return folder / LAST.parent / f"rank{rank()}-{step}.pt"

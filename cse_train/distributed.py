@@ -102,6 +102,15 @@ def average(values: Tensor) -> Tensor:
     return joined / size()
 
 
+def agreed(value: int) -> bool:
+    """Whether every rank has the same number."""
+    if size() == 1:
+        return True
+    least = torch.tensor([value, -value], device=device())
+    dist.all_reduce(least, op=dist.ReduceOp.MIN)
+    return int(least[0]) == -int(least[1])
+
+
 def wrap(module: nn.Module) -> nn.Module:
     """DDP around a module when there are several ranks and something to train."""
     if size() == 1:

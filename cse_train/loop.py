@@ -152,12 +152,13 @@ class Session:
 
     def resume(self, resume_from: Path | None) -> None:
         """Load the newest state that can be read."""
-        found = checkpoint.load_newest([self.folder, *([resume_from] if resume_from else [])])
+        folders = [self.folder, *([resume_from] if resume_from else [])]
+        found = checkpoint.load_newest(folders, split=bool(dict(self._differing())))
         if found is None:
             return
         state, source = found
         try:
-            self.model.load_state_dict(state["model"] | self._own_state(source))
+            self.model.load_state_dict(state["model"])
             self.optimiser.load_state_dict(state["optimiser"])
             self.step, self.seconds = state["step"], state["seconds"]
             self.points = [Point(**point) for point in state["points"]]
@@ -226,13 +227,15 @@ class Session:
     def _save(self, improved: bool) -> None:
         own = dict(self._differing())
         if own:
-            checkpoint.replace_file(checkpoint.rank_path(self.folder), lambda path: torch.save(own, path))
+            checkpoint.save_rank(self.folder, self.step, own)
         distributed.barrier()
         if distributed.rank() == 0:
             if improved:
                 checkpoint.save_best(self.folder, self.run, self.model, asdict(self.points[-1]))
             checkpoint.save_last(self.folder, self._state())
         distributed.barrier()
+        if own:
+            checkpoint.forget_rank(self.folder, self.step)
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -249,12 +252,6 @@ class Session:
         if distributed.size() > 1 and dependent(self.run.options):
             prefixes = checkpoint.training_only(self.run.method)
             yield from ((k, v) for k, v in self.model.state_dict().items() if k.startswith(prefixes))
-
-    def _own_state(self, source: Path) -> dict[str, Any]:
-        path = checkpoint.rank_path(source)
-        if not dict(self._differing()):
-            return {}
-        return torch.load(path, map_location="cpu", weights_only=True)
 
     def _outcome(self, state: str) -> Outcome:
         best, at = (self.points[-1].best, self.points[-1].best_examples) if self.points else (-math.inf, 0)

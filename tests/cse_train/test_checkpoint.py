@@ -84,6 +84,18 @@ def test_a_corrupt_last_checkpoint_gives_way_to_the_attempt_before(trained, tmp_
     assert replayed == [True, True]
 
 
+def test_a_ranks_own_state_is_of_the_joined_states_step(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A kill between the two files of step 2 leaves those of step 1; without its own file a rank does not go on."""
+    checkpoint.save_rank(tmp_path, 1, {"queue": 1})
+    checkpoint.save_last(tmp_path, {"model": {"queue": 0, "weight": 7}, "step": 1})
+    checkpoint.save_rank(tmp_path, 2, {"queue": 2})
+    found = checkpoint.load_newest([tmp_path], split=True)
+    assert found is not None and found[0]["model"] == {"queue": 1, "weight": 7}
+    checkpoint.forget_rank(tmp_path, 2)
+    assert checkpoint.load_newest([tmp_path], split=True) is None
+    assert "rank0-1.pt" in caplog.text
+
+
 def test_a_disk_that_fills_while_a_file_is_written_is_the_systems_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
