@@ -1,5 +1,6 @@
 """One slot's worker group: a Ray Train run that lives as long as jobs keep coming, and its mailbox."""
 
+import re
 import threading
 import uuid
 from dataclasses import dataclass
@@ -30,8 +31,8 @@ class GroupSettings:
 class _Life:
     """One generation: the thread in which Ray Train runs, and how it ended."""
 
-    def __init__(self, generation: int, settings: GroupSettings) -> None:
-        self.generation, self.settings = generation, settings
+    def __init__(self, generation: int, settings: GroupSettings, name: str) -> None:
+        self.generation, self.settings, self.name = generation, settings, name
         self.error: BaseException | None = None
         self.served = 0
         self.thread: threading.Thread | None = None
@@ -45,12 +46,12 @@ class _Life:
 
     def _fit(self, mailbox: Any) -> None:
         try:
-            _trainer(self.settings, {"mailbox": mailbox, "generation": self.generation}).fit()
+            _trainer(self.settings, {"mailbox": mailbox, "generation": self.generation}, self.name).fit()
         except BaseException as error:
             self.error = error
 
 
-def _trainer(settings: GroupSettings, channel: dict[str, Any]) -> Any:
+def _trainer(settings: GroupSettings, channel: dict[str, Any], name: str) -> Any:
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
@@ -65,7 +66,7 @@ def _trainer(settings: GroupSettings, channel: dict[str, Any]) -> Any:
             num_workers=settings.workers, use_gpu=bool(settings.gpus), resources_per_worker=per_worker
         ),
         run_config=RunConfig(
-            name=f"group-{uuid.uuid4().hex[:12]}",
+            name=f"{name}-{uuid.uuid4().hex[:8]}",
             storage_path=str(Path(settings.storage, "ray", "train")),
             failure_config=failures,
         ),
@@ -80,8 +81,10 @@ def backend(gpus: float) -> str:
 class WorkerGroup:
     """Started when a job needs it; replaced after an error, after `recycle_after` jobs and when settings change."""
 
-    def __init__(self, recycle_after: int) -> None:
-        self.mailbox = start_mailbox()
+    def __init__(self, recycle_after: int, name: str = "group") -> None:
+        """`name` is the slot's: the mailbox and each Train run are shown under it, the run's as a folder's name."""
+        self.mailbox = start_mailbox(f"mailbox of {name}")
+        self.name = re.sub(r"[^\w.-]+", "-", name)[:60].strip(".-")
         self.recycle_after = recycle_after
         self.life: _Life | None = None
 
@@ -149,7 +152,7 @@ class WorkerGroup:
 
     def _start(self, settings: GroupSettings) -> None:
         generation = self._call("open", settings.workers)
-        self.life = _Life(generation, settings)
+        self.life = _Life(generation, settings, self.name)
         self.life.start(self.mailbox)
 
     def _call(self, method: str, *args: Any) -> Any:

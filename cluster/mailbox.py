@@ -31,7 +31,8 @@ class Job:
 class Mailbox:
     """State of one slot's channel; `actor()` wraps it for Ray. All methods run on one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "mailbox") -> None:
+        self._name = name
         self.generation = 0
         self.ended: Ended = "open"
         self.size = 0
@@ -41,6 +42,9 @@ class Mailbox:
         self.events: list[dict[str, Any]] = []
         self.problem: str | None = None
         self.changed = asyncio.Condition()
+
+    def __repr__(self) -> str:
+        return self._name
 
     # The slot's side
 
@@ -181,10 +185,10 @@ class Mailbox:
                 return False
 
 
-def start_mailbox() -> Any:
-    """A mailbox actor on this node; it takes no CPU and dies with its maker."""
+def start_mailbox(name: str) -> Any:
+    """A mailbox actor on this node, shown as `name`; it takes no CPU and dies with its maker."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    return ray.remote(num_cpus=0, scheduling_strategy=here, max_concurrency=1000)(Mailbox).remote()
+    return ray.remote(num_cpus=0, scheduling_strategy=here, max_concurrency=1000)(Mailbox).remote(name)

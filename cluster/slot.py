@@ -22,8 +22,12 @@ class Slot(tune.Trainable):
     """
 
     def setup(self, config: dict[str, Any]) -> None:
-        self.group = WorkerGroup(config["recycle_after"])
+        self.name = config["name"]
+        self.group = WorkerGroup(config["recycle_after"], self.name)
         self._begin(config)
+
+    def __repr__(self) -> str:
+        return str(self.name)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         self._end_job()

@@ -36,6 +36,8 @@ class DeskSearcher(Unsaved, Searcher):
         super().__init__(metric="best", mode="max")
         self._desk, self._trials, self._over = desk, trials, over
         self._guard = Guard(over)
+        self._slots: dict[str, int] = {}
+        """Trial -> the number of its slot, from 1."""
 
     def suggest(self, trial_id: str) -> Any:
         if self._over.is_set():
@@ -44,7 +46,15 @@ class DeskSearcher(Unsaved, Searcher):
         if ticket is None:
             return Searcher.FINISHED if self._over.is_set() or self._desk.finished() else None
         self._trials[trial_id] = ticket
-        return {"job": self._desk.job(ticket), **slot_config(self._desk.options)}
+        name = f"slot {self._number(trial_id)} of {ticket.planned.sweep}"
+        return {"job": self._desk.job(ticket), "name": name, **slot_config(self._desk.options)}
+
+    def _number(self, trial_id: str) -> int:
+        """The lowest that no open trial has. A slot keeps the name that its first trial gave it."""
+        self._slots = {known: number for known, number in self._slots.items() if known in self._trials}
+        number = min(set(range(1, len(self._slots) + 2)) - set(self._slots.values()))
+        self._slots[trial_id] = number
+        return number
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """Nothing: booked by the callback, which also runs for a trial that failed."""

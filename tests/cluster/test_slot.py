@@ -55,6 +55,14 @@ def test_points_scores_and_folders_are_booked(swept):
     assert {path.name for path in (final / "logs").iterdir()} == {"rank0.log", "rank1.log"}
 
 
+def test_slots_mailboxes_and_train_runs_are_named_by_slot_and_sweep(swept):
+    from ray.util.state import list_actors
+
+    assert {"slot 1 of s", "mailbox of slot 1 of s"} <= {actor.repr_name for actor in list_actors(detail=True)}
+    trained = [path.name for path in (swept.folder / "runs" / "ray" / "train").iterdir()]
+    assert trained and all(name.startswith("slot-1-of-s-") for name in trained)
+
+
 def test_the_same_call_again_starts_nothing_but_the_failed_run(swept, sweeper):
     again = sweeper(swept.folder, {}, [0, 2, 3], workers=2)
     assert (again.outcome.done, again.outcome.reused) == (0, 3)
