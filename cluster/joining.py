@@ -52,5 +52,10 @@ def problem(address: str, error: BaseException) -> str:
         )
     if type(error).__name__ == "AuthenticationError" or "authenticat" in text.lower():
         return f"token refused: address={address}; set RAY_AUTH_TOKEN to the cluster's (~/.ray/auth_token on its head)"
+    if "Failed to connect to Ray cluster" in text:
+        return (
+            f"no answer: address={address} is open, but no Ray head lets this one in; set RAY_AUTH_TOKEN to the "
+            "cluster's (~/.ray/auth_token on its head), or give the HOST:PORT of a head"
+        )
     first = (text.strip().splitlines() or [type(error).__name__])[0][:200]
     return f"no Ray cluster: address={address}: {first}; start one (ray start --head) or give its HOST:PORT"

@@ -53,6 +53,11 @@ def test_both_versions_are_named_with_what_to_install() -> None:
     assert "pip install ray==2.50.0" in line and "\n" not in line
 
 
+def test_an_open_port_that_lets_nobody_in_points_at_the_token() -> None:
+    line = problem("head:6379", ConnectionError("Failed to connect to Ray cluster at head:6379"))
+    assert line.startswith("no answer: address=head:6379 is open, ") and "RAY_AUTH_TOKEN" in line
+
+
 def test_the_message_is_read_as_this_ray_writes_it() -> None:
     from ray._private.utils import check_version_info
 
