@@ -20,14 +20,21 @@ if TYPE_CHECKING:
 Space = Annotated[
     str | None, typer.Argument(metavar="FILE|ID", help="Also what this space needs (cse ls).", show_default=False)
 ]
+Probe = Annotated[
+    bool, typer.Option("--probe", help="Also train the space's first cell for 200 steps and suggest a packing.")
+]
 
 
 @with_sweep_arguments
-def doctor(given: SweepArguments, space: Space = None, form: FormatOption = Format.text) -> int:
+def doctor(given: SweepArguments, space: Space = None, probe: Probe = False, form: FormatOption = Format.text) -> int:
     """Say what would stop a sweep with these options of `cse run`; exit code 2 when something would."""
     from cluster.doctor import stops
 
+    if probe and (space is None or given.address is not None):
+        raise ConfigError(["no probe: --probe trains one run here; give FILE or ID, and leave --address out"])
     found = examined(given, space)
+    if probe and space is not None and not stops(found):
+        found += probed(given, space)
     if form is Format.json:
         print(json.dumps([dataclasses.asdict(one) for one in found], indent=1))
     else:
@@ -54,6 +61,24 @@ def examined(given: SweepArguments, space: str | None) -> "list[Finding]":
     if space is not None:
         found += _needs(given, space, paths, options)
     return found if options.address is None else [*found, *cluster(options, inputs_of(paths))]
+
+
+def probed(given: SweepArguments, space: str) -> "list[Finding]":
+    """One short run of the space here."""
+    from cluster.doctor_probe import probe
+    from cluster.space import load_space
+    from cluster.variants import Short
+
+    settings = arguments.settings(given.settings)
+    examples = settings.get("train.examples")
+    short = Short(
+        paths=_paths(given)[0],
+        profile=given.profile,
+        overrides=settings,
+        examples=int(str(examples)) if examples else None,
+        workers=given.workers,
+    )
+    return probe(load_space(space), short, given.unchecked_options())
 
 
 def _paths(given: SweepArguments) -> "tuple[DataPaths, list[Finding]]":
