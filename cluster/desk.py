@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Claim, Ledger, LostClaim, RunRow
+from cluster.failed_runs import StorageFailed, failed_twice, storage_problem
 from cluster.options import EventKind, Failure, OnEvent, SweepEvent, SweepOptions
 from cluster.packages import provenance
 from cluster.source import Planned, Source
@@ -94,7 +95,15 @@ class Desk:
             self.counts.reused += 1
             self._say("reused", planned, row=row)
             return None
+        if row and row.state == "failed" and self._hopeless(planned):
+            self.source.tell(planned, "failed", None, None)
+            reason = f"{row.reason} (the same way twice; --retry-failed tries again)"
+            self._book_failure(planned, reason, row.folder or "")
+            return None
         return self._claim(planned, row)
+
+    def _hopeless(self, planned: Planned) -> bool:
+        return not self.options.retry_failed and failed_twice(self.ledger.history(planned.signature))
 
     def _claim(self, planned: Planned, row: RunRow | None) -> Ticket | None:
         claim = self.ledger.claim(
@@ -212,8 +221,12 @@ class Desk:
             self.failed(ticket, str(result["reason"]))
 
     def failed(self, ticket: Ticket, reason: str) -> None:
-        """Book a failure; nothing that other runs did is touched."""
+        """Book a failure; nothing that other runs did is touched. StorageFailed where every run would fail so."""
         self._close(ticket)
+        if problem := storage_problem(self.options.storage, reason):
+            if ticket.claim:
+                self.ledger.release(ticket.claim, reason)
+            raise StorageFailed(problem)
         if ticket.claim:
             self._finish(ticket, "failed", {}, ticket.folder, reason)
             self.source.tell(ticket.planned, "failed", None, None)

@@ -44,6 +44,8 @@ class SweepOptions:
     """Seconds that a collective waits for a rank before the group counts as broken."""
     max_retries: int = 2
     """Times that a run whose workers died is continued from its checkpoint."""
+    retry_failed: bool = False
+    """Train again what failed twice for one reason."""
     asha: AshaOptions | None = None
     """Early stopping; None trains every run to its end."""
     function: str = "cse_train.loop:train"

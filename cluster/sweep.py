@@ -33,19 +33,21 @@ def run_sweep(
     options: SweepOptions,
     on_event: OnEvent = lambda event: None,
     suites: Mapping[str, Sequence[str]] | None = None,
+    over: threading.Event | None = None,
 ) -> SweepOutcome:
     """Train what `source` wants and the ledger does not have, as many runs at once as fit.
 
     `suites`: sweep id, or one run's signature -> suites on which a finished run's best checkpoint is scored. Runs that
-    another driver holds are waited for. Ray is not started when nothing is left to run. Raises ConfigError (does not
-    fit, different code on a worker) and LedgerError; a run's own error is a `Failure` of the outcome.
+    another driver holds are waited for. `over` ends the sweep when it is set; signals set it. Ray is not started when
+    nothing is left to run. Raises ConfigError (does not fit, other code on a worker), LedgerError and StorageFailed.
+    A run's own error is a `Failure` of the outcome.
     """
     begun = time.monotonic()
     options = _absolute(options)
     check_options(options)
     ledger = Ledger.open(ledger_url)
     chosen = source if _is_source(source) else GridSource(source)  # type: ignore[arg-type]
-    over = threading.Event()
+    over = over or threading.Event()
     patient = PatientLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
     desk = Desk(chosen, patient, _absolute_paths(paths), options, _owner(), suites or {}, on_event)  # type: ignore[arg-type]
     with _Signals(over) as signals, _heartbeats(ledger, desk.owner):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ def methods_of(resolved: "ResolvedSpace") -> list[str]:
 def run_search(request: Request, ledger: "Ledger") -> "SweepOutcome":
     """Let the space's sampler propose cells until it is done; every run is recorded as it is proposed."""
     from cluster.monitor import Monitor, each
+    from cluster.options import SweepEvent
+    from cluster.patience import PatientLedger
     from cluster.plan import runs_of
     from cluster.progress import Progress
     from cluster.signature import identity
@@ -49,20 +52,23 @@ def run_search(request: Request, ledger: "Ledger") -> "SweepOutcome":
 
     def runs_for(cell: "Cell", seeds: Sequence[int]) -> "list[PlannedRun]":
         runs = [dataclasses.replace(run, sweep=name) for run in runs_of(resolved, cell, seeds, identify)]
-        record(request, ledger, runs, asked=asked)
+        record(request, patient, runs, asked=asked)  # type: ignore[arg-type]
         sweeps.update({run.signature: name for run in runs})
         labels.update({run.signature: label(run.cell, run.seed) for run in runs})
         horizon.update({run.signature: run.run.train.examples for run in runs})
         return runs
 
     options = dataclasses.replace(request.options, asha=_asha(resolved))
-    source, account = _source_of(request, ledger, identify, runs_for)
+    over = threading.Event()
     suites = {name: resolved.space.evaluate}
     with (
         Progress(asked, labels=labels, horizon=horizon) as progress,
         Monitor(request.ledger, sweeps, totals={name: asked}, labels=labels, horizon=horizon) as monitor,
     ):
-        outcome = run_sweep(source, request.ledger, request.paths, options, each(progress, monitor), suites)
+        tell = each(progress, monitor)
+        patient = PatientLedger(ledger, over, lambda line: tell(SweepEvent(kind="ledger", reason=line)))
+        source, account = _source_of(request, patient, identify, runs_for)  # type: ignore[arg-type]
+        outcome = run_sweep(source, request.ledger, request.paths, options, tell, suites, over)
     if account:
         print(account.line())
     return outcome

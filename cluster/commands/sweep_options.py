@@ -28,6 +28,8 @@ class Isolation(StrEnum):
 IsolationOption = Annotated[Isolation, typer.Option(help="slot: long-lived worker groups; trial: a new one per run.")]
 Address = Annotated[str | None, typer.Option(help="A running Ray cluster (a new one here).", show_default=False)]
 
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Train again what failed twice the same way.")]
+
 
 @dataclass(frozen=True, kw_only=True)
 class SweepArguments:
@@ -47,6 +49,7 @@ class SweepArguments:
     max_concurrent: arguments.Concurrent = None
     isolation: IsolationOption = Isolation.slot
     address: Address = None
+    retry_failed: RetryFailed = False
 
     def requests(self, spaces: "list[Space]") -> list[sweeping.Request]:
         """A sweep for every space; ConfigError where settings do not suit one, paths are absent or no run fits here."""
@@ -82,6 +85,7 @@ class SweepArguments:
             max_concurrent=self.max_concurrent,
             isolation=self.isolation.value,
             address=self.address,
+            retry_failed=self.retry_failed,
         )
 
 

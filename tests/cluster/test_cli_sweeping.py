@@ -96,18 +96,18 @@ def test_asha_counts_examples(tmp_path: Path) -> None:
 def test_a_search_is_handed_over_with_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, object] = {}
 
-    def stub(source, ledger, paths, options, on_event, suites):  # type: ignore[no-untyped-def]
+    def stub(source, ledger, paths, options, on_event, suites, over):  # type: ignore[no-untyped-def]
         first = source.take()
-        seen.update(first=first, options=options, suites=suites, total=on_event.tally.total)
+        seen.update(first=first, options=options, suites=suites)
         return SweepOutcome(done=1)
 
     monkeypatch.setattr("cluster.sweep.run_sweep", stub)
     request = request_for(tmp_path, "simcse")
     ledger = Ledger.open(request.ledger)
     assert searching.run_search(request, ledger).done == 1
-    assert seen["total"] == 60
     assert seen["options"].asha is not None  # type: ignore[attr-defined]
     (row,) = ledger.sweeps()
+    assert row.spec["asked"] == 60
     assert row.runs == 2
     assert seen["first"].sweep == row.id  # type: ignore[attr-defined]
 

@@ -7,7 +7,9 @@ import pytest
 
 from analysis.ledger import Ledger, LostClaim
 from cluster import desk as desk_module
+from cluster.commands.failure import verdict
 from cluster.desk import Desk
+from cluster.failed_runs import StorageFailed
 from cluster.options import AshaOptions, SweepEvent, SweepOptions
 from cluster.source import GridSource
 from cse_train.config import DataPaths, RunConfig, parse_run
@@ -200,3 +202,51 @@ def test_a_job_is_plain_data_and_counts_whole_batches(tmp_path):
     job = driver.desk.job(ticket)
     assert json.loads(json.dumps(job)) == job
     assert (job["threads"], job["total_examples"]) == (2, 960)
+
+
+def fail(folder: Path, owner: str, reason: str, **options: Any) -> Driver:
+    """One command that finds its run failing for this reason, if it trains it at all."""
+    driver = Driver(folder, [1], owner, **options)
+    ticket = driver.start()
+    if ticket:
+        driver.desk.failed(ticket, reason)
+    assert driver.desk.finished()
+    return driver
+
+
+def test_a_run_that_failed_twice_the_same_way_is_told_and_left_unless_asked(tmp_path):
+    for owner in ("first", "second"):
+        fail(tmp_path, owner, "loss is nan")
+    third = fail(tmp_path, "third", "never said")
+    (failure,) = third.desk.counts.failures
+    assert failure.reason == "loss is nan (the same way twice; --retry-failed tries again)" and failure.log
+    assert third.told == [(1, "failed", None, None)] and third.ledger.run("signature1").attempt == 2
+    assert fail(tmp_path, "asked", "loss is nan", retry_failed=True).ledger.run("signature1").attempt == 3
+
+
+@pytest.mark.parametrize("reasons", [("loss is nan", "no such file"), ("workers lost 3 times: rank 0 is gone",) * 2])
+def test_other_reasons_and_lost_workers_are_tried_again(tmp_path, reasons):
+    for reason in reasons:
+        fail(tmp_path, reason, reason)
+    assert fail(tmp_path, "third", "again").ledger.run("signature1").attempt == 3
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("disk full: path=a/last/state.pt; free some space and run again", "disk full: path=a/last/state.pt; free"),
+        ("OSError: [Errno 20] Not a directory", "storage not writable: storage="),
+    ],
+)
+def test_storage_that_takes_no_more_ends_the_sweep_and_fails_no_run(tmp_path, reason, said):
+    driver = Driver(tmp_path, [1, 2], "me")
+    ticket = driver.start()
+    if "disk full" not in reason:
+        (tmp_path / "file").touch()
+        driver.desk.options = replace(driver.desk.options, storage=tmp_path / "file")
+    with pytest.raises(StorageFailed, match="the same command continues") as raised:
+        driver.desk.failed(ticket, reason)
+    code, (line,) = verdict(raised.value)
+    assert code == 1 and line.startswith(said)
+    row = driver.ledger.run("signature1")
+    assert (row.state, row.reason, driver.desk.counts.failures) == ("lost", reason, [])
