@@ -7,7 +7,7 @@ from analysis.records import HistoryRow
 from cluster.storage import check_here
 from cse_train.fields import ConfigError
 
-LOST = ("workers lost", "slot lost")
+LOST = ("workers lost", "nodes lost", "slot lost")
 """How the reason of a failure begins that is the machines' and not the run's: such a run is always tried again."""
 FULL = "disk full"
 """How the reason of a rank that found no space begins."""

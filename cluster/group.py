@@ -124,6 +124,11 @@ class WorkerGroup:
         error = self.life.error
         return "worker group ended" if error is None else _reason(error)
 
+    def node_lost(self) -> bool:
+        """Whether a rank was on a node that the cluster no longer has."""
+        alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+        return any(facts["node"] not in alive for facts in self.ranks().values())
+
     def abort(self) -> None:
         """End every rank's process now, also out of a collective."""
         if self.life is None:
@@ -146,7 +151,7 @@ class WorkerGroup:
         self.life = None
 
     def ranks(self) -> dict[int, dict[str, Any]]:
-        """What the ranks told of themselves: pid, host, actor."""
+        """What the ranks told of themselves: pid, host, node, actor."""
         found: dict[int, dict[str, Any]] = self._call("ranks")
         return found
 

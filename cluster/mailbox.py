@@ -95,7 +95,7 @@ class Mailbox:
         return await self._until(lambda: self.job is None or len(self.job.finished) >= self.size, timeout_s)
 
     async def ranks(self) -> dict[int, dict[str, Any]]:
-        """What each rank that said hello told of itself (pid, host, actor)."""
+        """What each rank that said hello told of itself (pid, host, node, actor)."""
         return dict(self.present)
 
     # The ranks' side

@@ -43,7 +43,7 @@ class SweepOptions:
     timeout_s: float = 120
     """Seconds that a collective waits for a rank before the group counts as broken."""
     max_retries: int = 2
-    """Times that a run whose workers died is continued from its checkpoint."""
+    """Times that a run is continued from its checkpoint after lost workers, and as often again after lost nodes."""
     retry_failed: bool = False
     """Train again what failed twice for one reason."""
     asha: AshaOptions | None = None

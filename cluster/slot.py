@@ -1,7 +1,8 @@
 """The Tune trainable. A slot outlives its trials (`reuse_actors`), and so does the worker group that it owns."""
 
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ class Slot(tune.Trainable):
 
     def _begin(self, config: dict[str, Any]) -> None:
         self.job, self.settings = config["job"], GroupSettings(**config["group"])
-        self.max_retries, self.retries = config["max_retries"], 0
+        self.max_retries, self.losses = config["max_retries"], Counter[str]()
         self.examples, self.best = 0, float("-inf")
         self.points: list[dict[str, Any]] = []
         self.scores: list[dict[str, Any]] = []
@@ -140,14 +141,15 @@ class Slot(tune.Trainable):
         return self._on_lost(lost) if lost else self._result("running")
 
     def _on_lost(self, reason: str) -> dict[str, Any]:
-        """Workers died: the job goes on from its checkpoint in a new group, a limited number of times."""
+        """The job goes on from its checkpoint in a new group, so often for lost workers and so often for lost nodes."""
+        cause = "nodes" if self.group.node_lost() else "workers"
         self.group.abort()
         self.running = False
-        if self.retries >= self.max_retries:
-            return self._final("failed", f"workers lost {self.retries + 1} times: {reason}")
-        self.retries += 1
+        self.losses[cause] += 1
+        if self.losses[cause] > self.max_retries:
+            return self._final("failed", f"{' and '.join(_counted(self.losses))}: {reason}")
         self._submit()
-        return self._result("running", retried=reason)
+        return self._result("running", retried=f"node lost: {reason}" if cause == "nodes" else reason)
 
     # Results
 
@@ -168,3 +170,7 @@ class Slot(tune.Trainable):
 
     def _final(self, state: str, reason: str, outcome: dict[str, Any] | None = None) -> dict[str, Any]:
         return self._result(state, reason=reason, outcome=outcome or {}, scores=self.scores, done=True)
+
+
+def _counted(losses: Mapping[str, int]) -> list[str]:
+    return [f"{cause} lost {count} times" for cause, count in losses.items()]

@@ -50,6 +50,7 @@ def serve(config: dict[str, Any]) -> None:
     facts = {
         "pid": os.getpid(),
         "host": platform.node(),
+        "node": ray.get_runtime_context().get_node_id(),
         "actor": ray.get_runtime_context().current_actor,
         "problem": digest_problem(config["digest"]),
     }
