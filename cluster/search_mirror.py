@@ -63,10 +63,17 @@ class StudyMirror:
         if self._broken:
             return
         try:
-            self._study.add_trial(self._frozen(seen))
+            trial = self._frozen(seen)
+            if not self._has(trial):
+                self._study.add_trial(trial)
         except Exception as error:
             self._broken = True
             log.warning("mirror given up: %s; the ledger has everything", str(error).splitlines()[0])
+
+    def _has(self, trial: optuna.trial.FrozenTrial) -> bool:
+        """Whether another driver of the search, which sees the same runs end, has added it."""
+        there = self._study.get_trials(deepcopy=False)
+        return any((one.params, one.user_attrs) == (trial.params, trial.user_attrs) for one in there)
 
     def _frozen(self, seen: Known) -> optuna.trial.FrozenTrial:
         key: dict[str, Any] = dict(seen.cell.key)

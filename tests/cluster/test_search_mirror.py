@@ -45,6 +45,18 @@ def test_it_shows_real_values_and_is_made_anew_at_each_start(tmp_path, resolved)
     assert study.best_trial.user_attrs == {"seed": 1, "state": "done"}
 
 
+def test_two_drivers_that_see_the_same_runs_end_add_each_once(tmp_path, resolved):
+    url = f"sqlite:///{tmp_path}/mirror.db"
+    first = StudyMirror(url, resolved)
+    first.add(known(cell_of(resolved, 1e-3), 0, "done", 80.0))
+    second = StudyMirror(url, resolved)
+    for mirror in (second, first):
+        for rate in (1e-3, 0.00037, 1e-4):
+            mirror.add(known(cell_of(resolved, rate), 0, "done", 80.0))
+    study = optuna.load_study(study_name="T", storage=url)
+    assert sorted(t.params["train.learning_rate"] for t in study.trials) == [1e-4, 0.00037, 1e-3]
+
+
 def test_a_database_that_breaks_later_costs_one_warning(tmp_path, resolved, caplog, monkeypatch):
     mirror = StudyMirror(f"sqlite:///{tmp_path}/mirror.db", resolved)
 
