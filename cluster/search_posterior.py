@@ -138,7 +138,7 @@ def most_probable(
         away = (theta - centre) / spread
         return value + 0.5 * float(away @ away), gradient + away / spread
 
-    found = minimize(penalised, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    found = minimize(penalised, start, jac=True, method="L-BFGS-B", bounds=[(low, high) for low, high in bounds])
     return found.x, float(found.fun)
 
 
