@@ -1,0 +1,54 @@
+"""Slurm for real: the batch file of `cse launch slurm` forms a Ray cluster of two nodes and finishes two runs."""
+
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.cluster_real.processes import Processes, wait_until
+from tests.cluster_real.slurm import Slurm
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+CLUSTER = """version: 1
+name: tiny
+storage: {folder}/results
+nodes: 2
+cpus: 1
+gpus: 0
+slurm: {{python: {python}, time: "10"}}
+"""
+TINY = ("method=simcse", "train.learning_rate=1e-4", "train.encoder=wiki-l1-h64", "train.examples=128")
+
+
+@pytest.fixture
+def slurm(needs: Callable[..., None], processes: Processes, free_port: Callable[[], int]) -> Iterator[Slurm]:
+    needs("slurmctld slurmd munge", "slurmctld", "slurmd", "munged", root=True)
+    needs("slurm-client", "sbatch", "squeue", "sinfo")
+    made = Slurm(processes, free_port)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+def log_of(slurm: Slurm) -> str:
+    return "\n".join(path.read_text() for path in slurm.processes.folder.glob("tiny-*.out"))
+
+
+def test_a_job_of_two_nodes_finishes_a_sweep(slurm: Slurm) -> None:
+    from analysis.ledger import Ledger
+
+    folder = slurm.processes.folder
+    (folder / "cluster.yaml").write_text(CLUSTER.format(folder=folder, python=sys.executable), encoding="utf8")
+    settings = [word for pair in TINY for word in ("--set", pair)]
+    said = slurm.run("cse", "launch", "slurm", "demo", *settings, "--seeds", "2", "--workers", "2")
+    assert said == f"Submitted batch job {slurm.first_job}"
+    wait_until(lambda: slurm.run("squeue", "-h") == "", 500, "the end of the job")
+    log = log_of(slurm)
+    assert "2 done, 0 failed" in log, log
+    ledger = Ledger.open(folder / "results" / "ledger.db", create=False)
+    assert [run.state for run in ledger.runs()] == ["done", "done"]
+    ledger.close()
+    assert not slurm.scratch(), "each node removes its scratch folder"
