@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cluster.joining import connect
+from cluster.joining import check_address, connect
 from cluster.packages import leave_user_folder, package_parents
 from cluster.private_cluster import keep_token_private, on_loopback, require_token
 
@@ -46,6 +46,8 @@ def ray_cluster(folder: Path, *, address: str | None = None, num_cpus: int | Non
     """
     import ray
 
+    if address is not None:
+        check_address(address)
     if ray.is_initialized():
         with quiet():
             yield
