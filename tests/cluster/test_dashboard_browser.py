@@ -5,36 +5,16 @@
 takes the picture of the page while it moves.
 """
 
-import os
-import shutil
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cluster.watching import SPACE, chromium, ended, keep_picture, started, wait_for
+
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
-HINT = "apt-get install -y --no-install-recommends chromium chromium-driver; pip install -e '.[browser]'"
-CSE = [sys.executable, "-c", "import sys; from cluster.cli import main; sys.exit(main())"]
-SPACE = """version: 1
-id: mine
-title: A sweep that the page watches
-method: simcse
-seeds: 2
-set:
-  train.encoder: wiki-l2-h128
-  train.corpus: generated
-  train.dev: "generated_dev:40"
-  train.examples: 6000
-  train.batch_size: 8
-  train.evaluations: 12
-space:
-  method.temperature: {grid: [0.05, 0.1]}
-"""
 SHOWN = """return [document.getElementById('facts').textContent,
   document.querySelectorAll('#curves polyline').length,
   [...document.querySelectorAll('#curves polyline')].map(l => l.getAttribute('points').split(' ').length).join(),
@@ -68,40 +48,8 @@ def address(sweep: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason=HINT)
-    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if program is None or driver is None:
-        pytest.skip(HINT)
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    opened.set_window_size(1200, 1000)
-    yield opened
-    opened.quit()
-
-
-def started(folder: Path, *words: str) -> "subprocess.Popen[str]":
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    with (folder / f"{words[0]}.txt").open("w", encoding="utf8") as said:
-        return subprocess.Popen([*CSE, *words], cwd=folder, env=environment, stdout=said, stderr=said, text=True)
-
-
-def ended(process: "subprocess.Popen[str]") -> None:
-    process.send_signal(signal.SIGINT)
-    try:
-        process.wait(90)
-    except subprocess.TimeoutExpired:
-        process.kill()
-
-
-def wait_for(condition: Callable[[], object], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+    with chromium(1200, 1000) as opened:
+        yield opened
 
 
 def curves(folder: Path) -> int:
@@ -120,10 +68,7 @@ def test_rows_curves_and_the_time_left_move(browser: Any, address: str) -> None:
     facts, lines, points, rows = browser.execute_script(SHOWN)
     assert lines >= 1 and rows.count(";") == 3 and "running" in rows
     wait_for(lambda: all(a != b for a, b in zip(browser.execute_script(SHOWN), (facts, -1, points, rows))), 240)  # noqa: B905
-    target = os.environ.get("CSE_PICTURE")
-    if target:
-        assert browser.save_screenshot(str(Path(target).resolve()))
-        assert Path(target).stat().st_size < 300_000
+    keep_picture(browser)
 
 
 def test_a_sweep_is_chosen_by_keyboard(browser: Any, address: str) -> None:
