@@ -99,12 +99,19 @@ class Monitor:
         """In a thread of its own: the sweep goes on whatever Ray or the database do here."""
         shape, _, dashboard = self._cluster.partition("; dashboard ")
         self._tell_ledger(lambda clusters: clusters.begin(self._totals, dashboard, shape))
+        import ray
+        from ray._private import auto_init_hook
+
+        # The sweep's Ray may end before this thread does: a call must then fail, not start another Ray.
+        auto_init_hook.enable_auto_connect = False
         try:
             exporter = start_exporter(", ".join(self._totals))
-            while not self._over.is_set():
+            while ray.is_initialized() and not self._over.is_set():
                 exporter.take.remote(self.board.samples(self._now()))
                 self._over.wait(PERIOD_S)
         except Exception as error:
+            if not ray.is_initialized():
+                return
             log.warning("metrics are not exported any more: %s", str(error).strip().partition("\n")[0])
 
     def _tell_ledger(self, action: Callable[[ClusterLog], None]) -> None:
