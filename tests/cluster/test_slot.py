@@ -56,9 +56,12 @@ def test_points_scores_and_folders_are_booked(swept):
 
 
 def test_slots_mailboxes_and_train_runs_are_named_by_slot_and_sweep(swept):
+    import ray
     from ray.util.state import list_actors
 
-    assert {"slot 1 of s", "mailbox of slot 1 of s"} <= {actor.repr_name for actor in list_actors(detail=True)}
+    here = ray.get_runtime_context().gcs_address  # without one Ray looks through the machine for any cluster
+    names = {actor.repr_name for actor in list_actors(address=here, detail=True, limit=10_000)}
+    assert {"slot 1 of s", "mailbox of slot 1 of s"} <= names
     trained = [path.name for path in (swept.folder / "runs" / "ray" / "train").iterdir()]
     assert trained and all(name.startswith("slot-1-of-s-") for name in trained)
 
