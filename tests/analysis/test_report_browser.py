@@ -7,7 +7,6 @@ takes the picture of a page that `cse report` wrote.
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ import pytest
 
 from benchmarks import ledger_rows
 from cluster.cli import main
+from tests.chromium import chromium
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
-HINT = "apt-get install -y --no-install-recommends chromium chromium-driver; pip install -e '.[browser]'"
 SEEN = """return [...document.querySelectorAll('figure')].map(figure => {
   const image = figure.querySelector('img'), box = image.getBoundingClientRect();
   return [figure.id, image.complete, image.naturalWidth, image.naturalHeight, box.width, box.height, image.alt.length];
@@ -43,21 +42,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium without a window; its console and its network are recorded."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason=HINT)
-    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if program is None or driver is None:
-        pytest.skip(HINT)
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    opened.set_page_load_timeout(600)
-    opened.set_window_size(1000, 1300)
-    yield opened
-    opened.quit()
+    with chromium(1000, 1300) as opened:
+        opened.set_page_load_timeout(600)
+        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.watching import SPACE, chromium, ended, keep_picture, started, wait_for
+from tests.chromium import chromium
+from tests.cluster.watching import SPACE, ended, keep_picture, started, wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 SHOWN = """return [document.getElementById('facts').textContent,

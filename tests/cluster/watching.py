@@ -1,19 +1,14 @@
-"""What the browser tests share: programs of ours beside the test, a chromium, patience."""
+"""What the tests that watch a sweep share: programs of ours beside the test, patience."""
 
-import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-HINT = "apt-get install -y --no-install-recommends chromium chromium-driver; pip install -e '.[browser]'"
 CSE = [sys.executable, "-c", "import sys; from cluster.cli import main; sys.exit(main())"]
 SPACE = """version: 1
 id: mine
@@ -31,26 +26,6 @@ space:
   method.temperature: {grid: [0.05, 0.1]}
 """
 """Four runs, slow enough to be looked at."""
-
-
-@contextlib.contextmanager
-def chromium(width: int, height: int) -> Iterator[Any]:
-    """A browser without a window whose console is recorded; skips where it is absent."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason=HINT)
-    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if program is None or driver is None:
-        pytest.skip(HINT)
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    opened.set_window_size(width, height)
-    try:
-        yield opened
-    finally:
-        opened.quit()
 
 
 def started(folder: Path, *words: str, **environment: str) -> "subprocess.Popen[str]":
