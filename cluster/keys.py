@@ -15,7 +15,7 @@ def annotation(key: str, method: str) -> Any | None:
     if key.startswith("train."):
         return fields.hints(TrainConfig).get(key.removeprefix("train."))
     if key.startswith("method.") and method in methods.names():
-        return fields.hints(methods.load(method).Config).get(key.removeprefix("method."))
+        return fields.hints(methods.options(method).Config).get(key.removeprefix("method."))
     return None
 
 
@@ -28,7 +28,7 @@ def problem(key: str, value: object, method: str) -> str | None:
     if annotation(key, method) is None:
         return _unknown(key, value, method)
     prefix, _, name = key.partition(".")
-    config = TrainConfig if prefix == "train" else methods.load(method).Config
+    config = TrainConfig if prefix == "train" else methods.options(method).Config
     return fields.problem(config, name, value, f"{prefix}.")
 
 

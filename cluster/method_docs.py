@@ -113,7 +113,7 @@ def _every(key: str, own: Mapping[str, list[str]]) -> list[str]:
 
 
 def _defaults(method: str) -> Iterator[tuple[str, Any]]:
-    config = methods.load(method).Config()
+    config = methods.options(method).Config()
     return ((name, getattr(config, name)) for name in fields.hints(config.__class__))
 
 

@@ -92,7 +92,7 @@ def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, An
     """What the signature hashes, readable: compare two of these to see why two runs differ."""
     return {
         "method": run.method,
-        "version": methods.load(run.method).VERSION,
+        "version": methods.options(run.method).VERSION,
         "train": {k: v for k, v in _plain(run.train).items() if k not in NAMED_BY_HASH},
         "options": {k: v for k, v in _plain(run.options).items() if f"method.{k}" not in identity},
         "inputs": dict(identity),

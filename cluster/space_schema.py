@@ -78,7 +78,7 @@ def _keys() -> Json:
     """Dotted key -> schema of its value; a key that several methods have takes what any of them takes."""
     found = {f"train.{name}": value for name, value in _described(TrainConfig).items() if f"train.{name}" != SEED}
     for method in methods.names():
-        for name, value in _described(methods.load(method).Config).items():
+        for name, value in _described(methods.options(method).Config).items():
             key = f"method.{name}"
             found[key] = value if found.get(key, value) == value else {"anyOf": [found[key], value]}
     return found

@@ -113,7 +113,7 @@ def parse_run(flat: Mapping[str, object]) -> RunConfig:
         raise ConfigError(found)
     name = str(flat["method"])
     train = fields.make(TrainConfig, _under(flat, "train."))
-    options = fields.make(methods.load(name).Config, _under(flat, "method."))
+    options = fields.make(methods.options(name).Config, _under(flat, "method."))
     return RunConfig(method=name, train=train, options=options)
 
 
@@ -124,7 +124,7 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
     if name not in methods.names():
         found.append(f"unknown method: method={name}; {fields.nearest(str(name), methods.names())}")
     else:
-        found += fields.problems(methods.load(str(name)).Config, _under(flat, "method."), "method.")
+        found += fields.problems(methods.options(str(name)).Config, _under(flat, "method."), "method.")
     found += fields.problems(TrainConfig, _under(flat, "train."), "train.")
     found += _bucket_problems(flat.get("train.length_buckets"))
     for key in flat:
@@ -152,7 +152,7 @@ def _bucket_problems(value: object) -> list[str]:
 
 def valid_keys(method: str) -> list[str]:
     """Every dotted key that a run of `method` may set; only the shared ones for an unknown method."""
-    own = fields.hints(methods.load(method).Config) if method in methods.names() else ()
+    own = fields.hints(methods.options(method).Config) if method in methods.names() else ()
     return ["method", *(f"train.{k}" for k in fields.hints(TrainConfig)), *(f"method.{k}" for k in own)]
 
 

@@ -63,6 +63,17 @@ def fits(annotation: Any, value: object) -> bool:
     return isinstance(value, annotation)
 
 
+SAMPLES: tuple[tuple[Scalar, ...], ...] = ((True, False), (2**40, -(2**40)), (0.5, -0.5), ("", "\0"), (None,))
+"""Of each type of a setting, values that are not all among the words of a `Literal` unless it has them all."""
+
+
+@functools.cache
+def _whole_types(annotation: Any) -> frozenset[type]:
+    """The types of which every value fits; settings come by the thousand, and `fits` takes the annotation apart."""
+    return frozenset(type(some[0]) for some in SAMPLES if all(fits(annotation, value) for value in some))
+
+
+@functools.cache
 def range_of(annotation: Any) -> Range | None:
     """The `Range` in an annotation, also inside `X | None`."""
     if get_origin(annotation) is Annotated:
@@ -94,7 +105,7 @@ def problem(config: type, name: str, value: object, prefix: str = "") -> str | N
     if annotation is None:
         valid = [prefix + known for known in hints(config)]
         return f"unknown key: {prefix}{name}={value}; {nearest(prefix + name, valid)}"
-    if not fits(annotation, value):
+    if type(value) not in _whole_types(annotation) and not fits(annotation, value):
         return f"wrong type: {prefix}{name}={value!r} is a {type(value).__name__}; give {describe(annotation)}"
     allowed = range_of(annotation)
     if allowed and value is not None and not allowed.admits(value):  # type: ignore[arg-type]

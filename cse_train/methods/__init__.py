@@ -24,6 +24,20 @@ def load(name: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.{name}")
 
 
+def options(name: str) -> ModuleType:
+    """Where a method's `Config` and `VERSION` are: a module that needs no torch, or else the method's own; KeyError."""
+    if name not in _listed():
+        raise KeyError(name)
+    return importlib.import_module(f"cse_train.options.{name}") if name in _apart() else load(name)
+
+
+@functools.cache
+def _apart() -> frozenset[str]:
+    from cse_train import options as folder
+
+    return frozenset(m.name for m in pkgutil.iter_modules(folder.__path__))
+
+
 def optional(name: str, export: str, default: Any) -> Any:
     """What a method's module exports under a name that it may leave out."""
     return getattr(load(name), export, default)

@@ -5,13 +5,13 @@ Shape suffixes: V views, N sequences, B examples of this rank, G examples of all
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from cse_train.distributed import gather_with_grad, mean_over_ranks
-from cse_train.fields import ConfigError, Range
+from cse_train.fields import ConfigError
 from cse_train.losses.energy import energy_hinge
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
@@ -23,46 +23,14 @@ from cse_train.modules.packing import Packed, pack_lists
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
 from cse_train.observe import view_statistics
+from cse_train.options.dcpcse import VERSION as VERSION
+from cse_train.options.dcpcse import Config as Config
 from cse_train.text.sources import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore
-
-VERSION = 1
 
 TRAINING_ONLY = ("head.", "steps")
 """The masked-LM head and the step that its weight decays with."""
 WHY = "prompts need attention of our own"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Config:
-    """Defaults are the released ones for unsupervised BERT-base; `train.learning_rate` there is 3e-2."""
-
-    prompt_length: Annotated[int, Range(low=1)] = 16
-    """Prompts in front of every layer."""
-    position_shift: bool = True
-    """Let the first token stand behind the prompts' positions, as released, or at 0."""
-    prompt_dropout: bool = True
-    """Drop out prompts at the encoder's hidden rate, independently for each sentence and view."""
-    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
-    """[CLS] with projector, with it in training only, without; mean; mean of embedding + last, or layer 1 + last."""
-    projector: Literal["mlp", "batchnorm"] = "mlp"
-    """SimCSE's tanh layer, or DiffCSE's with BatchNorm."""
-    temperature: Annotated[float, Range(above=0)] = 0.05
-    """Divides the cosines."""
-    objective: Literal["unsupervised", "pairs", "triplets"] = "unsupervised"
-    """Two dropout views of one sentence, or the sent0, sent1 (, hard_neg) columns of an NLI file."""
-    hard_negative_weight: Annotated[float, Range(above=0)] = 1.0
-    """The weight of an example's own hard negative in the contrastive loss."""
-    mlm_weight: Annotated[float, Range(above=0)] | None = None
-    """Weight of the masked-LM auxiliary loss at the first step (released for RoBERTa: 0.1); null for off."""
-    mlm_probability: Annotated[float, Range(above=0, below=1)] = 0.15
-    """Share of the tokens that the auxiliary loss masks."""
-    mlm_decay: Annotated[float, Range(above=0, high=1)] = 0.95
-    """What the auxiliary weight is multiplied by in 100 steps (released trainers.py); 1 for constant."""
-    energy_margin: Annotated[float, Range(above=0)] | None = None
-    """Margin of the energy-based hinge loss on triplets (PromCSE: 0.2); null for off."""
-    energy_weight: Annotated[float, Range(above=0)] = 10.0
-    """Weight of the hinge loss."""
 
 
 def columns(config: Config) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ rank, H width, T packed slots, M masked positions.
 
 import logging
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from cse_train import distributed
 from cse_train.distributed import gather_with_grad, mean_over_ranks
-from cse_train.fields import ConfigError, Range
+from cse_train.fields import ConfigError
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.losses.nt_xent import nt_xent
 from cse_train.methods.base import Batch, Share, StepOutput
@@ -25,10 +25,10 @@ from cse_train.modules.masked_lm_head import MaskedLMHead
 from cse_train.modules.packing import Packed, pack_lists
 from cse_train.modules.pooling import SentencePooler
 from cse_train.observe import view_statistics
+from cse_train.options.declutr import VERSION as VERSION
+from cse_train.options.declutr import Config as Config
 from cse_train.text.spans import SpanRule, sample_spans
 from cse_train.text.tokens import TokenStore
-
-VERSION = 1
 
 TRAINING_ONLY = ("head.",)
 """State that `encode` does not need."""
@@ -38,32 +38,6 @@ LONGEST = 510
 """Tokens of a span that are read, special tokens not counted: the rest of 512 is cut (released dataset_reader)."""
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Config:
-    """Defaults are the paper's. An example is a document, so `train.batch_size` counts documents (paper: 16)."""
-
-    anchors: Annotated[int, Range(low=1)] = 2
-    """Anchor spans of a document, A."""
-    positives: Annotated[int, Range(low=1)] = 2
-    """Positive spans of an anchor, P, whose mean it is paired with."""
-    min_length: Annotated[int, Range(low=1)] = 32
-    """Shortest span in tokens, special tokens not counted."""
-    max_length: Annotated[int, Range(low=1)] = 512
-    """Bound on the length of a span, and the distance that anchors of one document keep; 510 tokens are read."""
-    strategy: Literal["both", "adjacent", "subsuming"] = "both"
-    """Where positives lie: across, beside or inside the anchor; beside it only; inside it only."""
-    temperature: Annotated[float, Range(above=0)] = 0.05
-    """Divides the cosines."""
-    objective: Literal["both", "contrastive", "masked_lm"] = "both"
-    """Sum of the two losses with weight 1, or one of them; contrastive alone reads anchors unmasked, as released."""
-    mlm_probability: Annotated[float, Range(above=0, below=1)] = 0.15
-    """Share of an anchor's tokens that is masked; the anchor's embedding comes from the masked input."""
-    short_documents: Literal["drop", "adapt"] = "drop"
-    """Leave out documents below 2 * A * max_length tokens, or lower max_length for them, down to min_length."""
-    pooler: Literal["mean", "cls_no_mlp", "first_last", "first_last_layer1"] = "mean"
-    """Mean over the attended positions, special tokens included; the others as SimCSE's."""
 
 
 def span_rule(config: Config) -> SpanRule:

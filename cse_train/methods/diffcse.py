@@ -5,14 +5,14 @@ Shape suffixes: B examples of this rank, N sequences, H width, T packed slots, M
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from cse_train.distributed import gather_with_grad
-from cse_train.fields import ConfigError, Range
+from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Batch, Share, StepOutput
 from cse_train.modules.backbone import Backbone, own_encoder, required_head
@@ -22,46 +22,12 @@ from cse_train.modules.generator import Generator, generator_inputs
 from cse_train.modules.packing import Packed, pack
 from cse_train.modules.pooling import SentencePooler
 from cse_train.observe import view_statistics
+from cse_train.options.diffcse import VERSION as VERSION
+from cse_train.options.diffcse import Config as Config
 from cse_train.text.edits import Edit, Vocabulary, edit, edited_lengths
 from cse_train.text.tokens import TokenStore
 
-VERSION = 1
-
 TRAINING_ONLY = ("generator.", "discriminator.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Config:
-    """Defaults are the paper's for BERT on STS."""
-
-    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
-    """[CLS] with projector, with it in training only, without it; mean; mean of embedding + last, or layer 1 + last."""
-    projector: Literal["mlp", "batchnorm"] = "batchnorm"
-    """Two layers with BatchNorm over views and ranks together (appendix A), or SimCSE's linear layer with tanh."""
-    temperature: Annotated[float, Range(above=0)] = 0.05
-    """Divides the cosines."""
-    masking_ratio: Annotated[float, Range(above=0, below=1)] = 0.30
-    """Share of the tokens that the operator masks, inserts or deletes (table 7; insert and delete rows: 0.15)."""
-    lambda_weight: Annotated[float, Range(low=0)] = 0.005
-    """Weight of the conditional task (table 8; the released code's default is 0.1)."""
-    generator: str = "distilbert-base-uncased"
-    """The frozen masked LM that fills the masked sentence: a shipped encoder, a folder or a hub model (table 6)."""
-    generator_dropout: bool = True
-    """Keep the generator's dropout on in training, as the released code does."""
-    sampling: Literal["greedy", "sample"] = "greedy"
-    """The most probable token (diffcse/models.py:184), or one drawn from the generator (abstract)."""
-    reduction: Literal["mean_all", "mean_attended", "sum"] = "mean_all"
-    """Of the replaced-token loss: mean with padding (models.py:272), mean without, or the paper's sum."""
-    operator: Literal["replace", "insert", "delete", "all"] = "replace"
-    """How the sentence is edited (table 4); all: delete, then insert, then replace, one label for all three."""
-    task: Literal["replaced_token", "masked_lm", "corrective_lm", "none"] = "replaced_token"
-    """What is predicted from embedding and edited sentence (table 3): edits, masked tokens, originals by copying."""
-    source: Literal["same", "next", "both"] = "same"
-    """The sentence that is edited and conditioned on the embedding: the same, the next line of the file, or both."""
-    contrastive: bool = True
-    """Whether the contrastive loss is part of the objective (table 3, w/o contrastive loss)."""
-    extra: Literal["none", "positives", "negatives"] = "none"
-    """Edited sentences as further positives or hard negatives of SimCSE instead of a task (table 15)."""
 
 
 @dataclass(frozen=True)

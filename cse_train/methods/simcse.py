@@ -6,14 +6,13 @@ Shape suffixes: V views, N sequences, B examples of this rank, G examples of all
 import copy
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from cse_train.distributed import gather_with_grad, mean_over_ranks
-from cse_train.fields import ConfigError, Range
+from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods.base import Batch, Share, StepOutput
@@ -26,14 +25,14 @@ from cse_train.modules.masked_lm_head import MaskedLMHead
 from cse_train.modules.packing import Packed
 from cse_train.modules.pooling import SentencePooler, has_projector
 from cse_train.observe import view_statistics
+from cse_train.options.simcse import VERSION as VERSION
+from cse_train.options.simcse import Config as Config
 from cse_train.text.augment import KEPT, WORD_EDITS, Augment
 from cse_train.text.blanks import BLANK
 from cse_train.text.sources import PAIR_COLUMNS
 from cse_train.text.synonyms import Synonyms, wordnet_folder, wordnet_hash
 from cse_train.text.tokens import TokenStore
 from cse_train.text.words import truncate
-
-VERSION = 1
 
 TRAINING_ONLY = ("second_", "generator.")
 """The encoder of view 2 and the frozen generator: test time uses the first encoder alone."""
@@ -43,38 +42,6 @@ FIXED_NEEDS = ("unsupervised", "shared", "none")
 """The objective, encoders and augmentation with which two views are one sentence in one pass."""
 
 Sentences = list[np.ndarray]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Config:
-    """Defaults are the paper's for unsupervised BERT."""
-
-    objective: Literal["unsupervised", "pairs", "triplets", "next_sentence", "next_3_sentences"] = "unsupervised"
-    """Two views of one sentence; the sent0, sent1 (, hard_neg) columns; or the next row, or one of the next three."""
-    encoders: Literal["shared", "two"] = "shared"
-    """One encoder for all views, or a second one, equal at the start and trained too, for view 2 and hard negatives."""
-    augmentation: Literal["none", "crop", "word_deletion", "delete_one_word", "synonym", "mlm"] = "none"
-    """What is done to view 2 beside dropout, which stays on; train.dropout 0 leaves the augmentation alone."""
-    augmentation_rate: Annotated[float, Range(above=0, below=1)] = 0.1
-    """Share of the words that crop and word_deletion take out, or of the sub-words that mlm replaces."""
-    synonyms: str | None = None
-    """Folder with WordNet's data files for the augmentation synonym; null for Debian's /usr/share/wordnet."""
-    generator: str = "wiki-l1-h64"
-    """The frozen masked LM whose most probable sub-words the augmentation mlm puts in."""
-    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
-    """[CLS] with MLP, with MLP in training only, without MLP; mean; mean of embedding + last, or layer 1 + last."""
-    projector: Literal["mlp", "batchnorm"] = "mlp"
-    """What follows [CLS]: SimCSE's tanh layer, or DiffCSE's with BatchNorm (its table 5)."""
-    temperature: Annotated[float, Range(above=0)] = 0.05
-    """Divides the cosines."""
-    hard_negative_weight: Annotated[float, Range(above=0)] = 1.0
-    """The weight a of an example's own hard negative (paper, appendix; the released flag is log a)."""
-    fixed_dropout: bool = False
-    """Use one dropout mask for both views ("Fixed 0.1" in the dropout table): one pass, z2 = z1."""
-    mlm_weight: Annotated[float, Range(above=0)] | None = None
-    """Weight of the (first) encoder's masked-LM auxiliary loss (released: 0.1); null for off."""
-    mlm_probability: Annotated[float, Range(above=0, below=1)] = 0.15
-    """Share of the tokens that the auxiliary loss masks."""
 
 
 def columns(config: Config) -> tuple[str, ...]:

@@ -60,6 +60,14 @@ def test_help_and_listings_start_without_torch_and_ray() -> None:
         assert heavy not in loaded
 
 
+def test_a_table_is_made_without_torch(somewhere: Path) -> None:
+    code = "import sys; from cluster.cli import main; main(['table', 'E7']); print(sorted(sys.modules))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "0.32" in said
+    for heavy in ("'torch'", "'ray'", "'transformers'", "'optuna'"):
+        assert heavy not in said
+
+
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "--help")
     for name in "demo plan run ls trials best table train eval embed export pretrain".split():

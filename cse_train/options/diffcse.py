@@ -1,0 +1,42 @@
+"""Options of DiffCSE (Chuang et al., NAACL 2022)."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cse_train.fields import Range
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are the paper's for BERT on STS."""
+
+    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
+    """[CLS] with projector, with it in training only, without it; mean; mean of embedding + last, or layer 1 + last."""
+    projector: Literal["mlp", "batchnorm"] = "batchnorm"
+    """Two layers with BatchNorm over views and ranks together (appendix A), or SimCSE's linear layer with tanh."""
+    temperature: Annotated[float, Range(above=0)] = 0.05
+    """Divides the cosines."""
+    masking_ratio: Annotated[float, Range(above=0, below=1)] = 0.30
+    """Share of the tokens that the operator masks, inserts or deletes (table 7; insert and delete rows: 0.15)."""
+    lambda_weight: Annotated[float, Range(low=0)] = 0.005
+    """Weight of the conditional task (table 8; the released code's default is 0.1)."""
+    generator: str = "distilbert-base-uncased"
+    """The frozen masked LM that fills the masked sentence: a shipped encoder, a folder or a hub model (table 6)."""
+    generator_dropout: bool = True
+    """Keep the generator's dropout on in training, as the released code does."""
+    sampling: Literal["greedy", "sample"] = "greedy"
+    """The most probable token (diffcse/models.py:184), or one drawn from the generator (abstract)."""
+    reduction: Literal["mean_all", "mean_attended", "sum"] = "mean_all"
+    """Of the replaced-token loss: mean with padding (models.py:272), mean without, or the paper's sum."""
+    operator: Literal["replace", "insert", "delete", "all"] = "replace"
+    """How the sentence is edited (table 4); all: delete, then insert, then replace, one label for all three."""
+    task: Literal["replaced_token", "masked_lm", "corrective_lm", "none"] = "replaced_token"
+    """What is predicted from embedding and edited sentence (table 3): edits, masked tokens, originals by copying."""
+    source: Literal["same", "next", "both"] = "same"
+    """The sentence that is edited and conditioned on the embedding: the same, the next line of the file, or both."""
+    contrastive: bool = True
+    """Whether the contrastive loss is part of the objective (table 3, w/o contrastive loss)."""
+    extra: Literal["none", "positives", "negatives"] = "none"
+    """Edited sentences as further positives or hard negatives of SimCSE instead of a task (table 15)."""

@@ -1,0 +1,34 @@
+"""Options of ESimCSE (Wu et al., COLING 2022)."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cse_train.fields import Range
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are the paper's for BERT-base."""
+
+    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
+    """As SimCSE's."""
+    temperature: Annotated[float, Range(above=0)] = 0.05
+    """Divides the cosines."""
+    extension: Literal["subword", "word", "stop_word", "mask", "masked_prediction"] = "subword"
+    """How view 2 gets longer (table 5): sub-words or words twice, or something inserted behind words."""
+    generator: str = "wiki-l1-h64"
+    """The frozen masked LM whose most probable sub-word the extension masked_prediction inserts."""
+    dup_rate: Annotated[float, Range(low=0, below=1)] = 0.32
+    """Largest share of the sub-words, or words, after which view 2 is extended; 0 for off."""
+    dup_rule: Literal["paper", "released"] = "paper"
+    """How many: paper eq. 3, or the released train.py:498-531, which takes fewer."""
+    queue_multiple: Annotated[float, Range(low=0)] = 2.5
+    """Queue size as a multiple of the batch, at least 1; 0 for no queue and no momentum encoder."""
+    momentum: Annotated[float, Range(low=0, high=1)] = 0.995
+    """Decay of the momentum encoder."""
+    momentum_init: Literal["pretrained", "random"] = "pretrained"
+    """Where the momentum encoder starts: the paper means pretrained, the released code starts from random weights."""
+    queue_scope: Literal["gathered", "local"] = "gathered"
+    """One queue of all ranks' embeddings (any world size gives the same run), or one per rank as released."""

@@ -1,0 +1,40 @@
+"""Options of SimCSE (Gao et al., EMNLP 2021)."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cse_train.fields import Range
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are the paper's for unsupervised BERT."""
+
+    objective: Literal["unsupervised", "pairs", "triplets", "next_sentence", "next_3_sentences"] = "unsupervised"
+    """Two views of one sentence; the sent0, sent1 (, hard_neg) columns; or the next row, or one of the next three."""
+    encoders: Literal["shared", "two"] = "shared"
+    """One encoder for all views, or a second one, equal at the start and trained too, for view 2 and hard negatives."""
+    augmentation: Literal["none", "crop", "word_deletion", "delete_one_word", "synonym", "mlm"] = "none"
+    """What is done to view 2 beside dropout, which stays on; train.dropout 0 leaves the augmentation alone."""
+    augmentation_rate: Annotated[float, Range(above=0, below=1)] = 0.1
+    """Share of the words that crop and word_deletion take out, or of the sub-words that mlm replaces."""
+    synonyms: str | None = None
+    """Folder with WordNet's data files for the augmentation synonym; null for Debian's /usr/share/wordnet."""
+    generator: str = "wiki-l1-h64"
+    """The frozen masked LM whose most probable sub-words the augmentation mlm puts in."""
+    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
+    """[CLS] with MLP, with MLP in training only, without MLP; mean; mean of embedding + last, or layer 1 + last."""
+    projector: Literal["mlp", "batchnorm"] = "mlp"
+    """What follows [CLS]: SimCSE's tanh layer, or DiffCSE's with BatchNorm (its table 5)."""
+    temperature: Annotated[float, Range(above=0)] = 0.05
+    """Divides the cosines."""
+    hard_negative_weight: Annotated[float, Range(above=0)] = 1.0
+    """The weight a of an example's own hard negative (paper, appendix; the released flag is log a)."""
+    fixed_dropout: bool = False
+    """Use one dropout mask for both views ("Fixed 0.1" in the dropout table): one pass, z2 = z1."""
+    mlm_weight: Annotated[float, Range(above=0)] | None = None
+    """Weight of the (first) encoder's masked-LM auxiliary loss (released: 0.1); null for off."""
+    mlm_probability: Annotated[float, Range(above=0, below=1)] = 0.15
+    """Share of the tokens that the auxiliary loss masks."""
