@@ -1,7 +1,7 @@
 """How far sweeps are, out of the ledger alone: what `cse status` prints and the page of `cse dashboard` shows."""
 
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -172,12 +172,12 @@ def _seconds_an_example(
     rows: Sequence[ProgressRow], recent: Mapping[str, Sequence[tuple[str, float]]], now: float
 ) -> dict[str, float]:
     """Method -> wall seconds that one training example takes a run, evaluation included."""
-    seconds: Counter[str] = Counter()
-    examples: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
+    examples: defaultdict[str, int] = defaultdict(int)
     for row in rows:
         taken = _wall_seconds(recent.get(row.signature, ()), row.state, now)
         if taken and row.examples and row.method:
-            seconds[row.method] += taken  # type: ignore[assignment]
+            seconds[row.method] += taken
             examples[row.method] += row.examples
     return {method: seconds[method] / examples[method] for method in examples}
 

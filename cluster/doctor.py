@@ -71,8 +71,9 @@ def check_versions() -> str:
     found = versions()
     absent = [name for name, version in found.items() if not version]
     if absent:
-        fix = "make install, or pip install cse-search"
-        raise ConfigError([f"not installed: package={name}; {fix}" for name in absent])
+        raise ConfigError(
+            [f"not installed: package={name}; pip install --constraint constraints.txt {name}" for name in absent]
+        )
     listed = ", ".join(f"{name} {version}" for name, version in found.items())
     return f"{listed}; code {code_digest()} in {package_folder('cluster').parent}"
 

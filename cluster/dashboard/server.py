@@ -2,6 +2,7 @@
 
 import errno
 import json
+import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -48,6 +49,11 @@ class DashboardServer(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://{ADDRESS}:{self.server_port}/"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that left before its answer is no error."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     def hosts(self) -> set[str]:
         """Names under which a browser on this machine may call; any other is a page elsewhere that rebinds its name."""

@@ -111,6 +111,17 @@ def test_only_the_page_s_own_files_are_served(server: DashboardServer) -> None:
     assert [asked(server, path)[0] for path in ("/server.py", "/../cli.py", "/api/log", "/api")] == [404] * 4
 
 
+def test_a_browser_that_leaves_is_no_error_and_any_other_is_told(
+    server: DashboardServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for error, told in ((BrokenPipeError(), False), (KeyError("wrong"), True)):
+        try:
+            raise error
+        except Exception:
+            server.handle_error(None, ("127.0.0.1", 1))
+        assert ("Traceback" in capsys.readouterr().err) is told
+
+
 def test_a_port_in_use_is_refused(server: DashboardServer, made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     port = str(server.server_port)
     assert main(["dashboard", "--ledger", str(made / "ledger.db"), "--port", port]) == 2
