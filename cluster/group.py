@@ -3,29 +3,17 @@
 import re
 import threading
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import ray
 
+from cluster.group_contract import GroupSettings
 from cluster.mailbox import start_mailbox
 from cluster.worker import serve
 
 CLOSE_S = 5.0
 STOP_S = 60.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupSettings:
-    """What a worker group is made of; a job that needs another makes the slot build it anew."""
-
-    workers: int
-    cpus: float
-    gpus: float
-    timeout_s: float
-    storage: str
-    digest: str
 
 
 class _Life:

@@ -52,6 +52,8 @@ class SweepOptions:
     """`module:name` of what trains a run; tests put a stub here."""
     scorer: str = "cse_train.evaluate.score:score_checkpoint"
     """`module:name` of what scores a best checkpoint."""
+    group: str = "cluster.group:WorkerGroup"
+    """`module:name` of a slot's worker group (`cluster.group_contract`); a simulation puts a cheaper one here."""
 
 
 EventKind = Literal[

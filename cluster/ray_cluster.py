@@ -39,10 +39,13 @@ _PASSED_ON = ("HF_HUB_OFFLINE", "HF_HOME", "CSE_CACHE", "CUBLAS_WORKSPACE_CONFIG
 
 
 @contextlib.contextmanager
-def ray_cluster(folder: Path, *, address: str | None = None, num_cpus: int | None = None) -> Iterator[None]:
+def ray_cluster(
+    folder: Path, *, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None
+) -> Iterator[None]:
     """Ray while inside, started here unless `address` names a cluster or this process has one already.
 
-    The process works from `folder` meanwhile, so that no folder of the user's shadows ours on the workers.
+    A Ray that is started here offers `num_cpus` and `memory_gb`, else what the machine has. The process works from
+    `folder` meanwhile, so that no folder of the user's shadows ours on the workers.
     """
     import ray
 
@@ -55,14 +58,14 @@ def ray_cluster(folder: Path, *, address: str | None = None, num_cpus: int | Non
     before = leave_user_folder(folder)
     try:
         with quiet():
-            start_ray(address=address, num_cpus=num_cpus)
+            start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
             yield
     finally:
         ray.shutdown()
         os.chdir(before)
 
 
-def start_ray(*, address: str | None = None, num_cpus: int | None = None) -> None:
+def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None) -> None:
     """`ray.init` for our drivers; without `address` always a cluster of its own, never one that happens to run here."""
     import ray
 
@@ -76,6 +79,7 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None) -> Non
     settings = {
         "address": "local",
         "num_cpus": num_cpus,
+        "_memory": None if memory_gb is None else int(memory_gb * 1024**3),
         "resources": {SLOT: TRIAL_SLOTS},
         "object_store_memory": OBJECT_STORE_BYTES,
         "include_dashboard": True,

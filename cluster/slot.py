@@ -8,7 +8,8 @@ from typing import Any
 
 from ray import tune
 
-from cluster.group import GroupSettings, WorkerGroup
+from cluster.by_name import named
+from cluster.group_contract import Group, GroupSettings
 
 HEARTBEAT_S = 1.0
 ECHO_S = 3.0
@@ -24,7 +25,7 @@ class Slot(tune.Trainable):
 
     def setup(self, config: dict[str, Any]) -> None:
         self.name = config["name"]
-        self.group = WorkerGroup(config["recycle_after"], self.name)
+        self.group: Group = named(config["group_class"])(config["recycle_after"], self.name)
         self._begin(config)
 
     def __repr__(self) -> str:

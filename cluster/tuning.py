@@ -193,6 +193,7 @@ def slot_config(options: SweepOptions) -> dict[str, Any]:
             "storage": str(options.storage),
             "digest": code_digest(),
         },
+        "group_class": options.group,
         "recycle_after": options.recycle_after,
         "max_retries": options.max_retries,
     }

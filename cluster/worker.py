@@ -5,17 +5,16 @@ import ctypes
 import dataclasses
 import errno
 import gc
-import importlib
 import os
 import platform
 import threading
 import time
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster.by_name import named
 from cluster.packages import digest_problem
 from cluster.settings import job_log, process_settings
 
@@ -143,13 +142,6 @@ def _score(reporter: Reporter, payload: dict[str, Any], paths: Any) -> None:
     if reporter.channel.rank == 0:
         for score in scores:
             reporter.post({"kind": "score", "score": _plain(score)})
-
-
-def named(reference: str) -> Callable[..., Any]:
-    """The object that `module:name` names."""
-    module, _, name = reference.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return found
 
 
 def describe(error: BaseException) -> dict[str, Any]:

@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def group_settings(folder, **changes):
-    from cluster.group import GroupSettings
+    from cluster.group_contract import GroupSettings
     from cluster.packages import code_digest
 
     known = {"workers": 2, "cpus": 1, "gpus": 0, "timeout_s": 120, "storage": str(folder), "digest": code_digest()}

@@ -1,0 +1,152 @@
+"""Trials that sleep, for `benchmarks.orchestration`: in a stub of a worker group, a real one, or a Tune function.
+
+A trial is told by a folder and its number. The first trial of each slot lasts until every slot has one, so that the
+clock starts with all slots warm; every other one sleeps for so many seconds. Each notes its end as a file.
+"""
+
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.group_contract import GroupSettings
+
+POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the trials of one measurement share; stored as `load.json` of `folder`."""
+
+    folder: str
+    slots: int
+    seconds: float
+    rounds: int
+
+    @classmethod
+    def read(cls, file: Path) -> "Load":
+        return cls(**json.loads(file.read_text(encoding="utf8")))
+
+    def write(self) -> Path:
+        file = Path(self.folder, "load.json")
+        file.write_text(json.dumps(asdict(self)), encoding="utf8")
+        return file
+
+    @property
+    def trials(self) -> int:
+        """With the first of each slot."""
+        return self.slots * (self.rounds + 1)
+
+    def begun(self) -> float:
+        """Moment at which every slot had its first trial, in seconds since the epoch."""
+        return Path(self.folder, "all-up").stat().st_mtime
+
+    def ended(self) -> float:
+        """Moment at which the last trial was over."""
+        ends = [path.stat().st_mtime for path in Path(self.folder).glob("end-*")]
+        assert len(ends) == self.trials, f"{len(ends)} of {self.trials} trials ended"
+        return max(ends)
+
+    def share(self) -> float:
+        """Of the ideal makespan, in which no slot ever waits."""
+        return self.rounds * self.seconds / (self.ended() - self.begun())
+
+
+class Nap:
+    """One trial."""
+
+    def __init__(self, load: Load, number: int) -> None:
+        self.load, self.number = load, number
+        self.until = time.monotonic() + load.seconds if number >= load.slots else None
+        if self.until is None:
+            self._note(f"up-{number}")
+            if len(list(Path(load.folder).glob("up-*"))) == load.slots:
+                self._note("all-up")
+
+    def over(self, timeout_s: float = float("inf")) -> bool:
+        """Wait for the end, `timeout_s` at most; whether it has come."""
+        limit = time.monotonic() + timeout_s
+        while (left := self._left()) > 0 and time.monotonic() < limit:
+            time.sleep(max(0.0, min(left, limit - time.monotonic())))
+        if left <= 0:
+            self._note(f"end-{self.number}")
+        return left <= 0
+
+    def _left(self) -> float:
+        if self.until is not None:
+            return self.until - time.monotonic()
+        return 0.0 if Path(self.load.folder, "all-up").exists() else POLL_S
+
+    def _note(self, name: str) -> None:
+        Path(self.load.folder, name).touch()
+
+
+class SleepingGroup:
+    """A `cluster.group_contract.Group` without ranks: the slot's own process sleeps, and says what it is made of."""
+
+    def __init__(self, recycle_after: int, name: str = "group") -> None:
+        self.number = 0
+        self.payload: dict[str, Any] = {}
+        self.nap: Nap | None = None
+
+    def submit(self, settings: GroupSettings, payload: dict[str, Any]) -> int:
+        Path(payload["folder"]).mkdir(parents=True, exist_ok=True)
+        self.number, self.payload = self.number + 1, payload
+        self.nap = Nap(Load.read(Path(payload["paths"]["train_file"])), payload["seed"])
+        return self.number
+
+    def events(self, timeout_s: float) -> list[dict[str, Any]]:
+        if self.nap is None or not self.nap.over(timeout_s):
+            return []
+        self.nap = None
+        total = self.payload["total_examples"]
+        point = ended(total) | {"step": 1, "metrics": process_facts()}
+        done = {"kind": "done", "outcome": ended(total) | {"state": "done"}}
+        return [{"kind": "point", "index": 0, "point": point}, done]
+
+    def decide(self, number: int, index: int, stop: bool) -> None:
+        """Nothing: no trial is gated."""
+
+    def stop(self, number: int) -> None:
+        self.nap = None
+
+    def lost(self) -> str | None:
+        return None
+
+    def node_lost(self) -> bool:
+        return False
+
+    def abort(self) -> None:
+        self.nap = None
+
+    def close(self) -> None:
+        self.nap = None
+
+
+def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None) -> dict[str, Any]:
+    """`cse_train.loop.train` of a trial, in a rank of a real worker group."""
+    Nap(Load.read(paths.train_file), run.train.seed).over()
+    total = run.train.examples
+    report(ended(total) | {"step": 1, "metrics": process_facts()})
+    return ended(total) | {"state": "done"}
+
+
+def tune_function(config: dict[str, Any]) -> dict[str, float]:
+    """A trial as a function of Ray Tune."""
+    Nap(Load.read(Path(config["load"])), config["number"]).over()
+    return {"best": 0.0}
+
+
+def ended(examples: int) -> dict[str, Any]:
+    """What a trial without training has at its end."""
+    return {"examples": examples, "best": 0.0, "best_examples": examples, "seconds": 0.0}
+
+
+def process_facts() -> dict[str, float]:
+    """Its number, its memory in MB without what it shares with others, and whether it ever imported torch."""
+    pages = Path("/proc/self/statm").read_text().split()
+    own = (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return {"pid": os.getpid(), "own_mb": own, "torch": float("torch" in sys.modules)}
