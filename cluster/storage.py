@@ -70,8 +70,9 @@ def check_nodes(folder: Path, inputs: Sequence[Path]) -> None:
 
 
 def inputs_of(paths: DataPaths) -> list[Path]:
-    """What the driver has of a sweep's inputs; the token cache is each node's own."""
-    return [path for name, path in vars(paths).items() if name != "cache" and path is not None and path.exists()]
+    """What the driver has of a sweep's inputs, each once; the token cache is each node's own."""
+    given = {path: None for name, path in vars(paths).items() if name != "cache" and path is not None}
+    return [path for path in given if path.exists()]
 
 
 def problems(folder: Path, token: str, told: "Mapping[str, Answer | str]") -> list[str]:

@@ -89,6 +89,10 @@ def test_the_token_cache_is_no_input(tmp_path: Path) -> None:
     assert inputs_of(DataPaths(wiki=tmp_path, nli=tmp_path / "absent", cache=tmp_path)) == [tmp_path]
 
 
+def test_a_file_that_stands_in_for_two_inputs_is_asked_for_once(tmp_path: Path) -> None:
+    assert inputs_of(DataPaths(wiki=tmp_path, train_file=tmp_path)) == [tmp_path]
+
+
 def test_a_ledger_file_on_a_network_file_system_is_refused(
     capsys: pytest.CaptureFixture[str], space: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
