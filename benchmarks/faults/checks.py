@@ -1,4 +1,4 @@
-"""What must hold once the sweep was given again and has ended, compared with an undisturbed run of the same sweep."""
+"""What must hold once the sweep has ended, for every fault that it took, compared with an undisturbed sweep."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Curves = Mapping[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Before:
-    """The ledger at the moment of the fault."""
+    """The ledger at the moment of a fault."""
 
     done: dict[str, int]
     """Signature -> attempt of finished runs."""
@@ -30,23 +30,26 @@ def before(sweep: Sweep) -> Before:
     return Before({r.signature: r.attempt for r in rows if r.state == "done"}, held, sweep.curves())
 
 
-def problems(sweep: Sweep, reference: Sweep, then: Before) -> list[str]:
-    """Every way in which the sweep is not as it should be; empty when all is well."""
-    return [
-        *_ledger(sweep, then),
-        *_results(sweep, reference),
-        *_continued(sweep, then),
-        *_files(sweep),
-        *_study(sweep.folder / "results" / "optuna.db"),
-    ]
+def after(sweep: Sweep, then: Before) -> list[str]:
+    """Every way in which the sweep is not as this fault should have left it."""
+    return [*_once(sweep, then), *_continued(sweep, then), *late_writes(sweep, then)]
 
 
-def _ledger(sweep: Sweep, then: Before) -> list[str]:
+def whole(sweep: Sweep, reference: Sweep) -> list[str]:
+    """Every way in which an ended sweep differs from the undisturbed one."""
+    return [*_ledger(sweep), *_results(sweep, reference), *_files(sweep), *_study(sweep.study())]
+
+
+def _ledger(sweep: Sweep) -> list[str]:
     rows = {row.signature: row for row in sweep.rows()}
     found = [f"{name} is {row.state}: {row.reason}" for name, row in rows.items() if row.state != "done"]
-    found += [f"{len(rows)} runs in the ledger, not {RUNS}"] if len(rows) != RUNS else []
-    again = [name for name, attempt in then.done.items() if name not in rows or rows[name].attempt != attempt]
-    return found + [f"{name} was finished and trained again" for name in again]
+    return found + ([f"{len(rows)} runs in the ledger, not {RUNS}"] if len(rows) != RUNS else [])
+
+
+def _once(sweep: Sweep, then: Before) -> list[str]:
+    now = {row.signature: row.attempt for row in sweep.rows()}
+    again = [name for name, attempt in then.done.items() if now.get(name) != attempt]
+    return [f"{name} was finished and trained again" for name in again]
 
 
 def plain(curves: Curves) -> dict[str, list[tuple[Any, ...]]]:
@@ -60,11 +63,11 @@ def plain(curves: Curves) -> dict[str, list[tuple[Any, ...]]]:
 def _results(sweep: Sweep, reference: Sweep) -> list[str]:
     ours, wanted = plain(sweep.curves()), plain(reference.curves())
     found = [f"{name} has other metrics" for name in wanted if ours.get(name) != wanted[name]]
-    for row in reference.rows():
-        folder = next((one.folder for one in sweep.rows() if one.signature == row.signature), None)
-        if weights(folder) != weights(row.folder):
-            found.append(f"{row.signature} has other weights")
-    return found
+    folders = {row.signature: row.folder for row in sweep.rows()}
+    rows = reference.rows()
+    return found + [
+        f"{r.signature} has other weights" for r in rows if weights(folders[r.signature]) != weights(r.folder)
+    ]
 
 
 def weights(folder: str | None) -> str | None:
@@ -91,14 +94,12 @@ def _continued(sweep: Sweep, then: Before) -> list[str]:
 
 
 def _files(sweep: Sweep) -> list[str]:
-    finals = (sweep.folder / "results").glob("runs/**/final/**/.*")
+    finals = sweep.storage.glob("runs/*/final/**/.*")
     return [f"half-written file {path.relative_to(sweep.folder)}" for path in finals if path.is_file()]
 
 
-def _study(path: Path) -> list[str]:
-    if not path.exists():
-        return [f"no study at {path}"]
-    study = optuna.load_study(study_name="faults", storage=f"sqlite:///{path}")
+def _study(url: str) -> list[str]:
+    study = optuna.load_study(study_name="faults", storage=url)
     states = [trial.state.name for trial in study.get_trials(deepcopy=False)]
     return [] if states == ["COMPLETE"] * RUNS else [f"the study has {states}"]
 

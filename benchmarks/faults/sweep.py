@@ -1,21 +1,21 @@
-"""The sweep that is hurt: four short runs that a search proposes, as `cse run` in a process of its own."""
+"""The sweep that is hurt: short runs that a search proposes, as `cse run` in a process of its own."""
 
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 
 from analysis.ledger import Ledger, RunRow
 from benchmarks.faults.moment import Moment
+from tests.cluster_real.processes import REPO, Processes
 
-REPO = Path(__file__).resolve().parents[2]
-RUNS, EVALUATIONS = 4, 4
+RUNS, EVALUATIONS = 8, 4
 START_S, END_S = 400, 900
 """Longest waits for a sweep's first points and for its end; a shared machine starts Ray slowly."""
 SPACE = f"""version: 1
@@ -26,48 +26,62 @@ set:
   train.encoder: wiki-l2-h128
   train.corpus: generated
   train.dev: "generated_dev:40"
-  train.examples: 1600
+  train.examples: 640
   train.batch_size: 8
   train.evaluations: {EVALUATIONS}
 space:
   method.temperature: {{grid: [0.05, 0.1]}}
-  train.learning_rate: {{grid: [3.0e-5, 1.0e-4]}}
+  train.learning_rate: {{grid: [1.0e-5, 3.0e-5, 1.0e-4, 3.0e-4]}}
 search: {{sampler: tpe, num_samples: {RUNS}}}
 """
+CSE = (sys.executable, "-c", "import sys; from cluster.cli import main; sys.exit(main())")
 
 
-@dataclass
 class Sweep:
-    """One sweep in `folder`; every start is the same command."""
+    """One sweep in `folder`; every start is the same command. A row of faults is a subclass with its own `hurt`."""
 
-    folder: Path
-    slots: int = 2
-    options: tuple[str, ...] = ()
-    started: list["subprocess.Popen[str]"] = field(default_factory=list)
-    seen: dict[int, psutil.Process] = field(default_factory=dict)
-    """Every process that was found below a driver, to be ended with the trial."""
+    slots = 1
 
-    def start(self) -> "subprocess.Popen[str]":
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "faults.yaml").write_text(SPACE, encoding="utf8")
+        self.folder, self.storage = folder, folder / "results"
+        self.url = str(self.storage / "ledger.db")
+        self.processes = Processes(folder)
+        self.options: tuple[str, ...] = ()
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def create(self) -> None:
+        """Make what the sweep stands on: nothing."""
+
+    def inside(self, *argv: str) -> tuple[str, ...]:
+        """The command line that runs `argv` where the driver lives."""
+        return argv
+
+    def hurt(self, rng: np.random.Generator) -> list[str]:
+        """Strike, and give the command again where the fault ends it; what was wrong there and then."""
+        raise NotImplementedError
+
+    def start(self) -> "subprocess.Popen[bytes]":
         """Give the command; stdout and stderr go to `driver-N.log`."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "faults.yaml").write_text(SPACE, encoding="utf8")
-        code = "import sys; from cluster.cli import main; sys.exit(main())"
-        argv = [sys.executable, "-c", code, "run", "faults.yaml", "--max-concurrent", str(self.slots), *self.options]
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(REPO)}
-        with self.log(len(self.started)).open("w") as log:
-            made = subprocess.Popen(argv, cwd=self.folder, env=environment, stdout=log, stderr=log, text=True)
+        where = ("--ledger", self.url, "--storage", str(self.storage), "--max-concurrent", str(self.slots))
+        argv = self.inside(*CSE, "run", "faults.yaml", *where, *self.options)
+        cache = os.environ.get("CSE_CACHE") or str(self.folder.parent / "cache")
+        made = self.processes.start(*argv, log=f"driver-{len(self.started)}.log", env={"CSE_CACHE": cache})
         self.started.append(made)
         return made
 
-    def log(self, number: int) -> Path:
-        return self.folder / f"driver-{number}.log"
+    @property
+    def driver(self) -> "subprocess.Popen[bytes]":
+        """The newest one."""
+        return self.started[-1]
 
     def said(self) -> str:
         """What the newest driver printed."""
-        return self.log(len(self.started) - 1).read_text()
+        return self.processes.said(f"driver-{len(self.started) - 1}.log")
 
     def ledger(self) -> Ledger:
-        return Ledger.open(self.folder / "results" / "ledger.db", create=False)
+        return Ledger.open(self.url, create=False)
 
     def rows(self) -> list[RunRow]:
         """The runs so far; none before there is a ledger."""
@@ -77,44 +91,50 @@ class Sweep:
         return self._read(lambda ledger: ledger.curves([row.signature for row in ledger.runs()]), {})
 
     def _read(self, question: Callable[[Ledger], Any], nothing: Any) -> Any:
-        if not (self.folder / "results" / "ledger.db").exists():
+        if "://" not in self.url and not Path(self.url).exists():
             return nothing
-        ledger = self.ledger()
+        try:
+            ledger = self.ledger()
+        except ValueError:  # the driver is making it
+            return nothing
         try:
             return question(ledger)
         finally:
             ledger.close()
 
-    def wait(self, moment: Moment, driver: "subprocess.Popen[str]") -> None:
-        """Until the moment has come; AssertionError when the driver ended before."""
-        until(lambda: driver.poll() is not None or points(self.curves()) >= moment.points, START_S)
-        time.sleep(moment.delay_s)
-        assert driver.poll() is None, f"the sweep ended before the moment: {self.said()[-500:]}"
-        self.look()
+    def study(self) -> str:
+        """Where the search's copy lies, as Optuna takes it."""
+        from cluster.search_mirror import mirror_url
 
-    def look(self) -> None:
-        """Note what runs below the drivers now."""
-        for driver in self.started:
-            if driver.poll() is None:
-                for child in psutil.Process(driver.pid).children(recursive=True):
-                    self.seen[child.pid] = child
+        return mirror_url(self.url)
+
+    def wait(self, moment: Moment) -> None:
+        """Until the moment has come and the newest driver has a run in hand; AssertionError when it ended before."""
+        until(lambda: self.driver.poll() is not None or self._reached(moment), START_S)
+        time.sleep(moment.delay_s)
+        assert self.driver.poll() is None, f"the sweep ended before the moment: {self.said()[-500:]}"
+
+    def _reached(self, moment: Moment) -> bool:
+        mine = f":{self.driver.pid}:"
+        return points(self.curves()) >= moment.points and any(row.live and mine in row.owner for row in self.rows())
 
     def ranks(self) -> list[psutil.Process]:
-        """The processes in which training happens."""
-        self.look()
-        return [child for child in self.seen.values() if child.is_running() and "TrainWorker" in title(child)]
+        """The processes of the newest driver's own cluster in which training happens."""
+        return [one for one in below(self.driver.pid) if "TrainWorker" in title(one)]
 
     def end(self) -> None:
         """Leave no process behind."""
-        self.look()
-        for driver in self.started:
-            if driver.poll() is None:
-                driver.kill()
-            driver.wait(30)
-        for child in self.seen.values():
-            if child.is_running():
-                child.kill()
-        psutil.wait_procs(list(self.seen.values()), 30)
+        self.processes.end()
+        for one in self.started:
+            one.wait(30)
+
+
+def below(pid: int) -> list[psutil.Process]:
+    """All descendants of a process; none when it is gone."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
 
 
 def title(process: psutil.Process) -> str:
@@ -135,4 +155,7 @@ def until(condition: Callable[[], object], seconds: float) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.2)
+        time.sleep(0.3)
+
+
+__all__ = ["END_S", "EVALUATIONS", "REPO", "RUNS", "Sweep", "below", "points", "title", "until"]

@@ -1,0 +1,105 @@
+"""A thousand runs that do next to nothing, as a driver of their own: `python -m benchmarks.faults.empty_runs FOLDER`.
+
+What the driver weighs and holds is written to `held.json` after the first hundredth and the last run.
+"""
+
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+RUNS, EARLY = 1000, 100
+SPACE = f"""version: 1
+id: empty
+method: simcse
+seeds: {RUNS}
+set:
+  train.encoder: wiki-l1-h64
+  train.corpus: generated
+  train.dev: "generated_dev:40"
+  train.examples: 64
+  train.batch_size: 16
+  train.evaluations: 2
+space:
+  method.temperature: {{grid: [0.05]}}
+"""
+
+
+def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None) -> Any:
+    """Two points and a file, as `cse_train.loop.train` would leave them."""
+    from cse_train.loop import Outcome, Point
+
+    points = []
+    for step in (1, 2):
+        score = {run.train.dev: float(run.train.seed + step)}
+        points.append(Point(32 * step, step, 0.01, score, score[run.train.dev], 32 * step))
+        (folder / "last").mkdir(exist_ok=True)
+        (folder / "last" / f"{step}").write_text(str(step), encoding="utf8")
+        if report(points[-1]):
+            break
+    last = points[-1]
+    return Outcome("done", last.examples, last.best, last.best_examples, last.seconds, tuple(points))
+
+
+@dataclass
+class Watch:
+    """Counts finished runs as `on_event`; notes what is held at run `EARLY` and at the last one."""
+
+    folder: Path
+    times: list[float] = field(default_factory=list)
+    held: list[dict[str, float]] = field(default_factory=list)
+
+    def __call__(self, event: Any) -> None:
+        if event.kind != "done":
+            return
+        self.times.append(time.monotonic())
+        if len(self.times) in (EARLY, RUNS):
+            self.held.append(holdings())
+        if len(self.times) == RUNS:
+            found = {"times": self.times, "held": self.held}
+            (self.folder / "held.json").write_text(json.dumps(found), encoding="utf8")
+
+
+def holdings() -> dict[str, float]:
+    """Memory of this driver in MB, its open files, those of Ray's processes below it, and what the cluster keeps."""
+    import psutil
+    from ray.util.placement_group import placement_group_table
+    from ray.util.state import list_actors
+
+    own = psutil.Process()
+    ray = [one for one in own.children(recursive=True) if one.is_running() and "ray::" in " ".join(one.cmdline())]
+    groups = [one for one in placement_group_table().values() if one["state"] != "REMOVED"]
+    return {
+        "memory": own.memory_info().rss / 1e6,
+        "files": own.num_fds(),
+        "ray_files": sum(one.num_fds() for one in ray),
+        "ray_processes": len(ray),
+        "actors": len(list_actors(filters=[("state", "=", "ALIVE")], limit=10_000)),
+        "placement_groups": len(groups),
+    }
+
+
+def main(folder: Path) -> int:
+    from analysis.ledger import Ledger
+    from cluster.options import SweepOptions
+    from cluster.plan import plan
+    from cluster.space import load_space
+    from cluster.sweep import run_sweep
+    from cse_train.config import DataPaths
+
+    (folder / "empty.yaml").write_text(SPACE, encoding="utf8")
+    url = folder / "ledger.db"
+    ledger = Ledger.open(url)
+    runs = plan([load_space(str(folder / "empty.yaml"))], None, None, ledger, DataPaths()).spaces[0].runs
+    ledger.close()
+    options = SweepOptions(storage=folder / "results", max_concurrent=2, function=f"{__spec__.name}:train")
+    outcome = run_sweep(runs, url, DataPaths(), options, Watch(folder))
+    return int(outcome.done != RUNS)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,59 @@
+"""The row of a thousand near-empty runs: as fast at the end as at the beginning, and nothing piles up."""
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.faults.chain import Fault
+from benchmarks.faults.empty_runs import EARLY, RUNS
+from tests.cluster_real.processes import Processes
+
+SLOWER, GROWTH_MB = 0.2, 100
+END_S = 3600.0
+
+
+def carry(faults: Sequence[Fault], work: Path) -> list[tuple[Fault, list[str]]]:
+    """Run them once for each; nothing is hurt."""
+    return [(fault, once(work / f"many-{fault.number}")) for fault in faults]
+
+
+def once(folder: Path) -> list[str]:
+    """Run them in `folder`; what was not as it should be, and the figures where something was not."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    processes = Processes(folder)
+    try:
+        argv = (sys.executable, "-m", "benchmarks.faults.empty_runs", str(folder))
+        code = processes.start(*argv, log="driver.log").wait(END_S)
+    except Exception as error:
+        return [f"{type(error).__name__}: {error}"]
+    finally:
+        processes.end()
+    if code:
+        return [f"exit code {code}: {processes.said('driver.log')[-300:]}"]
+    found = json.loads((folder / "held.json").read_text())
+    print("many", figures(found), flush=True)
+    return problems(found)
+
+
+def pace(times: Sequence[float]) -> tuple[float, float]:
+    """Seconds that the first and the last hundred runs took, from finish to finish."""
+    return times[EARLY - 1] - times[0], times[RUNS - 1] - times[RUNS - EARLY]
+
+
+def figures(found: Mapping[str, Any]) -> str:
+    first, last = pace(found["times"])
+    return f"first {EARLY} in {first:.1f} s, last {EARLY} in {last:.1f} s; {found['held'][0]} -> {found['held'][1]}"
+
+
+def problems(found: Mapping[str, Any]) -> list[str]:
+    """Against the bars: pace within 20 %, less than 100 MB more, and no more of anything that is held."""
+    first, last = pace(found["times"])
+    early, late = found["held"]
+    bad = [figures(found)] if abs(last / first - 1) > SLOWER else []
+    bad += [f"the driver grew by {grew:.0f} MB"] if (grew := late["memory"] - early["memory"]) >= GROWTH_MB else []
+    kinds = ("files", "ray_files", "actors", "placement_groups")
+    return bad + [f"{kind}: {early[kind]:.0f}, then {late[kind]:.0f}" for kind in kinds if late[kind] > early[kind]]

@@ -1,0 +1,97 @@
+"""Rows of a cluster of two hosts (network namespaces), one CPU each; the driver is on the first."""
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from benchmarks.faults.sweep import END_S, Sweep, below, points, title, until
+from tests.cluster_real.hosts import INTERFACE, Hosts
+
+PORT = 6379
+CUT_S = 60.0
+UP_S = 120.0
+
+
+class TwoNodes(Sweep):
+    """A sweep on a cluster that `ray start` made."""
+
+    slots = 2
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.hosts = Hosts(self.processes)
+        self.nodes: list[subprocess.Popen[bytes]] = []
+        """`ray start --block`, the head first, then every start of the second node."""
+
+    def create(self) -> None:
+        self.hosts.create()
+        self.options = ("--address", f"{self.hosts.addresses[0]}:{PORT}")
+        self.join(0)
+        self.join(1)
+
+    def inside(self, *argv: str) -> tuple[str, ...]:
+        return self.hosts.inside(self.hosts.names[0], *argv)
+
+    def join(self, index: int) -> None:
+        """Start Ray on the first or the second host, and wait until it runs."""
+        name, address, log = self.hosts.names[index], self.hosts.addresses[index], f"node-{len(self.nodes)}.log"
+        where = ("--address", f"{self.hosts.addresses[0]}:{PORT}") if index else ("--head", "--port", str(PORT))
+        temporary = f"/tmp/cse-fault-{os.getpid()}-{len(self.nodes)}"
+        size = ("--num-cpus", "1", "--resources", json.dumps({"trial_slot": 8}), "--object-store-memory", str(2**27))
+        node = ("ray", "start", *where, "--node-ip-address", address, "--temp-dir", temporary, *size)
+        argv = self.hosts.inside(name, *node, "--disable-usage-stats", "--block")
+        self.nodes.append(self.processes.start(*argv, log=log))
+        until(lambda: "runtime started" in self.processes.said(log), UP_S)
+
+    def until_it_serves(self) -> None:
+        """Wait for a rank on the second node."""
+        second = self.nodes[-1].pid
+        ended = self.driver.poll
+        until(lambda: ended() is not None or any("TrainWorker" in title(one) for one in below(second)), END_S)
+
+    def end(self) -> None:
+        super().end()
+        self.hosts.remove()
+
+
+class NodeKilled(TwoNodes):
+    """Kill -9 of all that runs on the second node; the sweep goes on with the first, and another joins later."""
+
+    def hurt(self, rng: np.random.Generator) -> list[str]:
+        self.until_it_serves()
+        second, known = self.nodes[-1], points(self.curves())
+        for one in (*below(second.pid), psutil.Process(second.pid)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
+        second.wait()
+        until(lambda: self.driver.poll() is not None or points(self.curves()) > known, END_S)
+        if self.driver.poll() is None:
+            self.join(1)
+        return []
+
+
+class LinkCut(TwoNodes):
+    """No packet passes between the hosts for a minute; the second one joins again where Ray gave it up."""
+
+    def hurt(self, rng: np.random.Generator) -> list[str]:
+        self.until_it_serves()
+        self._link("down")
+        time.sleep(CUT_S)
+        self._link("up")
+        if self.driver.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.nodes[-1].wait(30)
+                self.join(1)
+            return []
+        said = self.said()
+        self.start()
+        return [f"no clear reason: {said[-300:]}"] if "Traceback" in said else []
+
+    def _link(self, state: str) -> None:
+        subprocess.run(["ip", "-n", self.hosts.names[0], "link", "set", INTERFACE, state], check=True)
