@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from analysis.statistics import Spread, mean_and_sd, pooled
-from analysis.table_spec import Key, TableError, TableSpec, identify, plain
+from analysis.table_spec import Key, Line, TableError, TableSpec, identify, plain
 
 SUITE_FIELDS = ("suite", "data_hash", "split", "aggregation", "rule")
 """Protocol fields in which the columns of one table may differ; every other field is the whole table's."""
@@ -80,12 +78,12 @@ class Table:
 
 def aggregate(
     spec: TableSpec,
-    results: pd.DataFrame,
+    results: Sequence[Line],
     *,
     baselines: Sequence[Baseline] = (),
     untrained: Mapping[str, float] | None = None,
 ) -> Table:
-    """The table of `results` (columns: the axes, `seed`, `column`, `value`; optionally `protocol`, `state`).
+    """The table of `results`.
 
     `untrained` (column -> value of the untrained encoder) is given for small profiles: a table whose cells all lie
     within the seed sd of it is marked as without signal. Raises TableError where scores have different protocols or
@@ -102,18 +100,13 @@ def aggregate(
     return table
 
 
-def _records(spec: TableSpec, results: pd.DataFrame) -> list[dict[str, Any]]:
-    """The lines that belong to the table's columns, as dictionaries (row by row access to a frame is slow)."""
-    if results.empty:
-        return []
-    missing = [name for name in (*spec.axes, "seed", "column", "value") if name not in results.columns]
+def _records(spec: TableSpec, results: Sequence[Line]) -> list[Line]:
+    """The lines that belong to the table's columns."""
+    needed = {*spec.axes, "seed", "column", "value"}
+    missing = sorted(next((needed - line.keys() for line in results if not needed <= line.keys()), ()))
     if missing:
-        raise TableError(f"results frame: columns={missing} are missing for table {spec.id}; name the axes as the spec")
-    wanted = results[results["column"].isin(spec.columns)]
-    names = [str(name) for name in wanted.columns]
-    return [
-        dict(zip(names, line, strict=True)) for line in zip(*(wanted[name].tolist() for name in names), strict=True)
-    ]
+        raise TableError(f"results: fields={missing} are missing for table {spec.id}; name the axes as the spec")
+    return [line for line in results if line["column"] in spec.columns]
 
 
 Identity = tuple[Any, ...]
@@ -121,7 +114,7 @@ Values = Mapping[tuple[Identity, str], Mapping[int, float]]
 """(row identity, column) -> seed -> value."""
 
 
-def _values(spec: TableSpec, results: pd.DataFrame) -> Values:
+def _values(spec: TableSpec, results: Sequence[Line]) -> Values:
     found: dict[tuple[Identity, str], dict[int, float]] = defaultdict(dict)
     for line in _records(spec, results):
         value, seed = float(line["value"]), int(line["seed"])
@@ -138,7 +131,7 @@ def _values(spec: TableSpec, results: pd.DataFrame) -> Values:
     return found
 
 
-def _keys(spec: TableSpec, results: pd.DataFrame) -> list[dict[str, Any]]:
+def _keys(spec: TableSpec, results: Sequence[Line]) -> list[dict[str, Any]]:
     """Row keys in order of first appearance, for a table whose spec lists none."""
     keys = {identify(line, spec.axes): {axis: line[axis] for axis in spec.axes} for line in _records(spec, results)}
     return list(keys.values())
@@ -158,20 +151,19 @@ def _cell(seeds: Mapping[int, float], published: float | None) -> Cell:
     return Cell(len(values), mean, sd, published, values, order)
 
 
-def _remarks(spec: TableSpec, results: pd.DataFrame) -> list[str]:
+def _remarks(spec: TableSpec, results: Sequence[Line]) -> list[str]:
     """What the table lacks: runs that are not done, by state, and done runs without a score."""
-    if results.empty or "state" not in results.columns:
-        return []
-    runs = results.drop_duplicates(subset=["signature"]) if "signature" in results.columns else results
-    states = Counter(runs["state"].tolist())
+    told = [line for line in results if "state" in line]
+    runs = {line.get("signature", number): line["state"] for number, line in enumerate(told)}
+    states = Counter(runs.values())
     lacking = states.total() - states["done"]
-    told = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != "done")
-    remarks = [f"{lacking} of {states.total()} runs are not done ({told})"] if lacking else []
-    unscored = Counter(results[(results["state"] == "done") & results["value"].isna()]["column"].tolist())
+    counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != "done")
+    remarks = [f"{lacking} of {states.total()} runs are not done ({counted})"] if lacking else []
+    unscored = Counter(line["column"] for line in told if line["state"] == "done" and math.isnan(line["value"]))
     return remarks + [f"done runs without a {name} score: {unscored[name]}" for name in spec.columns if unscored[name]]
 
 
-def _protocol(spec: TableSpec, results: pd.DataFrame) -> dict[str, Any]:
+def _protocol(spec: TableSpec, results: Sequence[Line]) -> dict[str, Any]:
     """The protocol fields that all scores share, over those of the spec. Raises TableError where scores disagree."""
     found = _protocols(spec, results)
     fields = {name for protocols in found.values() for protocol in protocols for name in protocol}
@@ -186,13 +178,11 @@ def _protocol(spec: TableSpec, results: pd.DataFrame) -> dict[str, Any]:
     return {**spec.protocol, **shared}
 
 
-def _protocols(spec: TableSpec, results: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+def _protocols(spec: TableSpec, results: Sequence[Line]) -> dict[str, list[dict[str, Any]]]:
     """Column -> the distinct protocols of its scores."""
-    if results.empty or "protocol" not in results.columns:
-        return {}
-    distinct = results[["column", "protocol"]].drop_duplicates()
+    distinct = dict.fromkeys((line["column"], line.get("protocol")) for line in results)
     found = defaultdict(list)
-    for column, protocol in zip(distinct["column"].tolist(), distinct["protocol"].tolist(), strict=True):
+    for column, protocol in distinct:
         if column in spec.columns and isinstance(protocol, str):
             found[column].append(json.loads(protocol))
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
-from analysis.results import Planned, results_frame
+from analysis.results import Planned, results_of
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,9 @@ def seed_runs(
 ) -> tuple[list[SeedRun], dict[str, list[dict[str, Any]]]]:
     """The runs by seed, and per column the distinct protocols of its scores. `names`: column -> stored suite."""
     planned: list[Planned] = [({}, run.signature, run.seed) for run in runs]
-    frame = results_frame(ledger, planned, columns, names)
     values: dict[str, dict[str, float | None]] = {run.signature: {} for run in runs}
     protocols: dict[str, list[dict[str, Any]]] = {column: [] for column in columns}
-    for line in frame.to_dict("records"):
+    for line in results_of(ledger, planned, columns, names, runs):
         column, value = line["column"], line["value"]
         values[line["signature"]][column] = None if math.isnan(value) else value
         if isinstance(line["protocol"], str) and (read := json.loads(line["protocol"])) not in protocols[column]:

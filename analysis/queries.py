@@ -33,7 +33,9 @@ def runs(
         query = query.where(table.c.state.in_(list(states)))
     for statement in _by_signature(query, table.c.signature, signatures):
         for row in connection.execute(statement):
-            yield RunRow(**{**row._mapping, "live": bool(row.live), "state": _state(row.signature, row.state)})
+            _state(row.signature, row.state)
+            values = (*row[:-1], bool(row.live))
+            yield RunRow(*values)
 
 
 def _state(signature: str, state: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+Line = Mapping[str, Any]
+"""One result: the axes' values, `seed`, `column`, `value`; optionally `protocol`, `signature`, `state`."""
 Key = Mapping[str, Any]
 """Axis -> value: one row of a table."""
 

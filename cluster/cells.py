@@ -38,6 +38,11 @@ class Cell:
     def _run(self) -> RunConfig:
         return parse_run(self.settings)
 
+    @functools.cached_property
+    def flat(self) -> dict[str, Scalar]:
+        """`run(0).flat()`: the settings with every default spelled out."""
+        return self._run.flat() | {"train.seed": 0}
+
     def run(self, seed: int) -> RunConfig:
         """The run of this cell with a seed; ConfigError lists every problem of its settings."""
         return dataclasses.replace(self._run, train=dataclasses.replace(self._run.train, seed=seed))

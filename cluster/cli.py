@@ -1,5 +1,6 @@
 """The `cse` command: the one place that knows all four packages. Each subcommand is one module of `commands`."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -68,6 +69,8 @@ COMMANDS: tuple[Callable[..., int | None], ...] = (
     export.export,
     pretrain.pretrain,
 )
+OBJECTS = 50_000
+"""New objects before the garbage collector looks: of a large ledger's rows all stay, and looking costs a fifth."""
 NAMES: dict[Callable[..., int | None], str] = {eval.evaluate: "eval"}
 
 
@@ -99,6 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = [word for word in given if word != "--debug"]
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
+    gc.set_threshold(OBJECTS, 20, 20)
     return failure.ended(lambda: _call(arguments), debug=len(arguments) < len(given))
 
 

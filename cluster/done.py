@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from cluster.signature import signatures
-from cse_train.config import parse_run
+from cse_train.config import RunConfig, parse_run
 from cse_train.fields import Scalar
 
 
@@ -29,19 +29,28 @@ def settings_key(flat: Mapping[str, Scalar], leave_out: str = "") -> str:
     return json.dumps({key: value for key, value in flat.items() if key != leave_out}, sort_keys=True)
 
 
-def current(rows: Iterable[Row]) -> list[Row]:
-    """The rows that today's code would give the signature that they have, in order; alike but for the seed, rows are
-    looked at together."""
-    groups: dict[tuple[str, str], list[Row]] = {}
+def by_settings(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Settings but the seed, as `settings_key` has them -> the rows with these."""
+    groups: dict[str, list[Row]] = {}
     for row in rows:
-        alike = settings_key(row.config, leave_out=SEED), json.dumps(dict(row.identity), sort_keys=True)
-        groups.setdefault(alike, []).append(row)
-    return [row for same in groups.values() for row in _signed_so(same)]
+        groups.setdefault(settings_key(row.config, leave_out=SEED), []).append(row)
+    return groups
 
 
-def _signed_so(same: Sequence[Row]) -> list[Row]:
+def current(alike: Iterable[Row], run: RunConfig | None = None) -> list[Row]:
+    """Of rows whose settings differ in the seed at most, those that today's code would give the signature they have.
+
+    `run`: these settings, where they were parsed before.
+    """
+    groups: dict[tuple[tuple[str, str | int], ...], list[Row]] = {}
+    for row in alike:
+        groups.setdefault(tuple(sorted(row.identity.items())), []).append(row)
+    return [row for same in groups.values() for row in _signed_so(same, run or parse_run(same[0].config))]
+
+
+def _signed_so(same: Sequence[Row], run: RunConfig) -> list[Row]:
     seeds = [int(row.config.get(SEED, 0)) for row in same]
-    names = signatures(parse_run(same[0].config), same[0].identity, set(seeds))
+    names = signatures(run, same[0].identity, set(seeds))
     return [row for row, seed in zip(same, seeds, strict=True) if names[seed] == row.signature]
 
 

@@ -17,6 +17,8 @@ from cse_train.fields import ConfigError, Scalar
 
 NAMED_BY_HASH = ("encoder", "corpus", "dev")
 """Fields whose content is hashed instead of their name."""
+PLACE = "\0seed"
+"""Stands for a seed in a text into which many are put."""
 RULES = {
     "training": 1,
     "best": "first strict maximum of dev Spearman",
@@ -70,21 +72,22 @@ def _or_stand_in(
 
 def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
     """24 hexadecimal digits, the same on every machine."""
-    return _digest(described(run, identity))
+    return _digest(_text(described(run, identity)))
 
 
 def signatures(run: RunConfig, identity: Mapping[str, str | int], seeds: Iterable[int]) -> dict[int, str]:
     """Seed -> signature of the run with that seed; many seeds cost little more than one."""
     payload = described(run, identity)
-    found = {}
-    for seed in seeds:
-        payload["train"]["seed"] = seed
-        found[seed] = _digest(payload)
-    return found
+    payload["train"]["seed"] = PLACE
+    before, after = _text(payload).split(json.dumps(PLACE))
+    return {seed: _digest(f"{before}{seed:d}{after}") for seed in seeds}
 
 
-def _digest(payload: Mapping[str, Any]) -> str:
-    text = json.dumps(payload, sort_keys=True, separators=(",", ":"), allow_nan=False)
+def _text(payload: Mapping[str, Any]) -> str:
+    return json.dumps(payload, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 

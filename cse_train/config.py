@@ -112,8 +112,8 @@ def parse_run(flat: Mapping[str, object]) -> RunConfig:
     if found:
         raise ConfigError(found)
     name = str(flat["method"])
-    train = fields.make(TrainConfig, _under(flat, "train."))
-    options = fields.make(methods.options(name).Config, _under(flat, "method."))
+    train = fields.made(TrainConfig, _under(flat, "train."))
+    options = fields.made(methods.options(name).Config, _under(flat, "method."))
     return RunConfig(method=name, train=train, options=options)
 
 

@@ -63,17 +63,15 @@ def fits(annotation: Any, value: object) -> bool:
     return isinstance(value, annotation)
 
 
-SAMPLES: tuple[tuple[Scalar, ...], ...] = ((True, False), (2**40, -(2**40)), (0.5, -0.5), ("", "\0"), (None,))
+_SAMPLES: tuple[tuple[Scalar, ...], ...] = ((True, False), (2**40, -(2**40)), (0.5, -0.5), ("", "\0"), (None,))
 """Of each type of a setting, values that are not all among the words of a `Literal` unless it has them all."""
 
 
-@functools.cache
 def _whole_types(annotation: Any) -> frozenset[type]:
-    """The types of which every value fits; settings come by the thousand, and `fits` takes the annotation apart."""
-    return frozenset(type(some[0]) for some in SAMPLES if all(fits(annotation, value) for value in some))
+    """The types of which every value fits."""
+    return frozenset(type(some[0]) for some in _SAMPLES if all(fits(annotation, value) for value in some))
 
 
-@functools.cache
 def range_of(annotation: Any) -> Range | None:
     """The `Range` in an annotation, also inside `X | None`."""
     if get_origin(annotation) is Annotated:
@@ -99,15 +97,20 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     return f"did you mean {close[0]}?" if close else f"valid: {', '.join(valid)}"
 
 
+@functools.cache
+def _rules(config: type) -> dict[str, tuple[Any, frozenset[type], Range | None]]:
+    """Field name -> annotation, types of which every value fits, range; settings come by the thousand."""
+    return {name: (wanted, _whole_types(wanted), range_of(wanted)) for name, wanted in hints(config).items()}
+
+
 def problem(config: type, name: str, value: object, prefix: str = "") -> str | None:
     """What is wrong with `name=value` for a field of `config`; None when nothing is."""
-    annotation = hints(config).get(name)
-    if annotation is None:
+    if name not in _rules(config):
         valid = [prefix + known for known in hints(config)]
         return f"unknown key: {prefix}{name}={value}; {nearest(prefix + name, valid)}"
-    if type(value) not in _whole_types(annotation) and not fits(annotation, value):
+    annotation, whole, allowed = _rules(config)[name]
+    if type(value) not in whole and not fits(annotation, value):
         return f"wrong type: {prefix}{name}={value!r} is a {type(value).__name__}; give {describe(annotation)}"
-    allowed = range_of(annotation)
     if allowed and value is not None and not allowed.admits(value):  # type: ignore[arg-type]
         return f"out of range: {prefix}{name}={value}; give {describe(annotation)}"
     return None
@@ -126,12 +129,13 @@ def make(config: type[T], values: Mapping[str, object], prefix: str = "") -> T:
     found = problems(config, values, prefix)
     if found:
         raise ConfigError(found)
-    return config(
-        **{
-            name: float(value) if name in _floats(config) and isinstance(value, int) else value  # type: ignore[arg-type]
-            for name, value in values.items()
-        }
-    )
+    return made(config, values)
+
+
+def made(config: type[T], values: Mapping[str, object]) -> T:
+    """`make` of values that were looked at before."""
+    floats: frozenset[str] = _floats(config)  # type: ignore[arg-type]
+    return config(**{k: float(v) if k in floats and isinstance(v, int) else v for k, v in values.items()})
 
 
 @functools.cache

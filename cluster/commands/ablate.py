@@ -1,5 +1,6 @@
 """`cse ablate`: the best configuration of a sweep, or a run's, without each of its components in turn."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -107,7 +108,7 @@ def losses(
 ) -> "tuple[str, dict[int, float], list[Without]]":
     """The column that is compared, the full configuration's value by seed, and each component's loss."""
     from analysis.ablation import leave_one_out
-    from analysis.results import results_frame
+    from analysis.results import results_of
     from cluster.ablation import FULL
     from cluster.commands.results import answers, full_key
     from cluster.commands.table import columns_of
@@ -117,8 +118,9 @@ def losses(
     found = answers(resolved, ledger.runs(), seeds)
     planned = [({"label": labels[str(dict(answer.key))]}, answer.run.signature, answer.run.seed) for answer in found]
     values: dict[str, dict[int, float]] = {label: {} for label in labels.values()}
-    for line in results_frame(ledger, planned, [column]).dropna(subset=["value"] if planned else []).to_dict("records"):
-        values[line["label"]][line["seed"]] = line["value"]
+    for line in results_of(ledger, planned, [column], runs=[answer.run for answer in found]):
+        if not math.isnan(line["value"]):
+            values[line["label"]][line["seed"]] = line["value"]
     full = values.pop(FULL)
     return column, full, leave_one_out(full, values)
 

@@ -166,7 +166,7 @@ def _resolved(spec: Mapping[str, Any], axes: set[str]) -> "ResolvedSpace | None"
 def _plain_table(sweep: "SweepRow", axes: Sequence[str], ledger: "Ledger", planned: "Sequence[Planned]") -> "Table":
     """A table of what was scored, for a sweep whose space is not known any more."""
     from analysis.aggregate import aggregate
-    from analysis.results import BEST, results_frame
+    from analysis.results import BEST, results_of
     from analysis.table_spec import TableSpec
 
     suites = sorted({score.suite for score in ledger.scores(signature for _, signature, _ in planned)})
@@ -174,7 +174,7 @@ def _plain_table(sweep: "SweepRow", axes: Sequence[str], ledger: "Ledger", plann
     spec = TableSpec(
         id=sweep.id, title=str(sweep.spec.get("title", "")), axes=list(axes), columns=suites or [BEST], rows=rows
     )
-    return aggregate(spec, results_frame(ledger, planned, spec.columns))
+    return aggregate(spec, results_of(ledger, planned, spec.columns))
 
 
 def _command(

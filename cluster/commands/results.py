@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster.blocked import name_of
-from cluster.done import SEED, current, settings_key
+from cluster.done import SEED, by_settings, current, settings_key
 from cse_train.fields import Scalar
 
 if TYPE_CHECKING:
     from analysis.aggregate import Table
     from analysis.ledger import Ledger, RunRow
-    from cluster.cells import ResolvedSpace
+    from cluster.cells import Cell, ResolvedSpace
 
 Key = Mapping[str, Scalar]
 
@@ -22,11 +22,9 @@ class Answer:
     """A run and the row of the table that it answers."""
 
     key: Key
+    row: str
+    """The key as JSON."""
     run: "RunRow"
-
-    @property
-    def row(self) -> str:
-        return json.dumps(dict(self.key), sort_keys=True)
 
 
 def answers(resolved: "ResolvedSpace", runs: Iterable["RunRow"], seeds: Sequence[int] | None = None) -> list[Answer]:
@@ -35,10 +33,15 @@ def answers(resolved: "ResolvedSpace", runs: Iterable["RunRow"], seeds: Sequence
     Runs by another VERSION or other rules are left out; where a row has runs on several data sets, the newest counts,
     finished runs first.
     """
-    rows_of = _rows_by_settings(resolved)
-    keys = {run.signature: (run, rows_of(run.config)) for run in runs if seeds is None or run.seed in seeds}
-    answering = current(run for run, rows in keys.values() if rows)
-    found = [Answer(key, run) for run in answering for key in keys[run.signature][1]]
+    cells_of = _cells_by_settings(resolved)
+    groups = by_settings(run for run in runs if seeds is None or run.seed in seeds)
+    found: list[Answer] = []
+    for settings, alike in groups.items():
+        cells = cells_of(settings, alike[0].config)
+        keys = [full_key(resolved, cell.key) for cell in cells]
+        rows = [(key, json.dumps(key, sort_keys=True)) for key in keys]
+        answering = current(alike, cells[0].run(0)) if cells else ()
+        found += [Answer(key, row, run) for run in answering for key, row in rows]
     return _of_newest_inputs(sorted(found, key=_age))
 
 
@@ -46,21 +49,23 @@ def _age(answer: Answer) -> tuple[bool, float]:
     return answer.run.state == "done", answer.run.updated
 
 
-def _rows_by_settings(resolved: "ResolvedSpace") -> Callable[[Key], Sequence[Key]]:
+def _cells_by_settings(resolved: "ResolvedSpace") -> "Callable[[str, Key], Sequence[Cell]]":
+    """(settings but the seed, configuration) -> the cells that have these."""
     if resolved.size() is None:
-        return lambda config: _sampled_row(resolved, config)
-    rows: dict[str, list[Key]] = {}
+        return lambda settings, config: _sampled(resolved, settings, config)
+    cells: dict[str, list[Cell]] = {}
     for cell in resolved.cells():
-        rows.setdefault(_settings(cell.run(0).flat()), []).append(full_key(resolved, cell.key))
-    return lambda config: rows.get(_settings(config), [])
+        cells.setdefault(_settings(cell.flat), []).append(cell)
+    return lambda settings, config: cells.get(settings, [])
 
 
-def _sampled_row(resolved: "ResolvedSpace", config: Key) -> list[Key]:
-    """The row of a run in a space without a finite list of cells."""
+def _sampled(resolved: "ResolvedSpace", settings: str, config: Key) -> "list[Cell]":
+    """The cell of a run in a space without a finite list of cells."""
     key = resolved.key_of(config)
-    if not resolved.contains(key) or _settings(resolved.cell(key).run(0).flat()) != _settings(config):
+    if not resolved.contains(key):
         return []
-    return [full_key(resolved, key)]
+    cell = resolved.cell(key)
+    return [cell] if _settings(cell.flat) == settings else []
 
 
 def full_key(resolved: "ResolvedSpace", key: Key) -> dict[str, Scalar]:

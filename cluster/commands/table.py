@@ -12,7 +12,7 @@ from cse_train.fields import Scalar
 
 if TYPE_CHECKING:
     from analysis.aggregate import Table
-    from analysis.ledger import Ledger
+    from analysis.ledger import Ledger, RunRow
     from analysis.results import Planned
     from analysis.table_spec import TableSpec
     from cluster.cells import ResolvedSpace
@@ -92,22 +92,25 @@ def build(
 ) -> "Table":
     """The table as data; `folder` holds the stored rows without training."""
     found = results.answers(resolved, ledger.runs(), seeds) if ledger else []
-    return of_planned(resolved, ledger, folder, [(one.key, one.run.signature, one.run.seed) for one in found])
+    planned = [(one.key, one.run.signature, one.run.seed) for one in found]
+    return of_planned(resolved, ledger, folder, planned, [one.run for one in found])
 
 
 def of_planned(
-    resolved: "ResolvedSpace", ledger: "Ledger | None", folder: Path, planned: "Sequence[Planned]"
+    resolved: "ResolvedSpace",
+    ledger: "Ledger | None",
+    folder: Path,
+    planned: "Sequence[Planned]",
+    runs: "Sequence[RunRow] | None" = None,
 ) -> "Table":
-    """`build` of the runs that are named: (cell key, signature, seed)."""
-    import pandas as pd
-
+    """`build` of the runs that are named: (cell key, signature, seed); `runs` where they were read before."""
     from analysis.aggregate import Baseline, aggregate
-    from analysis.results import results_frame
+    from analysis.results import results_of
 
     spec = spec_of(resolved)
-    frame = results_frame(ledger, planned, spec.columns, spec.scores) if ledger else pd.DataFrame()
+    lines = results_of(ledger, planned, spec.columns, spec.scores, runs) if ledger else []
     rows = [Baseline(row["name"], row["cells"]) for row in baselines.stored(setups(resolved), spec.columns, folder)]
-    return aggregate(spec, frame, baselines=rows, untrained=_starting_point(resolved, rows))
+    return aggregate(spec, lines, baselines=rows, untrained=_starting_point(resolved, rows))
 
 
 def spec_of(resolved: "ResolvedSpace") -> "TableSpec":
@@ -167,7 +170,7 @@ def columns_of(resolved: "ResolvedSpace") -> list[str]:
 def setups(resolved: "ResolvedSpace") -> list[dict[str, Scalar]]:
     """Every cell's settings, defaults spelled out; of an endless space those of one cell per method."""
     if resolved.size() is not None:
-        return [cell.run(0).flat() for cell in resolved.cells()]
+        return [cell.flat for cell in resolved.cells()]
     import numpy as np
 
     return [resolved.sample(np.random.default_rng(0)).run(0).flat()]

@@ -5,7 +5,6 @@ import json
 import time
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from analysis.aggregate import Baseline, aggregate
@@ -24,15 +23,15 @@ E7 = TableSpec(
 )
 
 
-def frame(*lines: tuple[Any, int, float], **more: Any) -> pd.DataFrame:
+def lines_of(*lines: tuple[Any, int, float], **more: Any) -> list[dict[str, Any]]:
     given = [
         {"method.dup_rate": rate, "seed": seed, "value": value, "column": "sts_dev"} for rate, seed, value in lines
     ]
-    return pd.DataFrame([line | more for line in given])
+    return [line | more for line in given]
 
 
 def test_cells_in_the_order_of_the_spec() -> None:
-    table = aggregate(E7, frame((0.32, 1, 61.0), (0.08, 2, 52.0), (0.08, 1, 50.0), (None, 1, 40.0)))
+    table = aggregate(E7, lines_of((0.32, 1, 61.0), (0.08, 2, 52.0), (0.08, 1, 50.0), (None, 1, 40.0)))
     low, high, off = (row.cells["sts_dev"] for row in table.rows)
     assert [row.key["method.dup_rate"] for row in table.rows] == [0.08, 0.32, None]
     assert (low.n, low.mean, low.values) == (2, 51.0, (50.0, 52.0))
@@ -42,60 +41,59 @@ def test_cells_in_the_order_of_the_spec() -> None:
 
 
 def test_missing_runs_leave_empty_cells_and_a_remark() -> None:
-    lines = frame((0.08, 1, 50.0), (0.32, 1, float("nan")))
-    lines["state"] = ["done", "failed"]
-    table = aggregate(E7, lines)
+    lines = lines_of((0.08, 1, 50.0), (0.32, 1, float("nan")))
+    states = [line | {"state": state} for line, state in zip(lines, ("done", "failed"), strict=True)]
+    table = aggregate(E7, states)
     empty = table.rows[1].cells["sts_dev"]
     assert (empty.n, empty.mean, empty.sd, empty.published, empty.delta) == (0, None, None, 84.85, None)
     assert table.notes == ["1 of 2 runs are not done (1 failed)"]
-    assert all(row.cells["sts_dev"].n == 0 for row in aggregate(E7, pd.DataFrame()).rows)
+    assert all(row.cells["sts_dev"].n == 0 for row in aggregate(E7, []).rows)
 
 
 def test_done_runs_without_a_score_are_counted() -> None:
-    lines = frame((0.08, 1, 50.0), (0.08, 2, float("nan")))
-    lines["state"] = "done"
+    lines = lines_of((0.08, 1, 50.0), (0.08, 2, float("nan")), state="done")
     assert aggregate(E7, lines).notes == ["done runs without a sts_dev score: 1"]
 
 
 def test_the_same_run_twice_counts_once_but_two_values_of_a_seed_are_refused() -> None:
-    assert aggregate(E7, frame((0.08, 1, 50.0), (0.08, 1, 50.0))).rows[0].cells["sts_dev"].n == 1
+    assert aggregate(E7, lines_of((0.08, 1, 50.0), (0.08, 1, 50.0))).rows[0].cells["sts_dev"].n == 1
     with pytest.raises(
         TableError, match=r"two values: seed=1 of \{'method.dup_rate': 0.08\} in sts_dev has 50.0 and 51.0"
     ):
-        aggregate(E7, frame((0.08, 1, 50.0), (0.08, 1, 51.0)))
+        aggregate(E7, lines_of((0.08, 1, 50.0), (0.08, 1, 51.0)))
 
 
 def test_other_columns_and_rows_stay_out() -> None:
-    table = aggregate(E7, pd.concat([frame((0.08, 1, 50.0)), frame((0.99, 1, 1.0)), frame((0.08, 1, 9.0), column="x")]))
+    table = aggregate(E7, lines_of((0.08, 1, 50.0), (0.99, 1, 1.0)) + lines_of((0.08, 1, 9.0), column="x"))
     assert [row.cells["sts_dev"].n for row in table.rows] == [1, 0, 0]
 
 
-def test_a_frame_that_lacks_an_axis() -> None:
-    with pytest.raises(TableError, match=r"results frame: columns=\['method.dup_rate'\] are missing"):
-        aggregate(E7, frame((0.08, 1, 50.0)).drop(columns="method.dup_rate"))
+def test_results_that_lack_an_axis() -> None:
+    with pytest.raises(TableError, match=r"results: fields=\['method.dup_rate'\] are missing"):
+        aggregate(E7, [{"seed": 1, "column": "sts_dev", "value": 50.0}])
 
 
 def test_rows_come_from_the_results_where_the_spec_lists_none() -> None:
-    table = aggregate(E7.replace(rows=[]), frame((0.32, 1, 61.0), (0.5, 1, 60.0)))
+    table = aggregate(E7.replace(rows=[]), lines_of((0.32, 1, 61.0), (0.5, 1, 60.0)))
     assert [row.key for row in table.rows] == [{"method.dup_rate": 0.32}, {"method.dup_rate": 0.5}]
 
 
 def test_pooled_seed_sd() -> None:
-    table = aggregate(E7, frame((0.08, 1, 50.0), (0.08, 2, 52.0), (0.32, 1, 60.0), (0.32, 2, 60.0), (None, 1, 9.0)))
+    table = aggregate(E7, lines_of((0.08, 1, 50.0), (0.08, 2, 52.0), (0.32, 1, 60.0), (0.32, 2, 60.0), (None, 1, 9.0)))
     assert table.seed_sd("sts_dev") == pytest.approx(1.0)
-    assert aggregate(E7, frame((0.08, 1, 50.0))).seed_sd("sts_dev") is None
+    assert aggregate(E7, lines_of((0.08, 1, 50.0))).seed_sd("sts_dev") is None
 
 
 @pytest.mark.parametrize(("untrained", "flat"), [(50.5, True), (47.0, False)])
 def test_no_signal_at_this_scale(untrained: float, flat: bool) -> None:
-    lines = frame((0.08, 1, 50.0), (0.08, 2, 52.0), (0.32, 1, 49.5), (0.32, 2, 51.5))
+    lines = lines_of((0.08, 1, 50.0), (0.08, 2, 52.0), (0.32, 1, 49.5), (0.32, 2, 51.5))
     table = aggregate(E7, lines, untrained={"sts_dev": untrained})
     assert table.no_signal is flat
     assert any("no signal at this scale" in note for note in table.notes) is flat
 
 
 def test_seeds_must_exist_to_say_that_there_is_no_signal() -> None:
-    assert not aggregate(E7, frame((0.08, 1, 50.0)), untrained={"sts_dev": 50.0}).no_signal
+    assert not aggregate(E7, lines_of((0.08, 1, 50.0)), untrained={"sts_dev": 50.0}).no_signal
 
 
 def protocol(**changes: Any) -> str:
@@ -103,14 +101,13 @@ def protocol(**changes: Any) -> str:
 
 
 def test_the_shared_protocol_is_kept() -> None:
-    table = aggregate(E7.replace(protocol={"selection": "best"}), frame((0.08, 1, 50.0), protocol=protocol()))
+    table = aggregate(E7.replace(protocol={"selection": "best"}), lines_of((0.08, 1, 50.0), protocol=protocol()))
     assert table.protocol == {"selection": "best", "suite": "sts_dev", "pooler": "cls", "max_length": 512}
 
 
 def test_scores_with_different_protocols_never_share_a_table() -> None:
-    lines = pd.concat(
-        [frame((0.08, 1, 50.0), protocol=protocol()), frame((0.32, 1, 50.0), protocol=protocol(pooler="mean"))]
-    )
+    lines = lines_of((0.08, 1, 50.0), protocol=protocol())
+    lines += lines_of((0.32, 1, 50.0), protocol=protocol(pooler="mean"))
     with pytest.raises(
         TableError, match=r'^one protocol: pooler="cls" and "mean" in the table of E7; score the runs again'
     ):
@@ -119,23 +116,19 @@ def test_scores_with_different_protocols_never_share_a_table() -> None:
 
 def test_an_axis_may_vary_the_protocol_and_a_suite_its_own_fields() -> None:
     spec = TableSpec(id="C4", axes=["method.pooler"], columns=["sts_dev", "sts12"])
-    lines = pd.DataFrame(
-        [
-            {"method.pooler": pooler, "seed": 1, "column": suite, "value": 1.0}
-            | {"protocol": protocol(suite=suite, pooler=pooler)}
-            for pooler in ("cls", "mean")
-            for suite in spec.columns
-        ]
-    )
+    lines = [
+        {"method.pooler": pooler, "seed": 1, "column": suite, "value": 1.0}
+        | {"protocol": protocol(suite=suite, pooler=pooler)}
+        for pooler in ("cls", "mean")
+        for suite in spec.columns
+    ]
     assert aggregate(spec, lines).protocol == {"max_length": 512}
 
 
-def scored(*columns: tuple[str, str]) -> pd.DataFrame:
+def scored(*columns: tuple[str, str]) -> list[dict[str, Any]]:
     """One score per (column, protocol)."""
     lines = [{"method.dup_rate": 0.08, "seed": seed, "value": 50.0} for seed in range(len(columns))]
-    return pd.DataFrame(
-        [line | {"column": column, "protocol": one} for line, (column, one) in zip(lines, columns, strict=True)]
-    )
+    return [line | {"column": column, "protocol": one} for line, (column, one) in zip(lines, columns, strict=True)]
 
 
 TWO = TableSpec(id="two", axes=["method.dup_rate"], columns=["sts12", "MR"])
@@ -182,13 +175,14 @@ def test_scores_from_before_a_field_existed_had_its_default() -> None:
 
 
 def test_baselines_are_kept() -> None:
-    table = aggregate(E7, frame((0.08, 1, 50.0)), baselines=[Baseline("word counts", {"sts_dev": 56.5})])
+    table = aggregate(E7, lines_of((0.08, 1, 50.0)), baselines=[Baseline("word counts", {"sts_dev": 56.5})])
     assert table.baselines[0].cells == {"sts_dev": 56.5}
 
 
 def test_ten_thousand_results_in_two_seconds() -> None:
     spec = E7.replace(rows=[{"method.dup_rate": cell} for cell in range(2000)], published=[])
-    lines = frame(*((cell, seed, cell + seed / 10) for cell in range(2000) for seed in range(5)), protocol=protocol())
+    scores = ((cell, seed, cell + seed / 10) for cell in range(2000) for seed in range(5))
+    lines = lines_of(*scores, protocol=protocol())
     start = time.process_time()
     table = aggregate(spec, lines)
     assert time.process_time() - start < 2, "seconds of this process"

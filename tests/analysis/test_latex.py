@@ -4,7 +4,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from analysis.aggregate import Baseline, aggregate
@@ -38,7 +37,7 @@ def test_a_table_with_every_special_letter_compiles(tmp_path: Path) -> None:
         for rate in (0.1, 0.2)
         for seed in (1, 2)
     ]
-    table = aggregate(spec, pd.DataFrame(lines), baselines=[Baseline("untrained [CLS]", {"sts_dev": -1.0})])
+    table = aggregate(spec, lines, baselines=[Baseline("untrained [CLS]", {"sts_dev": -1.0})])
     text = render(table, "tex")
     assert r"\textbf{60.50}" in text and r"\underline{59.50}" in text
     (tmp_path / "table.tex").write_text(DOCUMENT % text, encoding="utf8")

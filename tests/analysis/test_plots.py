@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import BinaryIO
 
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
@@ -21,7 +20,7 @@ def table() -> Table:
         id="X", axes=["rate"], columns=["dev"], rows=rows, published=[{"key": rows[0], "cells": {"dev": 80.0}}]
     )
     lines = [{**row, "seed": seed, "column": "dev", "value": 50.0 + seed} for row in rows[:2] for seed in (1, 2, 3)]
-    return aggregate(spec, pd.DataFrame(lines), baselines=[Baseline("word counts", {"dev": 49.0})])
+    return aggregate(spec, lines, baselines=[Baseline("word counts", {"dev": 49.0})])
 
 
 def test_an_axis_plot_shows_seeds_mean_noise_baseline_and_paper(table: Table) -> None:
@@ -58,4 +57,4 @@ def test_a_failed_drawing_leaves_the_old_picture(table: Table, tmp_path: Path, m
 
 def test_an_empty_table_still_draws(tmp_path: Path) -> None:
     spec = TableSpec(id="X", axes=["rate"], columns=["dev"], rows=[{"rate": 1}])
-    assert save(axis_plot(aggregate(spec, pd.DataFrame())), tmp_path / "x.png").exists()
+    assert save(axis_plot(aggregate(spec, [])), tmp_path / "x.png").exists()

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 
-import pandas as pd
 import pytest
 
 from analysis.aggregate import Table, aggregate
@@ -17,7 +16,7 @@ SPEC = TableSpec(id="T", axes=["m"], columns=["x", "avg"], rows=[{"m": "a"}], pu
 
 
 def table(spec: TableSpec = SPEC) -> Table:
-    return aggregate(spec, pd.DataFrame([{"m": "a", "seed": 0, "column": "x", "value": 79.0}]))
+    return aggregate(spec, [{"m": "a", "seed": 0, "column": "x", "value": 79.0}])
 
 
 def test_markdown_marks_both() -> None:
@@ -71,5 +70,5 @@ def test_a_column_has_the_decimals_that_the_paper_prints() -> None:
     spec = TableSpec(
         id="G", axes=["m"], columns=["x"], rows=[{"m": "a"}], published=[{"key": {"m": "a"}, "cells": {"x": 0.0842}}]
     )
-    frame = pd.DataFrame([{"m": "a", "seed": 0, "column": "x", "value": 0.12345}])
-    assert "0.1235 |  0.0842 | +0.0393 |" in render(aggregate(spec, frame), "md")
+    lines = [{"m": "a", "seed": 0, "column": "x", "value": 0.12345}]
+    assert "0.1235 |  0.0842 | +0.0393 |" in render(aggregate(spec, lines), "md")

@@ -4,8 +4,6 @@ import csv
 import io
 import json
 
-import pandas as pd
-
 from analysis.aggregate import Baseline, Table, aggregate
 from analysis.markup import axis_text
 from analysis.render import render
@@ -30,10 +28,10 @@ SPEC = TableSpec(
 
 def table(spec: TableSpec = SPEC) -> Table:
     lines = [(0.08, 1, 50.0), (0.08, 2, 52.0), (0.32, 1, 61.234), (None, 1, 40.0)]
-    frame = pd.DataFrame(
-        [{"method.dup_rate": rate, "seed": seed, "column": "sts_dev", "value": value} for rate, seed, value in lines]
-    )
-    return aggregate(spec, frame, baselines=[Baseline("word counts", {"sts_dev": 56.5}), Baseline("none", {})])
+    lines = [
+        {"method.dup_rate": rate, "seed": seed, "column": "sts_dev", "value": value} for rate, seed, value in lines
+    ]
+    return aggregate(spec, lines, baselines=[Baseline("word counts", {"sts_dev": 56.5}), Baseline("none", {})])
 
 
 def test_markdown() -> None:
@@ -90,7 +88,7 @@ def test_html_lets_no_text_become_markup() -> None:
     spec = TableSpec(
         id="X", title="<script>alert(1)</script>", axes=["a"], columns=["c"], rows=[{"a": "<b>"}], notes=["<i>&"]
     )
-    text = render(aggregate(spec, pd.DataFrame(), baselines=[Baseline("<img src=x>", {"c": 1.0})]), "html")
+    text = render(aggregate(spec, [], baselines=[Baseline("<img src=x>", {"c": 1.0})]), "html")
     assert not [tag for tag in ("<script", "<b>", "<i>", "<img") if tag in text]
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text and "&lt;img src=x&gt;" in text
 
@@ -108,14 +106,14 @@ def test_csv_holds_full_numbers_and_reads_back() -> None:
 
 def test_csv_quotes_what_would_break_a_line() -> None:
     spec = TableSpec(id="X", axes=["a"], columns=["c"], rows=[{"a": 'one, "two"\nthree'}])
-    (row,) = csv.DictReader(io.StringIO(render(aggregate(spec, pd.DataFrame()), "csv")))
+    (row,) = csv.DictReader(io.StringIO(render(aggregate(spec, []), "csv")))
     assert row["a"] == 'one, "two"\nthree'
 
 
 def test_the_second_best_is_underlined_by_printed_value() -> None:
     values = ((1, 5.001), (2, 5.004), (3, 4.0), (4, 3.999), (5, 1.0))
-    frame = pd.DataFrame([{"a": row, "seed": 1, "column": "c", "value": value} for row, value in values])
-    made = aggregate(TableSpec(id="X", axes=["a"], columns=["c"]), frame)
+    lines = [{"a": row, "seed": 1, "column": "c", "value": value} for row, value in values]
+    made = aggregate(TableSpec(id="X", axes=["a"], columns=["c"]), lines)
     assert render(made, "tex").count(r"\textbf{5.00}") == 2
     assert render(made, "tex").count(r"\underline{4.00}") == 2
     assert "underline" not in render(made, "md") and "<u>1.00" not in render(made, "html")
@@ -128,7 +126,7 @@ def test_latex_escapes_every_special_letter() -> None:
 
 def test_markdown_cannot_be_broken_by_a_value() -> None:
     spec = TableSpec(id="X", axes=["corpus"], columns=["sts_dev"], rows=[{"corpus": "a|b"}])
-    assert "| a\\|b" in render(aggregate(spec, pd.DataFrame()), "md")
+    assert "| a\\|b" in render(aggregate(spec, []), "md")
 
 
 def test_json_has_the_shape_of_a_paper_block_and_full_numbers() -> None:
@@ -145,10 +143,8 @@ def test_json_has_the_shape_of_a_paper_block_and_full_numbers() -> None:
 def test_the_best_may_be_the_lowest_and_ties_in_print_are_all_bold() -> None:
     lowest = render(table(SPEC.replace(best="min")), "md")
     assert "**40.00**" in lowest and "**61.23**" not in lowest
-    frame = pd.DataFrame(
-        [{"a": row, "seed": 1, "column": "c", "value": value} for row, value in ((1, 5.001), (2, 5.004))]
-    )
-    assert render(aggregate(TableSpec(id="X", axes=["a"], columns=["c"]), frame), "md").count("**5.00**") == 2
+    lines = [{"a": row, "seed": 1, "column": "c", "value": value} for row, value in ((1, 5.001), (2, 5.004))]
+    assert render(aggregate(TableSpec(id="X", axes=["a"], columns=["c"]), lines), "md").count("**5.00**") == 2
 
 
 def test_published_numbers_keep_the_paper_s_decimals() -> None:

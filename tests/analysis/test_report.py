@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from analysis.aggregate import Table, aggregate
 from analysis.ledger import Ledger
 from analysis.report import Report, make_report
 from analysis.report_page import page, write_report
-from analysis.results import results_frame
+from analysis.results import results_of
 from analysis.study import Study, read_study
 from analysis.table_spec import TableSpec
 
@@ -79,7 +78,7 @@ def made(folder: Path, *, cosines: bool = True, geometry: bool = True, seeds: in
     printed = [{"key": keys[0.1], "cells": {"sts_dev": 83.5}}]
     rows = list(keys.values())
     spec = TableSpec(id="X1", title=NASTY, axes=AXES, columns=["sts_dev"], rows=rows, published=printed)
-    table = aggregate(spec, results_frame(ledger, planned, spec.columns))
+    table = aggregate(spec, results_of(ledger, planned, spec.columns))
     return read_study(ledger, planned, id="X1", title=NASTY, axes=AXES, command=f"cse run {NASTY}"), table
 
 
@@ -164,7 +163,7 @@ def test_figures_are_written_beside_the_page_on_request(report: Report, tmp_path
 
 def test_a_long_table_is_folded(study: tuple[Study, Table]) -> None:
     rows = [{"a": number} for number in range(70)]
-    table = aggregate(TableSpec(id="X", axes=["a"], columns=["c"], rows=rows), pd.DataFrame())
+    table = aggregate(TableSpec(id="X", axes=["a"], columns=["c"], rows=rows), [])
     whole = make_report(study[0], table)
     text = page(replace(whole, sections=whole.sections[:1]))
     assert "<summary>70 rows</summary>" in text and "70 rows are too many for one axis" in text

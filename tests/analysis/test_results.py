@@ -1,4 +1,4 @@
-"""From ledger rows to a table's long frame."""
+"""From ledger rows to a lines of a table."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
-from analysis.results import results_frame
+from analysis.results import results_of
 
 
 @pytest.fixture
@@ -26,30 +26,30 @@ PLANNED = [({"lr": 1e-5}, "aa", 1), ({"lr": 1e-5}, "bb", 2), ({"lr": 3e-5}, "cc"
 
 
 def test_only_done_runs_have_values(filled: Ledger) -> None:
-    frame = results_frame(filled, PLANNED, ["sts_dev", "best", "sts12"])
-    values = {(line.signature, line.column): line.value for line in frame.itertuples()}
+    lines = results_of(filled, PLANNED, ["sts_dev", "best", "sts12"])
+    values = {(line["signature"], line["column"]): line["value"] for line in lines}
     assert (values["aa", "sts_dev"], values["bb", "sts_dev"], values["bb", "best"]) == (60.0, 61.0, 61.0)
     assert (
         math.isnan(values["cc", "sts_dev"]) and math.isnan(values["dd", "best"]) and math.isnan(values["aa", "sts12"])
     )
-    assert dict(zip(frame["signature"], frame["state"], strict=True)) == {
+    assert {line["signature"]: line["state"] for line in lines} == {
         "aa": "done", "bb": "done", "cc": "stopped", "dd": "unclaimed",
     }  # fmt: skip
-    assert frame["lr"].tolist()[-1] is None
+    assert lines[-1]["lr"] is None
 
 
 def test_scores_replace_the_curve_s_best_for_all_runs_or_none(filled: Ledger) -> None:
     filled.add_score("aa", "sts_dev", 59.0, {"pooler": "cls"})
-    frame = results_frame(filled, PLANNED[:2], ["sts_dev"])
-    assert frame["value"].tolist()[0] == 59.0 and math.isnan(frame["value"].tolist()[1])
-    assert json.loads(frame["protocol"].tolist()[0]) == {"pooler": "cls"}
+    lines = results_of(filled, PLANNED[:2], ["sts_dev"])
+    assert lines[0]["value"] == 59.0 and math.isnan(lines[1]["value"])
+    assert json.loads(lines[0]["protocol"]) == {"pooler": "cls"}
 
 
 def test_the_newest_score_of_a_suite_counts(filled: Ledger) -> None:
     filled.add_score("aa", "sts12", 50.0, {"code_version": 1})
     filled.add_score("aa", "sts12", 51.0, {"code_version": 2})
-    assert results_frame(filled, PLANNED[:1], ["sts12"])["value"].tolist() == [51.0]
+    assert [line["value"] for line in results_of(filled, PLANNED[:1], ["sts12"])] == [51.0]
 
 
-def test_no_runs_give_an_empty_frame(filled: Ledger) -> None:
-    assert results_frame(filled, [], ["sts_dev"]).empty
+def test_no_runs_give_no_lines(filled: Ledger) -> None:
+    assert results_of(filled, [], ["sts_dev"]) == []

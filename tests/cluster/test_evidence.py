@@ -22,15 +22,13 @@ def test_only_the_papers_own_settings_are_its_scale(name: str) -> None:
 
 
 def test_generators_without_a_counterpart_say_not_run() -> None:
-    import pandas as pd
-
     resolved = load_space("D6").resolve("small")
-    made = with_left_out(aggregate(spec_of(resolved), pd.DataFrame()), resolved)
+    made = with_left_out(aggregate(spec_of(resolved), []), resolved)
     assert [row.key["method.generator"] for row in made.rows][:2] == ["bert-large-uncased", "bert-base-uncased"]
     assert len(made.rows) == 7
     assert judge(made, same_scale=False)[0, "sts_dev"].word == "not run"
     full = load_space("D6").resolve("paper")
-    whole = aggregate(spec_of(full), pd.DataFrame())
+    whole = aggregate(spec_of(full), [])
     assert with_left_out(whole, full) is whole
 
 

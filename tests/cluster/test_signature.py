@@ -41,6 +41,11 @@ def test_every_field_counts_except_those_named_by_hash():
             assert (sign(run) == sign(base)) == by_hash, name
 
 
+def test_signatures_of_many_seeds_are_those_of_each():
+    found = module.signatures(run_of(), INPUTS, range(0, 30, 7))
+    assert found == {seed: sign(run_of(train__seed=seed)) for seed in range(0, 30, 7)}
+
+
 @pytest.mark.parametrize("name", sorted(INPUTS))
 def test_every_input_hash_counts(name):
     assert sign(run_of(), **{name: "other"}) != sign(run_of())
