@@ -46,6 +46,10 @@ class SweepOptions:
     """Times that a run is continued from its checkpoint after lost workers, and as often again after lost nodes."""
     retry_failed: bool = False
     """Train again what failed twice for one reason."""
+    keep_top: int | None = None
+    """Best runs of each sweep that keep their checkpoints; None for all. Models with scores always stay."""
+    disk_quota: int | None = None
+    """Bytes that runs may take before checkpoints go, worst runs first; None for any number."""
     asha: AshaOptions | None = None
     """Early stopping; None trains every run to its end."""
     function: str = "cse_train.loop:train"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from analysis.ledger import Ledger, RunRow
+from analysis.selection_log import SelectionLog
 from cse_train.fields import ConfigError
 
 Kind = Literal["superseded", "last", "best"]
@@ -68,6 +69,15 @@ def plan_cleaning(
     return _within(found, used, quota)
 
 
+def referred_models(ledger: Ledger, url: str) -> set[str]:
+    """Signatures of the models that `cse best` has named, in the ledger at `url`."""
+    log = SelectionLog.open(url)
+    try:
+        return {look.signature for sweep in ledger.sweeps() for look in log.looks(sweep.id)}
+    finally:
+        log.close()
+
+
 def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
     """Delete what still may go: a run that was claimed meanwhile keeps all. Returns the bytes freed."""
     freed = 0
@@ -80,8 +90,15 @@ def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below; links are not followed."""
-    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+    """Bytes of all files below; links are not followed, and files that vanish meanwhile are not counted."""
+    return sum(_size(path) for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _superseded(run: RunRow, home: Path) -> list[Removable]:

@@ -46,6 +46,15 @@ Storage = Annotated[
     ),
 ]
 
+KeepTop = Annotated[
+    int | None,
+    typer.Option(min=1, help="Keep checkpoints of this many best runs of each sweep (all).", show_default=False),
+]
+DiskQuota = Annotated[
+    str | None,
+    typer.Option(metavar="20GB", help="Free checkpoints, worst runs first, until runs take less.", show_default=False),
+]
+
 
 def fixed_workers(value: object) -> int:
     """`--workers`; a range or `auto` is refused, since it would leave open what a result was made with."""

@@ -6,37 +6,26 @@ import typer
 
 from cluster.commands import arguments
 
-KeepTop = Annotated[
-    int | None,
-    typer.Option(min=1, help="Keep checkpoints of this many best runs of each sweep (all).", show_default=False),
-]
-Quota = Annotated[
-    str | None,
-    typer.Option(metavar="20GB", help="Free checkpoints, worst runs first, until runs take less.", show_default=False),
-]
 Delete = Annotated[bool, typer.Option("--delete", help="Delete; without it nothing is touched.")]
 
 
 def clean(
     ledger: arguments.LedgerUrl = None,
     storage: arguments.Storage = None,
-    keep_top: KeepTop = None,
-    disk_quota: Quota = None,
+    keep_top: arguments.KeepTop = None,
+    disk_quota: arguments.DiskQuota = None,
     delete: Delete = False,
 ) -> int:
     """Show what may be deleted: attempts that a finished one replaced, and with --keep-top or --disk-quota checkpoints.
 
     Never goes: what runs or may go on, a model with scores in the ledger, and runs that this ledger does not know.
     """
-    from analysis.selection_log import SelectionLog
     from cluster import retention
 
     folder = arguments.storage_folder(storage)
     quota = None if disk_quota is None else retention.parse_size(disk_quota)
     opened = arguments.open_ledger(ledger)
-    log = SelectionLog.open(arguments.ledger_url(ledger))
-    referred = {look.signature for sweep in opened.sweeps() for look in log.looks(sweep.id)}
-    log.close()
+    referred = retention.referred_models(opened, arguments.ledger_url(ledger))
     found = retention.plan_cleaning(opened, folder, keep_top, quota, referred)
     for one in found.removable:
         print(f"{one.kind:10}  {_megabytes(one.size):>10}  {one.folder}")

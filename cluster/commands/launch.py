@@ -78,6 +78,7 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
     found += [line for name in PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))]
     if line := wrong_ledger(given.ledger):
         found.append(line)
+    found += _own_profile(given.profile)
     if given.address is not None:
         found.append(f"address of a driver: address={given.address}; leave it out, the cluster's is in cluster.yaml")
     if found:
@@ -88,11 +89,23 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
     _check_fit(cluster, given)
 
 
+def _own_profile(profile: str | None) -> list[str]:
+    """One line for a profile that only this machine has."""
+    from cluster.catalog import find_profile, shipped
+
+    if profile is None or find_profile(profile).parent == shipped() / "profiles":
+        return []
+    return [f"own file: profile={profile}; the cluster has only shipped profiles, name one and say the rest by --set"]
+
+
 def _check_fit(cluster: ClusterConfig, given: SweepArguments) -> None:
     """ConfigError when not one run fits the nodes that the file describes."""
     from cluster.options import SweepOptions
     from cluster.resources import Node, slots_that_fit
+    from cluster.retention import parse_size
 
+    if given.disk_quota is not None:
+        parse_size(given.disk_quota)
     node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))
     options = SweepOptions(
         storage=Path(cluster.storage),

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from cluster.commands.sweeping import Request, flat_examples, label, record, sweep_name
+from cluster.commands.sweeping import Request, flat_examples, label, record, sweep_name, tell_pruned
 
 if TYPE_CHECKING:
     from analysis.ledger import Ledger
@@ -40,6 +40,7 @@ def run_search(request: Request, ledger: "Ledger") -> "SweepOutcome":
     from cluster.patience import PatientLedger
     from cluster.plan import runs_of
     from cluster.progress import Progress
+    from cluster.pruning import Pruner
     from cluster.signature import identity
     from cluster.sweep import run_sweep
 
@@ -64,11 +65,13 @@ def run_search(request: Request, ledger: "Ledger") -> "SweepOutcome":
     with (
         Progress(asked, labels=labels, horizon=horizon) as progress,
         Monitor(request.ledger, sweeps, totals={name: asked}, labels=labels, horizon=horizon) as monitor,
+        Pruner(request.ledger, options) as pruner,
     ):
-        tell = each(progress, monitor)
+        tell = each(progress, monitor, pruner)
         patient = PatientLedger(ledger, over, lambda line: tell(SweepEvent(kind="ledger", reason=line)))
         source, account = _source_of(request, patient, identify, runs_for)  # type: ignore[arg-type]
         outcome = run_sweep(source, request.ledger, request.paths, options, tell, suites, over)
+    tell_pruned(pruner)
     if account:
         print(account.line())
     return outcome

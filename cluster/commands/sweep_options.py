@@ -50,6 +50,8 @@ class SweepArguments:
     isolation: IsolationOption = Isolation.slot
     address: Address = None
     retry_failed: RetryFailed = False
+    keep_top: arguments.KeepTop = None
+    disk_quota: arguments.DiskQuota = None
 
     def requests(self, spaces: "list[Space]") -> list[sweeping.Request]:
         """A sweep for every space; ConfigError where settings do not suit one, paths are absent or no run fits here."""
@@ -74,8 +76,9 @@ class SweepArguments:
         return options
 
     def unchecked_options(self) -> "SweepOptions":
-        """Whether or not a run fits here."""
+        """Whether or not a run fits here; ConfigError for a quota that is no size."""
         from cluster.options import SweepOptions
+        from cluster.retention import parse_size
 
         return SweepOptions(
             storage=arguments.storage_folder(self.storage),
@@ -86,6 +89,8 @@ class SweepArguments:
             isolation=self.isolation.value,
             address=self.address,
             retry_failed=self.retry_failed,
+            keep_top=self.keep_top,
+            disk_quota=None if self.disk_quota is None else parse_size(self.disk_quota),
         )
 
 

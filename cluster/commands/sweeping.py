@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cluster.cells import ResolvedSpace
     from cluster.options import SweepOptions, SweepOutcome
     from cluster.plan import PlannedRun
+    from cluster.pruning import Pruner
     from cluster.search_budget import Budget
     from cse_train.config import DataPaths
 
@@ -157,6 +158,7 @@ def run_planned(
     """`run_sweep` of distinct runs with progress; `finished` are those that the ledger has."""
     from cluster.monitor import Monitor, each
     from cluster.progress import Progress
+    from cluster.pruning import Pruner
     from cluster.sweep import run_sweep
 
     labels = {run.signature: label(run.cell, run.seed) for run in runs}
@@ -166,8 +168,19 @@ def run_planned(
     with (
         Progress(len(runs), labels=labels, horizon=horizon, reused=finished) as progress,
         Monitor(ledger, sweeps, totals=totals, labels=labels, horizon=horizon, reused=finished) as monitor,
+        Pruner(ledger, options) as pruner,
     ):
-        return run_sweep(runs, ledger, paths, options, each(progress, monitor), suites)
+        outcome = run_sweep(runs, ledger, paths, options, each(progress, monitor, pruner), suites)
+    tell_pruned(pruner)
+    return outcome
+
+
+def tell_pruned(pruner: "Pruner") -> None:
+    """Print what --keep-top and --disk-quota freed, and what must stay although the quota asks for more."""
+    if pruner.freed:
+        print(f"{pruner.freed / 1e6:.1f} MB of checkpoints freed")
+    if pruner.over:
+        failure.say([f"above --disk-quota: {pruner.over / 1e6:.1f} MB too much is in use or has scores; give more"])
 
 
 def flat_examples(resolved: "ResolvedSpace") -> list[int]:

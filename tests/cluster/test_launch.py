@@ -97,6 +97,9 @@ def test_a_wrong_cluster_file_is_one_line(capsys: pytest.CaptureFixture[str], ol
         (("slurm", "E7", "--ledger", "postgresql://me:hunter2@x/y"), "password in a file"),
         (("slurm", "E7", "--set", "train.exampels=3"), "unknown key: train.exampels"),
         (("slurm", "cluster.yaml"), "own file: space=cluster.yaml"),
+        (("slurm", "E7", "--profile", "cluster.yaml"), "own file: profile=cluster.yaml"),
+        (("slurm", "E7", "--profile", "smal"), "unknown profile: profile=smal; did you mean small?"),
+        (("slurm", "E7", "--disk-quota", "much"), "no size: disk_quota=much"),
         (("slurm", "E7", "--address", "auto"), "address of a driver: address=auto"),
     ],
 )
