@@ -334,6 +334,11 @@ class Ledger:
         with self._reads() as connection:
             return queries.sweeps(connection)
 
+    def sweep_spec(self, sweep: str) -> dict[str, Any]:
+        """What was recorded of a sweep; empty for an unknown one."""
+        with self._reads() as connection:
+            return queries.sweep_spec(connection, sweep)
+
     def cells(self, sweep: str) -> list[SweepCell]:
         """Every linked (cell, seed) of a sweep."""
         with self._reads() as connection:

@@ -151,6 +151,11 @@ def attempts(connection: Connection, signatures: Iterable[str]) -> dict[str, lis
     return dict(found)
 
 
+def sweep_spec(connection: Connection, sweep: str) -> dict[str, Any]:
+    """What was recorded of a sweep; empty for one that the ledger does not know."""
+    return dict(connection.scalar(select(schema.sweeps.c.spec).where(schema.sweeps.c.id == sweep)) or {})
+
+
 def sweeps(connection: Connection) -> list[SweepRow]:
     """Sweeps, oldest first, with their runs counted by state."""
     counts = _counts(connection)

@@ -1,9 +1,9 @@
 """What tables, listings and reports cost at 10,000 runs of 20 curve points: seconds of the clock and of the CPU.
 
-    python -m benchmarks.analysis [--runs 10000] [--points 20] [--ledger FOLDER]
+    python -m benchmarks.analysis [--runs 10000 [100 100000 ...]] [--points 20]
 
 Each command is a process of its own, start and imports included. The bars are of the CPU: the clock depends on what
-else the machine does.
+else the machine does, and hold at BAR_AT runs.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from benchmarks import ledger_rows
 
 BARS = {"table": 2.0, "trials": 2.0, "report": 20.0}
 """Seconds of CPU."""
+BAR_AT = 10_000
 CSE = "import sys; from cluster.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
@@ -30,10 +31,6 @@ class Cost:
     wall: float
     cpu: float
     """User and system time of the process."""
-
-    @property
-    def bar(self) -> float:
-        return BARS[self.command]
 
 
 def measure(folder: Path) -> list[Cost]:
@@ -49,29 +46,31 @@ def measure(folder: Path) -> list[Cost]:
 def timed(*argv: str) -> Cost:
     """One `cse` command in a process of its own."""
     began, before = time.monotonic(), os.times()
-    subprocess.run([sys.executable, "-c", CSE, *argv], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-c", CSE, *argv], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     after = os.times()
     cpu = after.children_user - before.children_user + after.children_system - before.children_system
     return Cost(argv[0], time.monotonic() - began, cpu)
 
 
-def table(costs: list[Cost], runs: int) -> str:
-    """Markdown."""
-    rows = [f"| cse {one.command} | {one.wall:.2f} | {one.cpu:.2f} | {one.bar:g} |" for one in costs]
-    return "\n".join([f"| {runs:,} runs | wall s | CPU s | bar |", "|---|--:|--:|--:|", *rows])
+def rows(costs: list[Cost], runs: int) -> list[str]:
+    """Lines of Markdown."""
+    bars = [f"{BARS[one.command]:g}" if runs == BAR_AT else "" for one in costs]
+    return [
+        f"| {runs:,} | cse {one.command} | {one.wall:.2f} | {one.cpu:.2f} | {bar} |"
+        for one, bar in zip(costs, bars, strict=True)
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, nargs="+", default=[BAR_AT])
     parser.add_argument("--points", type=int, default=20)
-    parser.add_argument("--ledger", type=Path, help="folder of a ledger that ledger_rows wrote before")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = given.ledger or Path(name)
-        if not given.ledger:
-            ledger_rows.write(folder, given.runs, given.points)
-        print(table(measure(folder), given.runs))
+    print("| runs | command | wall s | CPU s | bar |\n|--:|---|--:|--:|--:|")
+    for runs in given.runs:
+        with tempfile.TemporaryDirectory() as folder:
+            ledger_rows.write(Path(folder), runs, given.points)
+            print("\n".join(rows(measure(Path(folder)), runs)), flush=True)
 
 
 if __name__ == "__main__":

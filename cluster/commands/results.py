@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from cluster.cells import Cell, ResolvedSpace
 
 Key = Mapping[str, Scalar]
+NAMED = 20
+"""Cells without all seeds that are named; those beyond are counted."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ def unfinished(table: "Table", seeds: int, blocked: Mapping[str, str]) -> list[s
     """What a table lacks, for a person: rows with fewer seeds than asked for, and those that are blocked."""
     short = {_named(row.key): max(cell.n for cell in row.cells.values()) for row in table.rows}
     lacking = [f"{name} {n}" for name, n in short.items() if n < seeds]
-    told = [f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {'; '.join(lacking)}"]
+    some = "; ".join(lacking[:NAMED]) + (f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else "")
+    told = [f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {some}"]
     return (told if lacking else []) + [f"blocked: {label}: {why}" for label, why in blocked.items()]
 
 
@@ -91,8 +94,7 @@ def _named(key: Key) -> str:
 
 def blocked_in(ledger: "Ledger", sweep: str) -> dict[str, str]:
     """Cells that were blocked when the sweep was last started, with the reasons."""
-    spec = next((row.spec for row in ledger.sweeps() if row.id == sweep), {})
-    return dict(spec.get("blocked", {}))
+    return dict(ledger.sweep_spec(sweep).get("blocked", {}))
 
 
 def _of_newest_inputs(oldest_first: Sequence[Answer]) -> list[Answer]:

@@ -6,6 +6,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cluster.cli import main
+from cluster.commands import results
 from cluster.signature import signature
 from cluster.space import load_space
 
@@ -34,6 +35,14 @@ def test_the_missing_cells_are_named(ledger: Ledger, capsys: pytest.CaptureFixtu
     assert unfinished.startswith("cse: not finished: 7 of 8 cells have fewer than 2 seeds: dup_rate=0.12 1; ")
     assert unfinished.endswith("; dup_rate=0.36 0") and "dup_rate=0.08" not in unfinished
     assert blocked == "cse: blocked: dup_rate=0.36: missing data: train.corpus=wiki"
+
+
+def test_of_many_missing_cells_some_are_named(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "NAMED", 2)
+    assert main(["table", "E7", "--seeds", "2", "--format", "json"]) == 0
+    assert capsys.readouterr().err.endswith(": dup_rate=0.12 1; dup_rate=0.16 0 and 5 more\n")
 
 
 def test_a_finished_row_is_not_told_of(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
