@@ -1,0 +1,71 @@
+"""A ledger as pandas frames, for notebooks and figures of one's own; the tables of `cse table` do without."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis.database import LedgerError
+from analysis.ledger import Ledger
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.records import RunRow
+
+FIELDS = ("signature", "method", "seed", "state", "best", "best_examples", "examples", "seconds", "attempt", "reason")
+"""What a run's line says of it before its settings."""
+
+
+def runs(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
+    """One line per run in the order of creation: FIELDS, `folder`, every setting by its dotted name, and a column
+    `score.SUITE` for each suite that some run was scored on (the newest score counts).
+
+    `ledger` is a path or a URL as in --ledger, `sweep` a sweep of it (`cse ls`). LedgerError where either is
+    absent. Dev scores are Spearman x 100, `seconds` those of training.
+    """
+    import pandas as pd
+
+    with _rows(ledger, sweep) as (opened, rows):
+        lines = {row.signature: {name: getattr(row, name) for name in (*FIELDS, "folder")} | row.config for row in rows}
+        for score in opened.scores(lines):
+            lines[score.signature][f"score.{score.suite}"] = score.value
+    return pd.DataFrame(list(lines.values()), columns=None if lines else list(FIELDS))
+
+
+def curves(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
+    """One line per evaluation of each run: `signature`, `examples`, `best` so far, and every metric under its name."""
+    import pandas as pd
+
+    with _rows(ledger, sweep) as (opened, rows):
+        found = opened.curves(row.signature for row in rows)
+    return pd.DataFrame(
+        {"signature": signature, "examples": point["examples"], "best": point["best"], **point["metrics"]}
+        for signature, points in found.items()
+        for point in points
+    )
+
+
+def scores(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
+    """One line per score: `signature`, `suite`, `value`, `protocol_hash`, and the protocol's fields as `protocol.*`."""
+    import pandas as pd
+
+    with _rows(ledger, sweep) as (opened, rows):
+        found = opened.scores(row.signature for row in rows)
+    return pd.DataFrame(
+        {"signature": one.signature, "suite": one.suite, "value": one.value, "protocol_hash": one.protocol_hash}
+        | {f"protocol.{name}": value for name, value in one.protocol.items()}
+        for one in found
+    )
+
+
+@contextlib.contextmanager
+def _rows(ledger: str | Path, sweep: str | None) -> "Iterator[tuple[Ledger, list[RunRow]]]":
+    opened = Ledger.open(ledger, create=False)
+    try:
+        known = [one.id for one in opened.sweeps()]
+        if sweep is not None and sweep not in known:
+            raise LedgerError(f"unknown sweep: sweep={sweep}; the ledger has {', '.join(known) or 'none'}")
+        yield opened, opened.runs(sweep=sweep)
+    finally:
+        opened.close()

@@ -1,0 +1,44 @@
+"""A ledger as frames: every run, point and score is there, under the names that tables use."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis import frames
+from analysis.database import LedgerError
+from analysis.ledger import Ledger
+from benchmarks import ledger_rows
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ledger_rows.write(tmp_path_factory.mktemp("frames"), runs=40, points=4)
+
+
+def test_a_mean_over_seeds_by_a_setting_is_one_line(ledger: Path) -> None:
+    found = frames.runs(ledger, ledger_rows.SWEEP)
+    opened = Ledger.open(ledger, create=False)
+    rows = opened.runs()
+    opened.close()
+    assert len(found) == len(rows) == 40 and list(found["signature"]) == [row.signature for row in rows]
+    rate = rows[0].config["train.learning_rate"]
+    expected = [row.best for row in rows if row.config["train.learning_rate"] == rate and row.best is not None]
+    means = found.groupby("train.learning_rate")["best"].mean()
+    assert means[rate] == pytest.approx(sum(expected) / len(expected))
+
+
+def test_curves_and_scores_join_the_runs(ledger: Path) -> None:
+    runs, curves, scores = frames.runs(ledger), frames.curves(ledger), frames.scores(ledger)
+    done = runs[runs["state"] == "done"].set_index("signature")
+    last = curves.sort_values("examples").groupby("signature")["best"].last()
+    assert last[done.index].tolist() == pytest.approx(done["best"].tolist())
+    joined = scores.set_index("signature")["value"]
+    assert joined[done.index].tolist() == done["score.sts_dev"].tolist()
+    assert set(scores["protocol.split"]) == {"dev"}
+
+
+def test_an_absent_ledger_and_an_unknown_sweep_are_named(ledger: Path, tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="unknown sweep: sweep=none; the ledger has rows"):
+        frames.curves(ledger, "none")
+    with pytest.raises(LedgerError, match="does not exist"):
+        frames.runs(tmp_path / "none.db")
