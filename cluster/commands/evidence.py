@@ -45,7 +45,7 @@ class Evidence:
         from analysis.render import render
 
         scale = [self._scale()] if self.table.rows else []
-        lines = [*scale, f"Cost: {self.spent.line()}", *self._lacking(), f"Repeat: `{self.study.command}`"]
+        lines = [*scale, f"Cost: {self.spent.line()}", *self.lacking(), f"Repeat: `{self.study.command}`"]
         text = render(self.table, "md", self.verdicts, self.ordering)
         return text + "\n**Evidence**\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
 
@@ -85,7 +85,8 @@ class Evidence:
         shown = ", ".join(self.unlike[:NAMED]) + (" and others" if len(self.unlike) > NAMED else "")
         return f"Scale: not the paper's ({shown} differ), so that directions are compared and not values"
 
-    def _lacking(self) -> list[str]:
+    def lacking(self) -> list[str]:
+        """Lines on missing runs and blocked cells; none for a whole table."""
         from cluster.blocked import by_reason
 
         told = [f"{one.cell} seed {one.seed} ({one.state})" for one in self.missing]

@@ -1,5 +1,6 @@
 """`cse reproduce`: published tables given back with seeds, intervals, a verdict per value, and what they cost."""
 
+import contextlib
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,7 @@ import typer
 
 from cluster.commands import arguments, baselines, evidence, failure, searching, sweeping, table
 from cluster.commands import plan as plan_command
+from cluster.commands.delivery import Delivery
 from cluster.commands.shown_url import shown_url
 from cluster.commands.sweep_options import SweepArguments, with_sweep_arguments
 from cse_train.fields import ConfigError
@@ -38,10 +40,25 @@ def reproduce(ids: Ids, given: SweepArguments, out: Out = None, yes: Yes = False
     requests = given.requests(load_all(ids))
     ledger = arguments.open_ledger(given.ledger, create=True)
     tables = _planned(requests, ledger)
-    code = _train(tables, ledger, yes)
+
+    def give(place: int) -> None:
+        own = arguments.open_ledger(given.ledger, create=True)
+        try:
+            _give(_evidence(tables, place, own, given), out)
+        finally:
+            own.close()
+
+    with Delivery([_awaited(space) for _, space in tables], give) as delivery:
+        code = _train(tables, ledger, yes, delivery)
     if code == failure.INTERRUPTED:
+        _leave(tables, delivery.missed(), ledger, given, out)
         return code
-    return max(code, _show(tables, ledger, given, out))
+    return max(code, _show(tables, delivery.missed(), ledger, given, out))
+
+
+def _awaited(space: "SpacePlan") -> frozenset[str]:
+    """Signatures after whose end the table is whole; a search is whole when it says so itself."""
+    return frozenset() if space.is_search else frozenset(run.signature for run in space.runs) - space.held
 
 
 def _planned(requests: Sequence[sweeping.Request], ledger: "Ledger") -> "Tables":
@@ -63,10 +80,10 @@ def _wholly_blocked(space: "SpacePlan") -> bool:
     return bool(space.blocked) and all(run.signature in space.held for run in space.runs)
 
 
-def _train(tables: "Tables", ledger: "Ledger", yes: bool) -> int:
+def _train(tables: "Tables", ledger: "Ledger", yes: bool, delivery: Delivery) -> int:
     """One sweep for the runs of all tables, then each search within its own budget."""
     grids = [request for request, space in tables if not space.is_search]
-    searches = [request for request, space in tables if space.is_search]
+    searches = [(place, request) for place, (request, space) in enumerate(tables) if space.is_search]
     work = sweeping.work_of_all(grids, ledger) if grids else None
     if work is not None:
         print(f"{work.line()}  (ledger {ledger.url})", flush=True)
@@ -75,10 +92,11 @@ def _train(tables: "Tables", ledger: "Ledger", yes: bool) -> int:
         return failure.DONE
     code = failure.DONE
     if work is not None and not work.nothing_left:
-        code = sweeping.told(sweeping.run_grid(grids[0], work), ledger.url)
-    for request in searches:
+        code = sweeping.told(sweeping.run_grid(grids[0], work, delivery), ledger.url)
+    for place, request in searches:
         if code != failure.INTERRUPTED:
             code = max(code, sweeping.told(searching.run_search(request, ledger), ledger.url))
+            delivery.whole(place)
     return code
 
 
@@ -87,24 +105,47 @@ def _agreed(left: int) -> bool:
     return not sys.stdin.isatty() or typer.confirm(f"Start {left} runs (of a search: its budget)?")
 
 
-def _show(tables: "Tables", ledger: "Ledger", given: SweepArguments, out: Path | None) -> int:
-    """Print each table with what is said of it; a table that cannot be made is told, and the others are."""
+def _show(tables: "Tables", places: Iterable[int], ledger: "Ledger", given: SweepArguments, out: Path | None) -> int:
+    """Give these tables; one that cannot be made is told, and the others are given."""
     from analysis.table_spec import TableError
 
     code = failure.DONE
-    for request, space in tables:
-        elsewhere = _signatures(other for _, other in tables if other is not space)
+    for place in places:
         try:
-            _with_baselines(request)
-            found = evidence.gather(request, space, ledger, repeated(space.id, given), elsewhere)
+            _give(_evidence(tables, place, ledger, given), out)
         except TableError as error:
-            failure.say([f"{space.id}: {error}"])
+            failure.say([f"{tables[place][1].id}: {error}"])
             code = failure.MISTAKE
-            continue
-        print(f"\n{found.markdown()}", end="", flush=True)
-        if out is not None:
-            print(f"\nwritten: {', '.join(map(str, evidence.write(found, out)))}", flush=True)
     return code
+
+
+def _give(found: "evidence.Evidence", out: Path | None) -> None:
+    """Print a table with what is said of it, and write it."""
+    written = "" if out is None else f"\nwritten: {', '.join(map(str, evidence.write(found, out)))}\n"
+    print(f"\n{found.markdown()}{written}", end="", flush=True)
+
+
+def _leave(tables: "Tables", places: Iterable[int], ledger: "Ledger", given: SweepArguments, out: Path | None) -> None:
+    """Of an interrupted sweep's other tables: say what each lacks, and write it as it stands."""
+    from analysis.table_spec import TableError
+
+    for place in places:
+        with contextlib.suppress(TableError):  # told by the call that goes on
+            found = _evidence(tables, place, ledger, given, baselines_too=False)
+            failure.say([f"{found.table.spec.id}: {line}" for line in found.lacking()])
+            if out is not None:
+                evidence.write(found, out)
+
+
+def _evidence(
+    tables: "Tables", place: int, ledger: "Ledger", given: SweepArguments, *, baselines_too: bool = True
+) -> "evidence.Evidence":
+    """One table as the ledger has it; TableError. `baselines_too`: rows without training that lack are computed."""
+    request, space = tables[place]
+    elsewhere = _signatures(other for _, other in tables if other is not space)
+    if baselines_too:
+        _with_baselines(request)
+    return evidence.gather(request, space, ledger, repeated(space.id, given), elsewhere)
 
 
 def _signatures(spaces: "Iterable[SpacePlan]") -> frozenset[str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from analysis.ledger import Ledger
     from cluster.blocked import Blocked
     from cluster.cells import ResolvedSpace
-    from cluster.options import SweepOptions, SweepOutcome
+    from cluster.options import OnEvent, SweepOptions, SweepOutcome
     from cluster.plan import PlannedRun
     from cluster.pruning import Pruner
     from cluster.search_budget import Budget
@@ -142,9 +142,9 @@ def record(
     ledger.link_all(name, [(run.signature, run.cell, run.seed) for run in runs])
 
 
-def run_grid(request: Request, work: Work) -> "SweepOutcome":
-    """Train and score what the ledger lacks; shows progress on stderr."""
-    return run_planned(work.runs, work.finished, request.ledger, request.paths, request.options, work.suites)
+def run_grid(request: Request, work: Work, *also: "OnEvent") -> "SweepOutcome":
+    """Train and score what the ledger lacks; shows progress on stderr, and tells `also` of every event."""
+    return run_planned(work.runs, work.finished, request.ledger, request.paths, request.options, work.suites, also)
 
 
 def run_planned(
@@ -154,8 +154,9 @@ def run_planned(
     paths: "DataPaths",
     options: "SweepOptions",
     suites: Mapping[str, Sequence[str]] | None = None,
+    also: "Sequence[OnEvent]" = (),
 ) -> "SweepOutcome":
-    """`run_sweep` of distinct runs with progress; `finished` are those that the ledger has."""
+    """`run_sweep` of distinct runs with progress; `finished` are those that the ledger has, `also` listens too."""
     from cluster.monitor import Monitor, each
     from cluster.progress import Progress
     from cluster.pruning import Pruner
@@ -170,7 +171,7 @@ def run_planned(
         Monitor(ledger, sweeps, totals=totals, labels=labels, horizon=horizon, reused=finished) as monitor,
         Pruner(ledger, options) as pruner,
     ):
-        outcome = run_sweep(runs, ledger, paths, options, each(progress, monitor, pruner), suites)
+        outcome = run_sweep(runs, ledger, paths, options, each(progress, monitor, pruner, *also), suites)
     tell_pruned(pruner)
     return outcome
 

@@ -1,16 +1,18 @@
 """`cse reproduce` with training stood in for: one sweep for all tables, verdicts, files, and a person's mistakes."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, LedgerError
 from cluster.cli import main
 from cluster.commands import sweeping
-from cluster.options import Failure, SweepOutcome
+from cluster.commands.delivery import Delivery
+from cluster.options import Failure, SweepEvent, SweepOutcome
 from cse_train.evaluate.score import save_cosines
 
 SUITE = "generated_dev:40"
@@ -40,23 +42,36 @@ class Sweeps:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.asked, self.fails, self.protocol = folder, [], set[float](), {"aggregation": "all"}
+        self.ends_at: tuple[float, Exception | None] | None = None
+        """Before which rate the sweep ends, and by which error; without one, by a signal."""
+        self.awaits: dict[float, Path] = {}
+        """Files that must be there before runs of a rate begin."""
 
-    def __call__(self, runs, finished, url, paths, options, suites):  # type: ignore[no-untyped-def]
+    def __call__(self, runs, finished, url, paths, options, suites, also=()):  # type: ignore[no-untyped-def]
         self.asked.append([(run.cell["method.dup_rate"], run.seed, tuple(suites[run.signature])) for run in runs])
         ledger, failures = Ledger.open(url), []
         for run in (run for run in runs if run.signature not in finished):
+            rate = run.cell["method.dup_rate"]
+            if rate in self.awaits:
+                appears(self.awaits[rate])
+            if self.ends_at and rate == self.ends_at[0]:
+                if self.ends_at[1]:
+                    raise self.ends_at[1]
+                return SweepOutcome(done=1, interrupted=True)
             about = {"method": "esimcse", "seed": run.seed, "owner": "me", "identity": run.identity}
             claim = ledger.claim(run.signature, run.run.flat(), provenance={"commit": "c0ffee"}, **about)
             assert claim is not None
-            rate = run.cell["method.dup_rate"]
             value = TRUTH[rate] + run.seed / 10
             end = {"examples": 128, "best": value, "best_examples": 128, "seconds": 2.0, "folder": None}
             if rate in self.fails:
                 failures.append(Failure(signature=run.signature, reason="NaN loss"))
                 ledger.finish(claim, "failed", reason="NaN loss", **end)
+                also[0](SweepEvent(kind="failed", signature=run.signature))
                 continue
             ledger.finish(claim, "done", **end)
             ledger.add_score(run.signature, SUITE, value, self.protocol, *self.cosines(run, 50 - value))
+            also[0](SweepEvent(kind="scored", signature=run.signature))
+            also[0](SweepEvent(kind="done", signature=run.signature))
         return SweepOutcome(done=len(runs) - len(finished) - len(failures), failures=tuple(failures))
 
     def cosines(self, run: Any, noise: float) -> tuple[str, str]:
@@ -64,6 +79,13 @@ class Sweeps:
         gold = np.linspace(0, 5, 200)
         path = self.folder / f"{run.signature}.npz"
         return str(path), save_cosines(path, gold + rng.normal(0, noise / 3, 200), gold)
+
+
+def appears(path: Path) -> None:
+    ends = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < ends, f"{path} was not written while the sweep ran"
+        time.sleep(0.02)
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +132,41 @@ def test_two_tables_share_runs_and_each_is_judged(capsys: pytest.CaptureFixture[
     assert {"what": "commit", "value": "c0ffee", "runs": "8"} in found["environment"]
     assert found["ordering"][0]["rows"] == 4 and len(found["ordering"][0]["pairs"]) == 6
     assert found["command"] == "cse reproduce A1" and not found["same_scale"]
+
+
+def test_a_table_is_there_while_others_still_train(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+    sweeps.awaits = {0.3: Path("tables/B1.json")}
+    out, _ = given(capsys, space("A1", 0.1, 0.2, 0.3, 0.4), space("B1", 0.1, 0.2), "--yes", "--out", "tables")
+    assert out.count("**B1 · ") == 1 and out.index("**B1 · ") < out.index("**A1 · ")
+    assert "Missing" not in Path("tables/B1.md").read_text(encoding="utf8")
+
+
+def test_a_crash_leaves_the_whole_tables(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+    sweeps.ends_at = 0.3, LedgerError("ledger: database is away")
+    _, said = given(capsys, space("A1", 0.1, 0.2, 0.3), space("B1", 0.1, 0.2), "--yes", "--out", "tables", code=2)
+    assert said == ["cse: ledger: database is away"]
+    assert sorted(path.name for path in Path("tables").iterdir()) == ["B1.json", "B1.md"]
+
+
+def test_an_interrupt_leaves_the_whole_tables_and_says_what_others_lack(
+    capsys: pytest.CaptureFixture[str], sweeps: Sweeps
+) -> None:
+    sweeps.ends_at = 0.3, None
+    out, said = given(capsys, space("A1", 0.1, 0.2, 0.3), space("B1", 0.1, 0.2), "--yes", "--out", "tables", code=130)
+    missing = "Missing: 2 of 6 runs: dup_rate=0.3 seed 0 (unclaimed), dup_rate=0.3 seed 1 (unclaimed)"
+    assert said[1:] == [f"cse: A1: {missing}"] and "**B1" in out and "**A1" not in out
+    assert missing in Path("tables/A1.md").read_text(encoding="utf8")
+    assert "Missing" not in Path("tables/B1.md").read_text(encoding="utf8")
+
+
+def test_a_score_that_comes_late_gives_the_table_again() -> None:
+    made: list[int] = []
+    with Delivery([{"a", "b"}, {"c"}], made.append) as delivery:
+        for kind, signature in (("reused", "a"), ("done", "b"), ("reused", "c"), ("scored", "a")):
+            delivery(SweepEvent(kind=kind, signature=signature))
+            while len(made) < 1 and signature == "b":
+                time.sleep(0.01)
+    assert made == [0, 1] and delivery.missed() == [0]
 
 
 def test_a_second_call_runs_nothing_and_gives_the_same(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
