@@ -10,10 +10,15 @@ import ray
 
 from cluster.group_contract import GroupSettings
 from cluster.mailbox import start_mailbox
+from cluster.options import SweepOptions
+from cluster.resources import cluster_nodes, slots_that_fit
 from cluster.worker import serve
+from cse_train.fields import ConfigError
 
 CLOSE_S = 5.0
 STOP_S = 60.0
+NO_ROOM = "WorkerGroupStartupTimeoutError"
+"""What Ray Train raises when it has waited a minute for the resources of a group."""
 
 
 class _Life:
@@ -24,8 +29,10 @@ class _Life:
         self.error: BaseException | None = None
         self.served = 0
         self.thread: threading.Thread | None = None
+        self.nodes = _alive_nodes()
 
     def start(self, mailbox: Any) -> None:
+        self.error = None
         self.thread = threading.Thread(target=self._fit, args=(mailbox,), daemon=True)
         self.thread.start()
 
@@ -104,18 +111,26 @@ class WorkerGroup:
             self.abort()
 
     def lost(self) -> str | None:
-        """Why there is no group any more; None while there is one."""
-        if self.life is None:
+        """Why there is no group any more; None while there is one, or while others take the room for it."""
+        life = self.life
+        if life is None:
             return "no worker group"
-        if self.life.alive():
+        if life.alive():
             return None
-        error = self.life.error
-        return "worker group ended" if error is None else _reason(error)
+        if life.error is None:
+            return "worker group ended"
+        if type(_cause(life.error)).__name__ != NO_ROOM:
+            return _reason(life.error)
+        if misfit := _misfit(life.settings):
+            return misfit
+        life.start(self.mailbox)
+        return None
 
     def node_lost(self) -> bool:
-        """Whether a rank was on a node that the cluster no longer has."""
-        alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
-        return any(facts["node"] not in alive for facts in self.ranks().values())
+        """Whether the cluster no longer has a rank's node; before any rank said hello, a node that was there then."""
+        alive, ranks = _alive_nodes(), self.ranks().values()
+        known = self.life.nodes if self.life and not ranks else frozenset(facts["node"] for facts in ranks)
+        return not known <= alive
 
     def abort(self) -> None:
         """End every rank's process now, also out of a collective."""
@@ -152,7 +167,33 @@ class WorkerGroup:
         return ray.get(getattr(self.mailbox, method).remote(*args))
 
 
+def _alive_nodes() -> frozenset[str]:
+    return frozenset(node["NodeID"] for node in ray.nodes() if node["Alive"])
+
+
+def _misfit(settings: GroupSettings) -> str:
+    """Why not even one such group fits into what is left of the cluster; empty where it does once others end."""
+    shape = SweepOptions(
+        storage=Path(settings.storage),
+        workers=settings.workers,
+        cpus_per_worker=settings.cpus,
+        gpus_per_worker=settings.gpus,
+    )
+    try:
+        slots_that_fit(shape, cluster_nodes())
+    except ConfigError as error:
+        return error.problems[0]
+    return ""
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What Ray Train's controller met, where it wraps that."""
+    inner = getattr(error, "controller_failure", None)
+    return inner if isinstance(inner, BaseException) else error
+
+
 def _reason(error: BaseException) -> str:
+    error = _cause(error)
     ranks = getattr(error, "worker_failures", None)
     if ranks:
         return "; ".join(f"rank {rank} is gone ({type(ranks[rank]).__name__})" for rank in sorted(ranks))

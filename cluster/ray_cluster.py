@@ -35,6 +35,14 @@ DRIVER_ENVIRONMENT = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
 }
+LOUDEST = {
+    "ray": logging.ERROR,
+    "ray.tune": logging.ERROR,
+    "ray.train": logging.ERROR,
+    # Tune's own state, which nothing of ours reads: a full disk is told in one line by the run that meets it.
+    "ray.tune.execution.experiment_state": logging.CRITICAL,
+}
+"""Ray's loggers -> the least level that is shown."""
 _PASSED_ON = ("HF_HUB_OFFLINE", "HF_HOME", "CSE_CACHE", "CUBLAS_WORKSPACE_CONFIG")
 
 
@@ -104,11 +112,11 @@ def quiet() -> Iterator[None]:
     worker = ray._private.worker
     said = getattr(worker, "print_to_stdstream", None)
     before = {name: os.environ.get(name) for name in DRIVER_ENVIRONMENT}
-    levels = {name: logging.getLogger(name).level for name in ("ray", "ray.tune", "ray.train")}
+    levels = {name: logging.getLogger(name).level for name in LOUDEST}
     os.environ.update(DRIVER_ENVIRONMENT)
     worker.print_to_stdstream = lambda *args, **kwargs: None
-    for name in levels:
-        logging.getLogger(name).setLevel(logging.ERROR)
+    for name, loudest in LOUDEST.items():
+        logging.getLogger(name).setLevel(loudest)
     try:
         yield
     finally:

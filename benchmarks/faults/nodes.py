@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from benchmarks.faults.sweep import END_S, Sweep, below, points, title, until
+from benchmarks.faults.sweep import END_S, Sweep, below, title, until
 from tests.cluster_real.hosts import INTERFACE, Hosts
 
 PORT = 6379
 CUT_S = 60.0
 UP_S = 120.0
+SERVED_S = 3.0
+"""Longest pause between the start of a rank on a node and the end of that node."""
 
 
 class TwoNodes(Sweep):
@@ -50,10 +52,12 @@ class TwoNodes(Sweep):
         until(lambda: "runtime started" in self.processes.said(log), UP_S)
 
     def until_it_serves(self) -> None:
-        """Wait for a rank on the second node."""
-        second = self.nodes[-1].pid
-        ended = self.driver.poll
+        """Wait for a rank on the second node, which joins again where it is gone."""
+        if self.nodes[-1].poll() is not None:
+            self.join(1)
+        second, ended = self.nodes[-1].pid, self.driver.poll
         until(lambda: ended() is not None or any("TrainWorker" in title(one) for one in below(second)), END_S)
+        assert ended() is None, "the sweep ended before the second node had a rank"
 
     def end(self) -> None:
         super().end()
@@ -61,23 +65,21 @@ class TwoNodes(Sweep):
 
 
 class NodeKilled(TwoNodes):
-    """Kill -9 of all that runs on the second node; the sweep goes on with the first, and another joins later."""
+    """Kill -9 of all that runs on the second node; the sweep goes on with the first alone until the next fault."""
 
     def hurt(self, rng: np.random.Generator) -> list[str]:
         self.until_it_serves()
-        second, known = self.nodes[-1], points(self.curves())
+        time.sleep(rng.uniform(0, SERVED_S))
+        second = self.nodes[-1]
         for one in (*below(second.pid), psutil.Process(second.pid)):
             with contextlib.suppress(psutil.NoSuchProcess):
                 one.kill()
         second.wait()
-        until(lambda: self.driver.poll() is not None or points(self.curves()) > known, END_S)
-        if self.driver.poll() is None:
-            self.join(1)
         return []
 
 
 class LinkCut(TwoNodes):
-    """No packet passes between the hosts for a minute; the second one joins again where Ray gave it up."""
+    """No packet passes between the hosts for a minute; where Ray gave the second up, it joins again before the next cut."""
 
     def hurt(self, rng: np.random.Generator) -> list[str]:
         self.until_it_serves()
@@ -85,9 +87,6 @@ class LinkCut(TwoNodes):
         time.sleep(CUT_S)
         self._link("up")
         if self.driver.poll() is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.nodes[-1].wait(30)
-                self.join(1)
             return []
         said = self.said()
         self.start()
