@@ -7,6 +7,8 @@ killed goes on where it was. Needs Linux; some rows need root, and PostgreSQL's 
 """
 
 import argparse
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -87,6 +89,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     parser.add_argument("--again", action="store_true", help="forget the row's faults first")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # sweeps are ended on the way out
     work = Path(tempfile.gettempdir(), f"cse-faults-{code_digest()}")
     for name in ROWS if given.row == "all" else (given.row,):
         if given.again:

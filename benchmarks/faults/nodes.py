@@ -79,7 +79,7 @@ class NodeKilled(TwoNodes):
 
 
 class LinkCut(TwoNodes):
-    """No packet passes between the hosts for a minute; where Ray gave the second up, it joins again before the next cut."""
+    """No packet passes between the hosts for a minute; where Ray gave the second up, it joins before the next cut."""
 
     def hurt(self, rng: np.random.Generator) -> list[str]:
         self.until_it_serves()
