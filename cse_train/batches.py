@@ -20,6 +20,8 @@ from cse_train.text.tokens import TokenColumn, TokenStore, open_store
 log = logging.getLogger(__name__)
 
 TEXT_COLUMN = ("text",)
+CHUNK = 1 << 20
+"""Tokens looked at together."""
 
 
 @dataclass
@@ -62,6 +64,15 @@ class Batches:
     def steps_per_epoch(self) -> int:
         """Full batches in one pass; what is left over in a bucket is not trained on in that pass."""
         return sum(len(rows) // self.run.train.batch_size for rows in self.buckets)
+
+    def ids_in_use(self, tokenizer: Any) -> np.ndarray:
+        """Every id of the corpus, whichever rows the run draws, and the tokenizer's special ones, sorted."""
+        used = np.zeros(len(tokenizer), dtype=bool)
+        used[tokenizer.all_special_ids] = True
+        for column in self.store.arrays.values():
+            for first in range(0, len(column.flat), CHUNK):
+                used[column.flat[first : first + CHUNK]] = True
+        return np.flatnonzero(used)
 
     def __getitem__(self, step: int) -> Batch:
         size = self.run.train.batch_size

@@ -10,15 +10,20 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from cse_train import checkpoint, distributed, methods, schedules, streams
+from cse_train import checkpoint, distributed, methods, streams
 from cse_train.arithmetic import fast_fp32
 from cse_train.batches import Batches
-from cse_train.config import DataPaths, RunConfig, TrainConfig
+from cse_train.config import DataPaths, RunConfig
 from cse_train.evaluate.embedding import NotFinite, evaluating
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.sts import StsEvaluator
+from cse_train.memory import keep_freed_memory
 from cse_train.methods.base import Method
+from cse_train.modules import vocabulary
 from cse_train.modules.backbone import load_backbone
+from cse_train.observe import Window
+from cse_train.optimiser import optimiser_of
+from cse_train.schedules import evaluation_steps, learning_rate, steps_in
 
 
 class Diverged(RuntimeError):
@@ -64,61 +69,11 @@ def train(run: RunConfig, paths: DataPaths, folder: Path, report: Report, resume
     Every rank of a process group calls this with the same arguments. Raises ConfigError for what the user can fix,
     Diverged for a loss that is not finite, CorruptCheckpoint, OSError for a full disk.
     """
+    keep_freed_memory()
     with fast_fp32():
         session = Session.open(run, paths, folder)
         session.resume(resume_from)
         return session.go(report)
-
-
-def steps_in(config: TrainConfig) -> int:
-    """Optimiser steps of a run; a last batch that is not full is not trained on."""
-    return max(1, config.examples // config.batch_size)
-
-
-def evaluation_steps(config: TrainConfig) -> list[int]:
-    """The steps after which the dev set is scored, evenly spaced, the last one included."""
-    total = steps_in(config)
-    wanted = min(config.evaluations, total)
-    return [round(k * total / wanted) for k in range(1, wanted + 1)]
-
-
-def learning_rate(config: TrainConfig, step: int) -> float:
-    """Rate of update `step` (from 0)."""
-    total = steps_in(config)
-    if config.schedule == "slanted_triangular":
-        return config.learning_rate * schedules.slanted_triangular(step, total)
-    return config.learning_rate * schedules.linear(step, total, math.ceil(config.warmup_ratio * total))
-
-
-def optimiser_of(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
-    """AdamW over what is trainable; biases and LayerNorm do not decay."""
-    trainable = [p for p in model.parameters() if p.requires_grad]
-    groups = [
-        {"params": [p for p in trainable if p.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in trainable if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    betas = (config.adam_beta1, config.adam_beta2)
-    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, eps=config.adam_epsilon, fused=True)
-
-
-@dataclass
-class Window:
-    """Sums of the step metrics since the last evaluation; stays on the device."""
-
-    steps: int = 0
-    sums: dict[str, Tensor] = field(default_factory=dict)
-
-    def add(self, metrics: dict[str, Tensor]) -> None:
-        self.steps += 1
-        for name, value in metrics.items():
-            self.sums[name] = self.sums[name] + value if name in self.sums else value.detach().clone()
-
-    def means(self) -> dict[str, float]:
-        """Means over steps and ranks; empties the window."""
-        names = sorted(self.sums)
-        joined = distributed.average(torch.stack([self.sums[name].float() for name in names]) / self.steps).tolist()
-        self.steps, self.sums = 0, {}
-        return dict(zip(names, joined, strict=True))
 
 
 @dataclass
@@ -146,7 +101,10 @@ class Session:
         evaluator = StsEvaluator(load_pairs(run.train.dev, paths), backbone.tokenizer, run.train.dev_max_length)
         batches = Batches.open(run, paths, backbone)
         streams.seed_new_weights(run.train.seed)
-        model = method.build(run.options, backbone).to(device)
+        model = method.build(run.options, backbone)
+        if run.train.weight_decay == 0 and methods.optional(run.method, "corpus_alone", lambda _: False)(run.options):
+            vocabulary.compact(model, batches.ids_in_use(backbone.tokenizer))
+        model.to(device)
         optimiser = optimiser_of(model, run.train)
         return cls(run, folder, device, model, distributed.wrap(model), optimiser, batches, evaluator)
 
@@ -159,7 +117,7 @@ class Session:
         state, source = found
         try:
             self.model.load_state_dict(state["model"])
-            self.optimiser.load_state_dict(state["optimiser"])
+            self.optimiser.load_state_dict(vocabulary.compact_moments(self.model, self.optimiser, state["optimiser"]))
             self.step, self.seconds = state["step"], state["seconds"]
             self.points = [Point(**point) for point in state["points"]]
         except (KeyError, RuntimeError, ValueError, TypeError) as error:
@@ -240,7 +198,7 @@ class Session:
     def _state(self) -> dict[str, Any]:
         return {
             "model": self.model.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
+            "optimiser": vocabulary.whole_moments(self.model, self.optimiser),
             "step": self.step,
             "seconds": self.seconds,
             "points": [asdict(point) for point in self.points],

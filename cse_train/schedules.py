@@ -1,15 +1,19 @@
-"""Learning-rate schedules: factors of the peak rate, pure functions of the update's number (from 0) and the total."""
+"""A run's steps and its learning rate at each: pure functions of the configuration and the update's number (from 0)."""
+
+import math
+
+from cse_train.config import TrainConfig
 
 
 def linear(step: int, total: int, warmup: int) -> float:
-    """Linear rise over the first `warmup` updates, then linear fall to 0 (HF `get_linear_schedule_with_warmup`)."""
+    """Factor of the peak: linear, up over `warmup` updates, then down to 0 (HF `get_linear_schedule_with_warmup`)."""
     if step < warmup:
         return step / warmup
     return (total - step) / max(1, total - warmup)
 
 
 def slanted_triangular(step: int, total: int, cut_frac: float = 0.1, ratio: float = 32) -> float:
-    """Rise from 1/ratio to 1 over the first int(cut_frac * total) updates, then fall back to 1/ratio at `total`.
+    """Factor of the peak: from 1/ratio to 1 over the first int(cut_frac * total) updates, back to 1/ratio at `total`.
 
     Source: Howard & Ruder, ACL 2018, eq. 3, as allennlp's `SlantedTriangular` computes it for DeCLUTR; no layer is
     frozen or slowed down. DeCLUTR's paper counts one update per training instance, so that its runs would stop within
@@ -18,3 +22,23 @@ def slanted_triangular(step: int, total: int, cut_frac: float = 0.1, ratio: floa
     cut = int(cut_frac * total)
     share = step / cut if step < cut else 1 - (step - cut) / max(1, total - cut)
     return (1 + share * (ratio - 1)) / ratio
+
+
+def steps_in(config: TrainConfig) -> int:
+    """Optimiser steps of a run; a last batch that is not full is not trained on."""
+    return max(1, config.examples // config.batch_size)
+
+
+def evaluation_steps(config: TrainConfig) -> list[int]:
+    """The steps after which the dev set is scored, evenly spaced, the last one included."""
+    total = steps_in(config)
+    wanted = min(config.evaluations, total)
+    return [round(k * total / wanted) for k in range(1, wanted + 1)]
+
+
+def learning_rate(config: TrainConfig, step: int) -> float:
+    """Rate of update `step` (from 0)."""
+    total = steps_in(config)
+    if config.schedule == "slanted_triangular":
+        return config.learning_rate * slanted_triangular(step, total)
+    return config.learning_rate * linear(step, total, math.ceil(config.warmup_ratio * total))

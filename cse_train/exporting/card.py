@@ -10,7 +10,7 @@ from cse_train.config import RunConfig
 from cse_train.evaluate.pairs import split_of
 from cse_train.evaluate.protocol import CODE_VERSION
 from cse_train.exporting.parts import Parts
-from cse_train.loop import evaluation_steps
+from cse_train.schedules import evaluation_steps
 
 LOAD = """```python
 from sentence_transformers import SentenceTransformer

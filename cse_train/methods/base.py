@@ -10,6 +10,8 @@ A method may also export (`optional` gives the default where it does not):
 `tokens_kept(config, max_seq_length) -> int | None`     tokens of a text in the store; `max_seq_length`. None: all
 `usable_rows(config, store) -> int64 array`     the corpus rows that may be drawn; all
 `prepare(config, store, backbone, cache) -> TokenStore`     a pass over the corpus before the first step; none
+`corpus_alone(config) -> bool`          whether trained encoders read the ids of the corpus alone, special ones aside,
+                                        and nothing else reads their word embeddings; no
 `inputs(config) -> dict[str, str]`      name -> content hash of what it reads beside encoder and corpus; nothing
 `rank_dependent(config) -> bool`        whether the world size changes the result; no
 `TRAINING_ONLY: tuple[str, ...]`        prefixes of the state that `encode` does not need, which `build` may leave out

@@ -67,6 +67,11 @@ def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
     return rows
 
 
+def corpus_alone(config: Config) -> bool:
+    """The masked-LM loss reads the whole vocabulary."""
+    return config.objective == "contrastive"
+
+
 @dataclass(frozen=True)
 class Collate:
     """Documents -> anchors, document after document, and their positives, anchor after anchor."""

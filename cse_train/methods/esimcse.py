@@ -40,6 +40,11 @@ def tokens_kept(config: Config, max_seq_length: int) -> int:
     return max_seq_length * (KEPT if config.extension in WORD_EXTENSIONS else 1)
 
 
+def corpus_alone(config: Config) -> bool:
+    """Repetition brings no new id; what is inserted may."""
+    return config.extension in ("subword", "word")
+
+
 def inputs(config: Config) -> dict[str, str]:
     """Content hash of the generator, where it is used."""
     return {"generator": generator_inputs(config.generator)} if config.extension == "masked_prediction" else {}

@@ -62,6 +62,11 @@ def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
     return np.arange(max(0, store.rows - NEXT_ROWS.get(config.objective, 0)))
 
 
+def corpus_alone(config: Config) -> bool:
+    """Synonyms and generated sub-words need not stand in the corpus; the masked-LM loss reads the whole vocabulary."""
+    return config.mlm_weight is None and config.augmentation not in ("synonym", "mlm")
+
+
 def inputs(config: Config) -> dict[str, str]:
     """Content hashes of the generator and of WordNet, where they are used."""
     if config.augmentation == "mlm":

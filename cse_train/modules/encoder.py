@@ -1,18 +1,20 @@
 """BERT and RoBERTa computed exactly, without the padding.
 
 Three savings, none of which changes a number: sequences are packed in length groups (`packing`), the dropout views
-of one sentence share the embedding pass up to the first dropout, and the last layer is computed for [CLS] alone when
-nothing else is asked for. Shape suffixes: N sequences, V views, T packed slots, H hidden size, D head size.
+of one sentence share the embedding pass up to the first dropout, and the last layer is computed for [CLS] alone,
+without keys and values, when nothing else is asked for. Shape suffixes: N sequences, V views, T packed slots, H hidden
+size, D head size.
 """
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cse_train.modules.packing import Group, Packed
+from cse_train.modules.dropout import dropout
+from cse_train.modules.layer import Layer
+from cse_train.modules.packing import Packed
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -55,73 +57,6 @@ class Prompts(Protocol):
     def keys_values(self, layer: int, rows: int) -> tuple[Tensor, Tensor]:
         """Key and value [rows, heads, P, D] of one layer, one row for every sequence of every view."""
         ...
-
-
-KeysValues = tuple[Tensor, Tensor]
-
-
-class Layer(nn.Module):
-    """One post-LayerNorm transformer layer with fused query, key and value projections."""
-
-    def __init__(self, config: "PretrainedConfig") -> None:
-        super().__init__()
-        width, inner = config.hidden_size, config.intermediate_size
-        self.heads = config.num_attention_heads
-        self.attention_dropout = config.attention_probs_dropout_prob
-        self.hidden_dropout = config.hidden_dropout_prob
-        self.qkv = nn.Linear(width, 3 * width)
-        self.attention_out = nn.Linear(width, width)
-        self.attention_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
-        self.inner = nn.Linear(width, inner)
-        self.outer = nn.Linear(inner, width)
-        self.output_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
-
-    def forward(self, x_TH: Tensor, packed: Packed, views: int, prompts: KeysValues | None = None) -> Tensor:
-        mixed = []
-        prefixes = _by_group(prompts, packed, views)
-        for prefix, (group, block) in zip(prefixes, packed.split(self.qkv(x_TH), views), strict=True):
-            query, key, value = self._heads(block, 3)
-            heads = self._attend(query, key, value, group, views, prefix)
-            mixed.append(heads.transpose(1, 2).reshape(-1, x_TH.shape[-1]))
-        return self._rest(torch.cat(mixed), x_TH)
-
-    def forward_cls(self, x_TH: Tensor, packed: Packed, views: int, prompts: KeysValues | None = None) -> Tensor:
-        """The same layer for position 0 of each sequence only: [V * N, H] in packed order."""
-        width = x_TH.shape[-1]
-        weight, bias = self.qkv.weight, self.qkv.bias
-        cls = torch.cat([block[:, 0] for _, block in packed.split(x_TH, views)])
-        queries = F.linear(cls, weight[:width], bias[:width]).split([views * g.rows for g in packed.groups])
-        keys_values = F.linear(x_TH, weight[width:], bias[width:])
-        mixed = []
-        prefixes = _by_group(prompts, packed, views)
-        for query, prefix, (group, block) in zip(queries, prefixes, packed.split(keys_values, views), strict=True):
-            key, value = self._heads(block, 2)
-            query = query.view(len(query), self.heads, 1, -1)
-            mixed.append(self._attend(query, key, value, group, views, prefix).reshape(-1, width))
-        return self._rest(torch.cat(mixed), cls)
-
-    def _heads(self, block: Tensor, parts: int) -> tuple[Tensor, ...]:
-        rows, width, _ = block.shape
-        return block.view(rows, width, parts, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-
-    def _attend(
-        self, query: Tensor, key: Tensor, value: Tensor, group: Group, views: int, prefix: KeysValues | None = None
-    ) -> Tensor:
-        bias = None if group.bias is None else group.bias.repeat(views, 1, 1, 1) if views > 1 else group.bias
-        if prefix is not None:
-            key, value = torch.cat([prefix[0], key], 2), torch.cat([prefix[1], value], 2)
-            bias = None if bias is None else F.pad(bias, (prefix[0].shape[2], 0))
-        scores = torch.matmul(query * query.shape[-1] ** -0.5, key.transpose(-1, -2))
-        if bias is not None:
-            scores = scores + bias
-        weights = F.dropout(torch.softmax(scores, -1), self.attention_dropout, self.training)
-        return torch.matmul(weights, value)
-
-    def _rest(self, mixed: Tensor, x: Tensor) -> Tensor:
-        dropped = F.dropout(self.attention_out(mixed), self.hidden_dropout, self.training)
-        x = self.attention_norm(dropped + x)
-        dropped = F.dropout(self.outer(F.gelu(self.inner(x))), self.hidden_dropout, self.training)
-        return self.output_norm(dropped + x)
 
 
 class Encoder(nn.Module):
@@ -211,19 +146,11 @@ class Encoder(nn.Module):
         x = self.embedding_norm(x + self.token_type.weight[0])
         if views > 1:
             x = torch.cat([t for block in x.split([g.slots for g in packed.groups]) for t in [block] * views])
-        x = F.dropout(x, self.config.hidden_dropout_prob, self.training)
+        x = dropout(x, self.config.hidden_dropout_prob, self.training)
         if cls_output_NH is None:
             return x
         assert views == 1 and len(cls_output_NH) == packed.rows, (views, cls_output_NH.shape)
         return x.index_copy(0, packed.first_N(), cls_output_NH[packed.order_N].to(x.dtype))
-
-
-def _by_group(prompts: KeysValues | None, packed: Packed, views: int) -> list[KeysValues | None]:
-    """The rows of a layer's prompts that belong to each group."""
-    if prompts is None:
-        return [None] * len(packed.groups)
-    sizes = [views * group.rows for group in packed.groups]
-    return list(zip(*(part.split(sizes) for part in prompts), strict=True))
 
 
 def unsupported(config: "PretrainedConfig") -> str | None:

@@ -28,6 +28,10 @@ class Group:
         """Token slots of one view."""
         return self.rows * self.width
 
+    def bias_of(self, views: int) -> Tensor | None:
+        """The bias for the rows of all views."""
+        return self.bias if self.bias is None or views == 1 else self.bias.repeat(views, 1, 1, 1)
+
     def to(self, device: torch.device | str) -> "Group":
         """The same group with its bias on `device`."""
         bias = None if self.bias is None else self.bias.to(device, non_blocking=True)
@@ -98,8 +102,9 @@ def pack(
 ) -> Packed:
     """Gather N rows `flat[starts[i] : starts[i] + lengths[i]]` into at most `groups` groups of similar length.
 
-    `width` makes every group that wide, for a loss that counts the padding. Raises ValueError for an empty batch, an
-    empty row, or a row that is longer than `width`.
+    The groups have equally many rows: oneDNN compiles each shape once, and these recur. `width` makes every group that
+    wide, for a loss that counts the padding. Raises ValueError for an empty batch, an empty row, or a row that is
+    longer than `width`.
     """
     if len(starts) == 0 or lengths.min() < 1:
         raise ValueError("pack: every batch needs at least one row and every row at least one token")

@@ -6,10 +6,10 @@ Shape suffixes: P prompts, H hidden size, D head size, N sequences.
 from typing import TYPE_CHECKING
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cse_train.fields import ConfigError
+from cse_train.modules.dropout import dropout
 from cse_train.modules.encoder import Encoder, Hidden
 from cse_train.modules.packing import Packed
 
@@ -37,7 +37,7 @@ class ContinuousPrompts(nn.Module):
         """Key and value [rows, heads, P, D] of one layer."""
         size = self.weight.shape[-1] // self.heads
         heads = self.weight[layer].view(2, 1, self.length, self.heads, size).transpose(2, 3)
-        key, value = F.dropout(heads.expand(-1, rows, -1, -1, -1), self.rate, self.training)
+        key, value = dropout(heads.expand(-1, rows, -1, -1, -1), self.rate, self.training)
         return key, value
 
 

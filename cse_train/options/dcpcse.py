@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from cse_train.fields import Range
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)

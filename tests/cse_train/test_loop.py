@@ -15,7 +15,8 @@ import torch
 from cse_train import checkpoint, methods
 from cse_train.config import DataPaths, TrainConfig, parse_run
 from cse_train.fields import ConfigError
-from cse_train.loop import Diverged, Outcome, Point, evaluation_steps, learning_rate, steps_in, train
+from cse_train.loop import Diverged, Outcome, Point, train
+from cse_train.schedules import evaluation_steps, learning_rate, steps_in
 
 KILLED = Path(__file__).parent / "programs" / "killed_run.py"
 FROZEN = Path(__file__).parent / "frozen_curves.json"

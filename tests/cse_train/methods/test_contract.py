@@ -12,10 +12,10 @@ import torch
 from cse_train import checkpoint, methods, streams
 from cse_train.batches import Batches
 from cse_train.config import DataPaths, RunConfig, parse_run
-from cse_train.loop import optimiser_of
 from cse_train.methods.base import Batch, Share
 from cse_train.modules.backbone import Backbone, load_backbone
 from cse_train.modules.packing import pack_lists
+from cse_train.optimiser import optimiser_of
 
 METHODS = methods.names()
 

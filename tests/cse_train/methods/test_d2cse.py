@@ -13,13 +13,13 @@ from cse_train import streams
 from cse_train.batches import Batches
 from cse_train.config import DataPaths, parse_run
 from cse_train.fields import ConfigError
-from cse_train.loop import optimiser_of
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods import d2cse
 from cse_train.methods.base import Share
 from cse_train.modules.backbone import Backbone, load_backbone
 from cse_train.modules.encoder import Encoder
 from cse_train.modules.packing import pack_lists
+from cse_train.optimiser import optimiser_of
 
 FRAMEWORKS = ("a", "b", "c", "d")
 ROWS = np.arange(6)

@@ -13,7 +13,6 @@ from cse_train.batches import Batches
 from cse_train.config import DataPaths, parse_run
 from cse_train.export import export
 from cse_train.fields import ConfigError
-from cse_train.loop import optimiser_of
 from cse_train.losses.energy import energy_hinge
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
@@ -22,6 +21,7 @@ from cse_train.methods.base import Share
 from cse_train.modules.backbone import Backbone, load_backbone
 from cse_train.modules.encoder import Encoder
 from cse_train.modules.packing import pack_lists
+from cse_train.optimiser import optimiser_of
 from cse_train.text.sources import PAIR_COLUMNS
 
 

@@ -14,13 +14,13 @@ from cse_train import checkpoint, streams
 from cse_train.batches import Batches
 from cse_train.config import DataPaths, parse_run
 from cse_train.fields import ConfigError
-from cse_train.loop import optimiser_of
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods import simcse
 from cse_train.methods.base import Batch, Share
 from cse_train.modules.backbone import Backbone, load_backbone
 from cse_train.modules.filling import fill_views
 from cse_train.modules.packing import pack_lists
+from cse_train.optimiser import optimiser_of
 from cse_train.text.sources import PAIR_COLUMNS, open_source
 from cse_train.text.tokens import TokenStore, open_store
 

@@ -6,7 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cse_train.modules.encoder import Encoder, Layer, unsupported
+from cse_train.modules.dropout import dropout
+from cse_train.modules.encoder import Encoder, unsupported
+from cse_train.modules.layer import Layer
 from cse_train.modules.packing import pack_lists
 from cse_train.modules.transformers_io import encoder_from_transformers, encoder_to_transformers
 
@@ -65,9 +67,10 @@ def gradients_as_transformers(encoder: Encoder) -> dict[str, torch.Tensor]:
     return encoder_to_transformers(holder)
 
 
-def test_train_mode_draws_the_same_dropout_as_transformers(pair):
+def test_train_mode_draws_the_same_dropout_as_transformers(pair, monkeypatch):
     """One rectangular group, one view, one seed: every dropout stands where transformers' stands, with its rate."""
     ours, peer = pair
+    monkeypatch.setattr(F, "dropout", lambda x, p=0.5, training=True, inplace=False: dropout(x, p, training))
     ids = torch.arange(5, 5 + 6 * 9).view(6, 9)
     torch.manual_seed(5)
     theirs = peer.train()(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
