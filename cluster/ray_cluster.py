@@ -16,6 +16,10 @@ TRIAL_SLOTS = 1024
 OBJECT_STORE_BYTES = 256 * 1024**2
 """Messages between slots and ranks are small; models never pass through the object store."""
 
+HEALTH_CHECK_MS = 120_000
+"""Time that our own node has to answer Ray's head. Ray's 10 s, missed five times, declare the only node of a starved
+machine dead; one that was killed refuses at once and is still found within 15 s."""
+
 WORKER_ENVIRONMENT = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.25",
     "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
@@ -92,6 +96,7 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
         "object_store_memory": OBJECT_STORE_BYTES,
         "include_dashboard": True,
         "runtime_env": {"env_vars": environment},
+        "_system_config": {"health_check_timeout_ms": HEALTH_CHECK_MS},
     }
     require_token()
     keep_token_private()

@@ -39,8 +39,8 @@ def run_sweep(
 
     `suites`: sweep id, or one run's signature -> suites on which a finished run's best checkpoint is scored. Runs that
     another driver holds are waited for. `over` ends the sweep when it is set; signals set it. Ray is not started when
-    nothing is left to run. Raises ConfigError (does not fit, other code on a worker), LedgerError and StorageFailed.
-    A run's own error is a `Failure` of the outcome.
+    nothing is left to run. Raises ConfigError (does not fit, other code on a worker), LedgerError, StorageFailed and
+    ClusterLost. A run's own error is a `Failure` of the outcome.
     """
     begun = time.monotonic()
     options = _absolute(options)
@@ -82,6 +82,7 @@ def _run(desk: Desk, options: SweepOptions, over: threading.Event, signals: "_Si
     if options.address is None:
         slots_that_fit(options, [this_machine()])
 
+    from cluster.cluster_watch import ClusterWatch
     from cluster.ray_cluster import ray_cluster
     from cluster.tuning import run_trials
 
@@ -94,7 +95,8 @@ def _run(desk: Desk, options: SweepOptions, over: threading.Event, signals: "_Si
         if options.address is None:
             slots = min(slots, slots_that_fit(options, [this_machine()]))
         desk.on_event(SweepEvent(kind="cluster", reason=_described(slots, options, ray)))
-        run_trials(desk, options, slots, over)
+        with ClusterWatch(over):
+            run_trials(desk, options, slots, over)
 
 
 def _described(slots: int, options: SweepOptions, ray: Any) -> str:
