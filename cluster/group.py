@@ -101,7 +101,7 @@ class WorkerGroup:
             return int(self._call("submit", payload))
 
     def events(self, timeout_s: float) -> list[dict[str, Any]]:
-        """What the ranks posted; waits up to `timeout_s` for something. After a job's end the group rests in a while."""
+        """What the ranks posted; waits up to `timeout_s`. Some time after a job's end the group rests."""
         found: list[dict[str, Any]] = self._call("take_events", timeout_s)
         if any(event["kind"] == "done" for event in found):
             self._rest_later()
