@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import cProfile
 import dataclasses
+import itertools
 import os
 import tempfile
 import time
@@ -67,44 +68,52 @@ HEADER = """| trials in | slots | rounds | share of ideal | s until all slots ra
 
 
 def sweep(name: str, load: Load, **options: Any) -> Measured:
-    """Our sweep of such trials on the Ray that this process has; options as `SweepOptions`."""
+    """Our sweep of such trials on the Ray that this process has, which must hold `load.slots` of them at once."""
     import ray
 
-    from analysis.ledger import Ledger
-
     folder = Path(load.folder)
-    clock: list[tuple[float, float]] = []
+    clock: list[float] = []
+    starts = itertools.count(1)
 
     def note(event: SweepEvent) -> None:
         assert event.kind not in ("failed", "retried"), event.reason
-        if event.kind == "done":
-            clock.append((time.time(), time.process_time()))
+        if event.kind == "started":
+            load.started(next(starts))
+        elif event.kind == "done":
+            clock.append(time.process_time())
 
-    where = {"address": ray.get_runtime_context().gcs_address, "max_concurrent": load.slots}
+    address = ray.get_runtime_context().gcs_address  # a cluster's nodes are believed what they claim
     begun = time.time()
     outcome = run_sweep(
         [planned(number) for number in range(load.trials)],
         folder / "ledger.db",
         DataPaths(train_file=load.write()),
-        SweepOptions(storage=folder / "runs", **where, **options),
+        SweepOptions(storage=folder / "runs", address=address, **options),
         note,
     )
     assert outcome.done == load.trials, outcome
-    ledger = Ledger.open(folder / "ledger.db")
-    points = [ledger.curve(run.signature)[-1]["metrics"] for run in ledger.runs()]
-    ledger.close()
+    points = facts(folder / "ledger.db")
     processes, imported = {point["pid"] for point in points}, sum(point["torch"] for point in points)
     assert len(processes) == load.slots, f"{len(processes)} processes served {load.slots} slots"
     assert imported == 0 or "group" not in options, f"{imported:.0f} stub trials found torch imported"
-    used = clock[-1][1] - clock[load.slots - 1][1]
     return Measured(
         name,
         load,
         load.share(),
         load.begun() - begun,
-        1000 * used / (load.trials - load.slots),
+        1000 * (clock[-1] - clock[load.slots - 1]) / (load.trials - load.slots),
         max(point["own_mb"] for point in points),
     )
+
+
+def facts(file: Path) -> list[dict[str, float]]:
+    """What each trial said of its process (`benchmarks.sleeping.process_facts`)."""
+    from analysis.ledger import Ledger
+
+    ledger = Ledger.open(file)
+    found = [ledger.curve(run.signature)[-1]["metrics"] for run in ledger.runs()]
+    ledger.close()
+    return found
 
 
 def planned(number: int) -> Sleep:
@@ -116,13 +125,22 @@ def tuned(load: Load) -> Measured:
     """The same trials by Ray Tune's function API."""
     from ray import tune
 
+    class Starts(tune.Callback):
+        """Counts the trials that Tune has started."""
+
+        count = 0
+
+        def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+            self.count += 1
+            load.started(self.count)
+
     begun = time.time()
     space = {"load": str(load.write()), "number": tune.grid_search(list(range(load.trials)))}
     tune.Tuner(
         tune.with_resources(tune_function, {"cpu": 1}),
         param_space=space,
         tune_config=tune.TuneConfig(max_concurrent_trials=load.slots),
-        run_config=tune.RunConfig(storage_path=str(Path(load.folder, "tune")), verbose=0),
+        run_config=tune.RunConfig(storage_path=str(Path(load.folder, "tune")), verbose=0, callbacks=[Starts()]),
     ).fit()
     return Measured("Ray Tune's function API", load, load.share(), load.begun() - begun)
 

@@ -1,7 +1,8 @@
 """Trials that sleep, for `benchmarks.orchestration`: in a stub of a worker group, a real one, or a Tune function.
 
-A trial is told by a folder and its number. The first trial of each slot lasts until every slot has one, so that the
-clock starts with all slots warm; every other one sleeps for so many seconds. Each notes its end as a file.
+A trial is told by a folder and its number. The first trial of each slot lasts until every slot has one and the driver
+knows it, so that the clock starts with all slots warm; every other one sleeps for so many seconds. They tell each other
+by files.
 """
 
 import json
@@ -15,6 +16,8 @@ from typing import Any
 from cluster.group_contract import GroupSettings
 
 POLL_S = 0.05
+SETTLE_S = 1.0
+"""From the word that all slots are up to the start of the clock: by then each first trial has read it."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,26 @@ class Load:
         """With the first of each slot."""
         return self.slots * (self.rounds + 1)
 
+    def started(self, count: int) -> None:
+        """The driver has seen so many trials start."""
+        if count == self.slots:
+            Path(self.folder, "known").touch()
+
     def begun(self) -> float:
-        """Moment at which every slot had its first trial, in seconds since the epoch."""
-        return Path(self.folder, "all-up").stat().st_mtime
+        """Moment at which the first trials ended, in seconds since the epoch."""
+        return self._all_up.stat().st_mtime + SETTLE_S
+
+    def is_begun(self, watch: bool) -> bool:
+        """Whether all slots are up; one trial that is told to `watch` finds out and says so."""
+        if watch and not self._all_up.exists() and self._known() and self._up() == self.slots:
+            self._all_up.touch()
+        return self._all_up.exists()
+
+    def _known(self) -> bool:
+        return Path(self.folder, "known").exists()
+
+    def _up(self) -> int:
+        return len(list(Path(self.folder).glob("up-*")))
 
     def ended(self) -> float:
         """Moment at which the last trial was over."""
@@ -54,6 +74,10 @@ class Load:
         """Of the ideal makespan, in which no slot ever waits."""
         return self.rounds * self.seconds / (self.ended() - self.begun())
 
+    @property
+    def _all_up(self) -> Path:
+        return Path(self.folder, "all-up")
+
 
 class Nap:
     """One trial."""
@@ -62,9 +86,7 @@ class Nap:
         self.load, self.number = load, number
         self.until = time.monotonic() + load.seconds if number >= load.slots else None
         if self.until is None:
-            self._note(f"up-{number}")
-            if len(list(Path(load.folder).glob("up-*"))) == load.slots:
-                self._note("all-up")
+            Path(load.folder, f"up-{number}").touch()
 
     def over(self, timeout_s: float = float("inf")) -> bool:
         """Wait for the end, `timeout_s` at most; whether it has come."""
@@ -72,16 +94,13 @@ class Nap:
         while (left := self._left()) > 0 and time.monotonic() < limit:
             time.sleep(max(0.0, min(left, limit - time.monotonic())))
         if left <= 0:
-            self._note(f"end-{self.number}")
+            Path(self.load.folder, f"end-{self.number}").touch()
         return left <= 0
 
     def _left(self) -> float:
         if self.until is not None:
             return self.until - time.monotonic()
-        return 0.0 if Path(self.load.folder, "all-up").exists() else POLL_S
-
-    def _note(self, name: str) -> None:
-        Path(self.load.folder, name).touch()
+        return self.load.begun() - time.time() if self.load.is_begun(self.number == 0) else POLL_S
 
 
 class SleepingGroup:

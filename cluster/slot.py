@@ -12,12 +12,13 @@ from cluster.by_name import named
 from cluster.group_contract import Group, GroupSettings
 
 HEARTBEAT_S = 1.0
+"""Seconds without news after which a slot looks whether its group is still there."""
 ECHO_S = 3.0
 """Seconds to wait for the real error after one that only tells that a rank is gone."""
 
 
 class Slot(tune.Trainable):
-    """One trial is one job. `step` returns at each dev point, at the end, and after a second without news.
+    """One trial is one job. `step` returns at each dev point, at the end, and after `config["quiet_s"]` without news.
 
     A user's error is a result (`state: failed`), never an exception: Tune would run it again. Lost workers are replaced
     here and the job goes on from its checkpoint. With `isolation: trial` Tune gives each trial a slot of its own.
@@ -38,9 +39,10 @@ class Slot(tune.Trainable):
 
     def step(self) -> dict[str, Any]:
         self._answer(stop=False)
+        until = time.monotonic() + self.quiet_s
         while True:
             event = self._next_event()
-            result = self._heartbeat() if event is None else self._on_event(event)
+            result = self._on_silence(until) if event is None else self._on_event(event)
             if result is not None:
                 return result
 
@@ -59,7 +61,7 @@ class Slot(tune.Trainable):
 
     def _begin(self, config: dict[str, Any]) -> None:
         self.job, self.settings = config["job"], GroupSettings(**config["group"])
-        self.max_retries, self.losses = config["max_retries"], Counter[str]()
+        self.max_retries, self.losses, self.quiet_s = config["max_retries"], Counter[str](), config["quiet_s"]
         self.examples, self.best = 0, float("-inf")
         self.points: list[dict[str, Any]] = []
         self.scores: list[dict[str, Any]] = []
@@ -135,11 +137,13 @@ class Slot(tune.Trainable):
         self.group.abort()
         return self._final("refused" if event["cause"] == "setup" else "failed", event["reason"])
 
-    def _heartbeat(self) -> dict[str, Any] | None:
+    def _on_silence(self, until: float) -> dict[str, Any] | None:
         lost = self.group.lost()
         if self.echo and (lost or time.monotonic() - self.echo[0] > ECHO_S):
             lost = lost or self.echo[1]
-        return self._on_lost(lost) if lost else self._result("running")
+        if lost:
+            return self._on_lost(lost)
+        return self._result("running") if time.monotonic() >= until else None
 
     def _on_lost(self, reason: str) -> dict[str, Any]:
         """The job goes on from its checkpoint in a new group, so often for lost workers and so often for lost nodes."""

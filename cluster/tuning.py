@@ -18,6 +18,9 @@ from cluster.resources import HEAD
 from cluster.slot import Slot
 from cse_train.fields import ConfigError
 
+QUIET_RATE = 16.0
+"""Results without news that the driver takes in a second from all slots; each slot is silent for a second or more."""
+
 
 class Unsaved:
     """Tune pickles what it is given, to restore from; we restore from the ledger, so nothing of ours is written."""
@@ -30,11 +33,12 @@ class Unsaved:
 
 
 class DeskSearcher(Unsaved, Searcher):
-    """Asks the desk for the next run when a slot is free; what came out is the callback's to tell."""
+    """Asks the desk for the next run when one of `slots` is free; what came out is the callback's to tell."""
 
-    def __init__(self, desk: Desk, trials: dict[str, Ticket], over: threading.Event) -> None:
+    def __init__(self, desk: Desk, trials: dict[str, Ticket], over: threading.Event, slots: int) -> None:
         super().__init__(metric="best", mode="max")
         self._desk, self._trials, self._over = desk, trials, over
+        self._about = slot_config(desk.options) | {"quiet_s": max(1.0, slots / QUIET_RATE)}
         self._guard = Guard(over)
         self._slots: dict[str, int] = {}
         """Trial -> the number of its slot, from 1."""
@@ -47,7 +51,7 @@ class DeskSearcher(Unsaved, Searcher):
             return Searcher.FINISHED if self._over.is_set() or self._desk.finished() else None
         self._trials[trial_id] = ticket
         name = f"slot {self._number(trial_id)} of {ticket.planned.sweep}"
-        return {"job": self._desk.job(ticket), "name": name, **slot_config(self._desk.options)}
+        return {"job": self._desk.job(ticket), "name": name, **self._about}
 
     def _number(self, trial_id: str) -> int:
         """The lowest that no open trial has. A slot keeps the name that its first trial gave it."""
@@ -151,7 +155,7 @@ class Ending(Unsaved, tune.Stopper):
 def run_trials(desk: Desk, options: SweepOptions, slots: int, over: threading.Event) -> None:
     """Run everything that the desk gives out, `slots` runs at once; returns when there is no more or `over` is set."""
     trials: dict[str, Ticket] = {}
-    searcher, books = DeskSearcher(desk, trials, over), Books(desk, trials, over)
+    searcher, books = DeskSearcher(desk, trials, over, slots), Books(desk, trials, over)
     tuner = tune.Tuner(
         tune.with_resources(Slot, tune.PlacementGroupFactory([_slot_bundle()])),
         tune_config=tune.TuneConfig(

@@ -1,6 +1,7 @@
 """Lost workers and lost nodes: counted apart, each so many times, told in the reason. No Ray is started."""
 
-from collections import Counter
+import time
+from collections import Counter, deque
 from types import SimpleNamespace
 
 import pytest
@@ -34,3 +35,13 @@ def test_each_cause_has_its_own_number_of_times(nodes, reason):
     assert [answer["state"] for answer in answers] == ["running"] * (len(nodes) - 1) + ["failed"]
     assert answers[-1]["reason"] == reason and reason.startswith(LOST)
     assert answers[0]["retried"] == ("node lost: " if nodes[0] else "") + "rank 0 is gone"
+
+
+def test_a_step_without_news_lasts_as_long_as_it_is_told_and_looks_after_the_group_meanwhile():
+    slot, looks = object.__new__(Slot), []
+    slot.group = SimpleNamespace(events=lambda seconds: time.sleep(0.02) or [], lost=lambda: looks.append("look"))
+    slot.events, slot.points, slot.undecided, slot.echo = deque(), [], None, None
+    slot.examples, slot.best, slot.quiet_s = 0, 0.0, 0.2
+    begun = time.monotonic()
+    assert slot.step()["state"] == "running"
+    assert time.monotonic() - begun >= 0.2 and len(looks) >= 2

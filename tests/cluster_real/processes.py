@@ -13,6 +13,8 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[2]
 MARK = "CSE_TEST_PROCESSES"
 END_S = 30.0
+ASK_S = 3.0
+"""Seconds that processes have to end when asked: a raylet would wait 10 s for its agents, which nobody needs here."""
 
 
 class Processes:
@@ -66,7 +68,7 @@ class Processes:
         deadline = time.monotonic() + END_S
         asked: set[int] = set()
         while (alive := self._alive()) and time.monotonic() < deadline:
-            patient = time.monotonic() < deadline - END_S / 2
+            patient = time.monotonic() < deadline - END_S + ASK_S
             for pid in alive if not patient else alive - asked:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM if patient else signal.SIGKILL)

@@ -1,5 +1,6 @@
 """Slurm on one machine: munge, one controller and two nodes, all in a folder and on ports of their own."""
 
+import contextlib
 import secrets
 import shutil
 from collections.abc import Callable
@@ -7,6 +8,8 @@ from pathlib import Path
 
 from tests.cluster_real.processes import Processes, wait_until
 
+CANCEL_S = 40.0
+"""Seconds that a cancelled job has to end in order; KillWait, after which Slurm kills it, is 30."""
 CONF = """ClusterName=cse
 SlurmctldHost=localhost
 SlurmctldPort={controller}
@@ -61,8 +64,10 @@ class Slurm:
         return (done.stdout + done.stderr).strip()
 
     def stop(self) -> None:
-        """Cancel what runs, end every process and remove what a job that was cut short left in /tmp."""
+        """Cancel what runs, let it clean up, end every process and remove what a job cut short left in /tmp."""
         self.run("scancel", "--full", "--user=root")
+        with contextlib.suppress(AssertionError):
+            wait_until(lambda: self.run("squeue", "-h") == "", CANCEL_S, "the end of cancelled jobs")
         self.processes.end()
         for scratch in self.scratch():
             shutil.rmtree(scratch, ignore_errors=True)
