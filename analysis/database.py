@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
 from analysis import schema
 from analysis.database_errors import LedgerError, told
+from analysis.shown_url import shown_url
 
 __all__ = ["LedgerError", "connect", "network_file_system", "parse_url", "transaction"]
 
@@ -39,12 +40,12 @@ def parse_url(url: str | Path) -> URL:
     try:
         parsed = make_url(text)
     except ArgumentError as error:
-        raise LedgerError(f"ledger url: value={text!r} cannot be read; {_KNOWN}") from error
+        raise LedgerError(f"ledger url: value={shown_url(text)!r} cannot be read; {_KNOWN}") from error
     dialect = parsed.get_backend_name()
     if dialect not in ("sqlite", "postgresql"):
         raise LedgerError(f"ledger url: dialect={dialect!r} is not supported; {_KNOWN}")
     if dialect == "sqlite" and parsed.database in (None, "", ":memory:"):
-        raise LedgerError(f"ledger url: value={text!r} names no file; {_KNOWN}")
+        raise LedgerError(f"ledger url: value={shown_url(text)!r} names no file; {_KNOWN}")
     return parsed.set(drivername="postgresql+psycopg") if dialect == "postgresql" else parsed
 
 
@@ -114,7 +115,7 @@ def _engine(url: URL) -> Engine:
         return create_engine(url, json_serializer=schema.dumps, pool_pre_ping=True, connect_args=_PATIENCE)
     except ModuleNotFoundError as error:
         raise LedgerError(
-            f"ledger driver: url={url.render_as_string()} needs {error.name}; pip install 'psycopg[binary]'"
+            f"ledger driver: url={shown_url(url)} needs {error.name}; pip install 'psycopg[binary]'"
         ) from error
 
 
@@ -200,7 +201,7 @@ def _check_schema(engine: Engine, create: bool) -> None:
     found = _version(engine)
     if found is None and create:
         found = _create_or_join(engine)
-    where = engine.url.render_as_string(hide_password=True)
+    where = shown_url(engine.url)
     if found is None:
         raise LedgerError(f"ledger schema: url={where} holds no ledger; run a sweep first or name another --ledger")
     if found != str(schema.SCHEMA_VERSION):

@@ -5,6 +5,8 @@ import sqlite3
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
+from analysis.shown_url import shown_url
+
 
 class LedgerError(ValueError):
     """The ledger cannot be used as asked: one line with the rule, `name=value` and what to do."""
@@ -18,7 +20,7 @@ def told(error: SQLAlchemyError | sqlite3.Error, url: URL) -> LedgerError:
     """The one line for a database error; the password is hidden."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     text = (str(cause).strip() or type(cause).__name__).splitlines()[0]
-    where = url.render_as_string(hide_password=True)
+    where = shown_url(url)
     for mark, line in _MARKS.items():
         if mark in text:
             kind = LedgerAway if mark == "is locked" else LedgerError

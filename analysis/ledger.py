@@ -17,6 +17,7 @@ from analysis import queries, schema
 from analysis.database import connect, transaction
 from analysis.database_errors import LedgerAway, LedgerError
 from analysis.records import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
+from analysis.shown_url import shown_url
 
 __all__ = [
     "LEASE_SECONDS",
@@ -61,7 +62,7 @@ class Ledger:
     @property
     def url(self) -> str:
         """The address, password hidden."""
-        return self._engine.url.render_as_string(hide_password=True)
+        return shown_url(self._engine.url)
 
     def close(self) -> None:
         self._engine.dispose()

@@ -13,6 +13,7 @@ from cluster.failed_runs import StorageFailed, failed_twice, storage_problem
 from cluster.options import EventKind, Failure, OnEvent, SweepEvent, SweepOptions
 from cluster.packages import provenance
 from cluster.source import Planned, Source
+from cluster.storage import within
 from cse_train.config import DataPaths
 from cse_train.evaluate.columns import unscored
 
@@ -106,6 +107,7 @@ class Desk:
         return not self.options.retry_failed and failed_twice(self.ledger.history(planned.signature))
 
     def _claim(self, planned: Planned, row: RunRow | None) -> Ticket | None:
+        home = self._home(planned.signature)
         claim = self.ledger.claim(
             planned.signature,
             planned.run.flat(),
@@ -122,7 +124,7 @@ class Desk:
                     "waiting", planned, row=row, reason=f"held by {row.owner}" if row else "held by another driver"
                 )
             return None
-        folder = self._home(planned.signature) / f"attempt-{claim.attempt}"
+        folder = within(self.options.storage, home / f"attempt-{claim.attempt}")
         return Ticket(planned, folder, claim, self._suites(planned))
 
     def _reuse(self, planned: Planned, row: RunRow) -> Ticket | None:
@@ -163,7 +165,7 @@ class Desk:
         return tuple(dict.fromkeys((*of_sweep, *own)))
 
     def _home(self, signature: str) -> Path:
-        return self.options.storage / "runs" / signature
+        return within(self.options.storage, self.options.storage / "runs" / signature)
 
     def _where_from(self) -> dict[str, Any]:
         if self._provenance is None:

@@ -59,7 +59,7 @@ def plan_cleaning(
     signatures whose model stays besides those that have a score.
     """
     runs = {run.signature: run for run in ledger.runs()}
-    homes = {name: storage / "runs" / name for name in runs if (storage / "runs" / name).is_dir()}
+    homes = {name: home for name in runs if (home := _home(storage, name)) is not None}
     found = [one for name, home in homes.items() for one in _superseded(runs[name], home)]
     if keep_top is not None or quota is not None:
         stay = _top(ledger, keep_top or 1)
@@ -101,9 +101,21 @@ def _size(path: Path) -> int:
         return 0
 
 
+def _home(storage: Path, signature: str) -> Path | None:
+    """A run's folder; None where it is not there, or where a link or the name itself leads elsewhere."""
+    root, home = (storage / "runs").resolve(), storage / "runs" / signature
+    return home if home.is_dir() and home.resolve() == root / signature else None
+
+
+def _in_home(run: RunRow, home: Path) -> bool:
+    """Whether the ledger says that a run lies in a folder of its own home; `..` and links lead out of it."""
+    folder = Path(run.folder or "/")
+    return folder.parent == home and folder.resolve() == home.resolve() / folder.name
+
+
 def _superseded(run: RunRow, home: Path) -> list[Removable]:
     """A finished run lies in the folder that its row names; its other attempts are of no more use."""
-    if run.state != "done" or run.folder is None or Path(run.folder).parent != home or not Path(run.folder).is_dir():
+    if run.state != "done" or run.folder is None or not _in_home(run, home):
         return []
     attempts = (path for path in sorted(home.iterdir()) if path.is_dir() and not path.is_symlink())
     return [
@@ -116,9 +128,7 @@ def _superseded(run: RunRow, home: Path) -> list[Removable]:
 def _checkpoints(runs: Iterable[RunRow], homes: Mapping[str, Path], scored: Collection[str]) -> list[Removable]:
     """First what is only needed to go on, then models, each of the worst run first."""
     kinds: tuple[Kind, Kind] = ("last", "best")
-    ended = [
-        run for run in runs if run.state in ENDED and run.folder and Path(run.folder).parent == homes[run.signature]
-    ]
+    ended = [run for run in runs if run.state in ENDED and _in_home(run, homes[run.signature])]
     found = [(kind, run, Path(run.folder or "", kind)) for kind in kinds for run in ended]
     return [
         Removable(run.signature, kind, folder, size_of(folder))

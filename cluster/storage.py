@@ -44,6 +44,14 @@ def storage_folder(given: str) -> Path:
     )
 
 
+def within(root: Path, path: Path) -> Path:
+    """The path itself; ConfigError where a link or a name with `..` leads out of `root`, an absolute folder."""
+    real = path.resolve()
+    if not real.is_relative_to(root.resolve()):
+        raise ConfigError([f"out of the storage: path={path} leads to {real}; remove the link, or give its --storage"])
+    return path
+
+
 def check_here(folder: Path) -> None:
     """ConfigError where this machine cannot write the folder; makes it if need be."""
     if error := _writing(folder, "driver"):

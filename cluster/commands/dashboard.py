@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster.commands import arguments
+from cluster.commands.shown_url import shown_url
 from cse_train.fields import ConfigError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def dashboard(ledger: arguments.LedgerUrl = None, port: Port = PORT, storage: ar
 
     engine = connected(ledger)
     with DashboardServer(engine, arguments.storage_folder(storage), port) as server:
-        print(f"sweeps of {engine.url.render_as_string()} at {server.url}  (Ctrl-C ends it)", flush=True)
+        print(f"sweeps of {shown_url(engine.url)} at {server.url}  (Ctrl-C ends it)", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()
     engine.dispose()

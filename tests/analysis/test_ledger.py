@@ -3,10 +3,11 @@
 import multiprocessing
 import time
 from collections import Counter
+from datetime import datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import event, func, select, update
 
 from analysis import schema
 from analysis.database import transaction
@@ -91,6 +92,27 @@ def test_an_ended_run_goes_on_as_the_next_attempt(ledger: Ledger, end: str) -> N
     assert (again.attempt, again.previous_folder, again.previous_state) == (2, "runs/aa/1", end)
     row = ledger.run("aa")
     assert row is not None and (row.state, row.owner, row.reason, row.best) == ("claimed", "you", None, 61.5)
+
+
+def test_leases_are_the_databases_alone_whatever_a_hosts_clock_says(ledger: Ledger) -> None:
+    sent: list[Any] = []
+
+    def note(connection: Any, cursor: Any, statement: str, parameters: Any, *rest: Any) -> None:
+        rows = parameters if isinstance(parameters, list) else [parameters]
+        sent.extend(value for row in rows for value in (row.values() if isinstance(row, dict) else row))
+
+    event.listen(ledger._engine, "before_cursor_execute", note)
+    taken = held(ledger)
+    ledger.running(taken, folder="runs/aa/1")
+    ledger.add_points(taken, [point(64)])
+    assert ledger.heartbeat("me") == 1
+    assert claim(ledger, owner="you") is None
+    finish(ledger, taken)
+    ledger.release("me")
+    day = 86_400
+    assert [value for value in sent if isinstance(value, float)]
+    assert not [value for value in sent if isinstance(value, float) and abs(value - time.time()) < day]
+    assert not [value for value in sent if isinstance(value, datetime)]
 
 
 def test_a_stale_claim_is_taken_over_and_its_orphan_reports_nothing(ledger_url: str) -> None:

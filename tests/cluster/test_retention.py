@@ -1,5 +1,6 @@
 """What `cse clean` would free and frees, and what always stays."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,20 @@ def test_a_link_out_of_the_storage_is_not_followed(ledger: Ledger, somewhere: Pa
     found = plan_cleaning(ledger, Path("results").resolve(), 1, None)
     assert ("r0", "last") not in named(found.removable)
     assert [one.folder.name for one in found.removable if one.kind == "superseded"] == ["attempt-1"]
+
+
+def test_a_home_or_a_folder_that_leads_out_of_the_storage_is_left_alone(ledger: Ledger, somewhere: Path) -> None:
+    runs, elsewhere = somewhere / "results" / "runs", somewhere / "elsewhere"
+    for name in ("r0", "r1"):
+        (runs / name).rename(somewhere / f"{name}-moved")
+        (runs / name).symlink_to(somewhere / f"{name}-moved")
+    (elsewhere / "last").mkdir(parents=True)
+    (runs / "r2" / "final").rename(runs / "r2" / "was-final")
+    (runs / "r2" / "final").symlink_to(elsewhere)
+    with sqlite3.connect(somewhere / "results" / "ledger.db") as connection:
+        connection.execute("update cse_runs set folder = ? where signature = 'r3'", (str(runs / "r3" / ".."),))
+    found = plan_cleaning(ledger, Path("results").resolve(), 1, None)
+    assert {one.signature for one in found.removable}.isdisjoint({"r0", "r1", "r2", "r3"})
 
 
 def test_the_command_is_dry_until_told_to_delete(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cluster.cli import main
 from cluster.commands.report import _command
 from cluster.commands.shown_url import shown_url
 from cluster.commands.sweeping import Work, announce
@@ -25,3 +26,16 @@ def test_commands_that_name_the_ledger_hide_it(capsys: pytest.CaptureFixture[str
     url = "postgresql://me:secret@host/db"
     announce(Work((), 0, frozenset(), True), url)
     assert "secret" not in capsys.readouterr().out + _command("E7", None, {}, None, url)
+
+
+@pytest.mark.parametrize("command", [("trials",), ("dashboard", "--port", "0"), ("table", "E7"), ("status",)])
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://me:hunter2@127.0.0.1:9/db", "postgresql://me@127.0.0.1:9/db?password=hunter2", "mysql://me:hunter2@h/d"],
+)  # fmt: skip
+def test_a_ledger_that_cannot_be_reached_keeps_the_password(
+    capsys: pytest.CaptureFixture[str], command: tuple[str, ...], url: str
+) -> None:
+    assert main([*command, "--ledger", url]) == 2
+    said = capsys.readouterr()
+    assert "cse: ledger" in said.err and "hunter2" not in said.out + said.err
