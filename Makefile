@@ -1,5 +1,5 @@
 # Every target does all the set-up it needs; a second call installs nothing.
-#   make demo | test | test-slow | lint | format | clean
+#   make demo | test | test-slow | lint | audit | format | clean
 # TORCH_INDEX=URL takes torch from another index, e.g. PyTorch's CPU-only one.
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -12,7 +12,7 @@ TEST := $(VENV)/.installed-test
 TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow test-cluster lint format clean
+.PHONY: demo test test-slow test-cluster lint audit format clean
 .DELETE_ON_ERROR:
 
 demo: $(CORE)
@@ -32,6 +32,12 @@ lint: $(TEST)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# pip-audit asks pypi.org; --strict, because it calls what it could not look up "no known vulnerabilities".
+audit: $(CORE)
+	@if $(BIN)/python -c "import urllib.request as u; u.urlopen('https://pypi.org/pypi/pip/24.0/json', timeout=10)" 2>/dev/null; \
+	then $(PIP) --constraint constraints.txt pip-audit && $(BIN)/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt; \
+	else echo "audit skipped: pypi.org/pypi does not tell of packages here, and pip-audit asks it"; fi
 
 format: $(TEST)
 	$(BIN)/ruff check --fix .
