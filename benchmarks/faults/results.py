@@ -5,6 +5,24 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+INTRODUCTION = """# Reliability: what was killed, and what was found after
+
+Made by `python -m benchmarks.faults` from `docs/results/faults.jsonl`. A real sweep of eight short runs on Ray takes up
+to five faults, each at a random moment of a recorded seed; where a fault ends the sweep the same command is given again.
+In the end, for each fault: what was finished was not trained again, what was half-run went on from its checkpoint, and
+what an orphan would write late is refused. Then the ledger, the study, the files, every dev metric and the best weights
+are compared with an undisturbed sweep, bit for bit; what is wrong there counts against the last fault. All of it ran on
+two CPU cores that other work shared. The fuzz of 2,000 mutated spaces is `python -m benchmarks.fuzz_spaces`.
+"""
+UNCOVERED = """What faults uncovered, and what was mended:
+
+- Two drivers of one search wrote each run twice into the study.
+- After the loss of one of two nodes, the run of the slot that found no room on the other failed as "workers lost 3
+  times"; it waits now. It would have waited for ever, because a slot without work kept its CPU: its group ends after 20 s.
+- A node lost while its ranks started was counted as lost workers, and the reason said only that a controller had failed.
+- A storage that became read-only was told in one line, but below a traceback of Tune's own.
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
@@ -42,40 +60,12 @@ def append(path: Path, trial: Trial) -> None:
 
 def page(trials: Sequence[Trial], bars: dict[str, tuple[str, int]]) -> str:
     """Markdown; `bars` gives a row's words and its number of trials."""
-    lines = [
-        "# Reliability: what was killed, and what was found after",
-        "",
-        "Made by `python -m benchmarks.faults` from `docs/results/faults.jsonl`. A real sweep of eight short runs on Ray "
-        "takes up to five faults, each at a random moment of a recorded seed; where a fault ends the sweep the same "
-        "command is given again. In the end, for each fault: what was finished was not trained again, what was half-run "
-        "went on from its checkpoint, and what an orphan would write late is refused. Then the ledger, the study, the "
-        "files, every dev metric and the best weights are compared with an undisturbed sweep, bit for bit; what is wrong "
-        "there counts against the last fault. All of it ran on two CPU cores that other work shared.",
-        "",
-        "| fault | wanted | struck | as it should be | seconds per fault |",
-        "|---|--:|--:|--:|--:|",
-    ]
+    lines = [INTRODUCTION, "| fault | wanted | struck | as it should be | seconds per fault |", "|---|--:|--:|--:|--:|"]
     for row, (words, wanted) in bars.items():
         own = [trial for trial in trials if trial.row == row]
         good = sum(not trial.problems for trial in own)
         seconds = f"{sum(trial.seconds for trial in own) / len(own):.0f}" if own else ""
         lines.append(f"| {words} | {wanted} | {len(own)} | {good if own else 'not shown'} | {seconds} |")
-    lines += ["", "Besides, 2,000 mutated spaces: `python -m benchmarks.fuzz_spaces`.", *_uncovered()]
+    lines += ["", UNCOVERED]
     bad = [f"- {t.row} {t.number} (seed {t.seed}): {'; '.join(t.problems)}" for t in trials if t.problems]
-    return "\n".join([*lines, *(["", "What was not as it should be:", "", *bad] if bad else []), ""])
-
-
-def _uncovered() -> list[str]:
-    """What was mended because a fault showed it."""
-    return [
-        "",
-        "What faults uncovered, and what was mended:",
-        "",
-        "- Two drivers of one search wrote each run twice into the study.",
-        '- After the loss of one of two nodes, the run of the slot that found no room on the other failed as "workers lost '
-        '3 times": it waits now.',
-        "- It would have waited for ever, because a slot without work kept its CPU: an idle slot gives it away after 20 s.",
-        "- A node lost while its ranks started was counted as lost workers, and the reason said only that a controller "
-        "had failed.",
-        "- A storage that became read-only was told in one line, below a traceback of Tune's own.",
-    ]
+    return "\n".join([*lines, *(["What was not as it should be:", "", *bad, ""] if bad else [])])
