@@ -7,19 +7,20 @@ from pathlib import Path
 
 INTRODUCTION = """# Reliability: what was killed, and what was found after
 
-Made by `python -m benchmarks.faults` from `docs/results/faults.jsonl`. A real sweep of eight short runs on Ray takes up
-to five faults, each at a random moment of a recorded seed; where a fault ends the sweep the same command is given again.
-In the end, for each fault: what was finished was not trained again, what was half-run went on from its checkpoint, and
-what an orphan would write late is refused. Then the ledger, the study, the files, every dev metric and the best weights
-are compared with an undisturbed sweep, bit for bit; what is wrong there counts against the last fault. All of it ran on
-two CPU cores that other work shared. The fuzz of 2,000 mutated spaces is `python -m benchmarks.fuzz_spaces`.
+Made by `python -m benchmarks.faults` from `docs/results/faults.jsonl`. A real sweep of eight short runs on Ray takes
+up to five faults, each at a random moment of a recorded seed; where a fault ends the sweep the same command is given
+again. In the end, for each fault: what was finished was not trained again, what was half-run went on from its
+checkpoint, and what an orphan would write late is refused. Then the ledger, the study, the files, every dev metric
+and the best weights are compared with an undisturbed sweep, bit for bit; what is wrong there counts against the last
+fault. All of it ran on two CPU cores that other work shared. The fuzz of 2,000 mutated spaces is `python -m
+benchmarks.fuzz_spaces`.
 """
 UNCOVERED = """What faults uncovered, and what was mended:
 
 - Two drivers of one search wrote each run twice into the study.
 - After the loss of one of two nodes, the run of the slot that found no room on the other failed as "workers lost 3
-  times"; it waits now. It would have waited for ever, because a slot without work kept its CPU: its group ends after 20 s.
-- A node lost while its ranks started was counted as lost workers, and the reason said only that a controller had failed.
+  times"; it waits now. It would have waited for ever, because an idle slot kept its CPU: its group ends after 20 s.
+- A node lost while its ranks started was counted as lost workers, and the reason told of a controller alone.
 - A storage that became read-only was told in one line, but below a traceback of Tune's own.
 """
 
