@@ -81,6 +81,7 @@ def _source_of(
     request: Request, ledger: "Ledger", identify: "Identify", runs_for: "RunsFor"
 ) -> "tuple[Source, Account | None]":
     """The search, with seeds raced and the budget kept where that is asked for."""
+    from cluster.joint_search import JointSearch
     from cluster.known import Memory
     from cluster.racing import Race
     from cluster.search import make_search
@@ -95,9 +96,10 @@ def _source_of(
         return signature(run, identify(run))
 
     mirror = StudyMirror(mirror_url(request.ledger), resolved)
+    memory, settings, name = Memory(resolved, sign), resolved.space.search, sweep_name(resolved)
     search = make_search(resolved, rows, sign, seeds=seeds, mirror=mirror)
-    source: Source = SearchSource(search, lambda cell: runs_for(cell, seeds), wait=object())
-    memory, settings = Memory(resolved, sign), resolved.space.search
+    joint = JointSearch(search, lambda: memory.known(ledger.runs(sweep=name)))
+    source: Source = SearchSource(joint, lambda cell: runs_for(cell, seeds), wait=object())
     if settings and settings.race:
         race = Race(settings.max_seeds, memory.known(rows), only_best=resolved.space.sampled)
         source = RaceSource(source, race, lambda key, seed: runs_for(resolved.cell(key), (seed,))[0])
