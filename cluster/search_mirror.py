@@ -44,7 +44,9 @@ class StudyMirror:
     def __init__(self, url: str, resolved: ResolvedSpace) -> None:
         """Raises ConfigError, one line, when the database cannot be opened."""
         self._axes = resolved.axes
-        self._broken = False
+        self._away = False
+        self._left: list[Known] = []
+        """Finished runs that the database has not taken."""
         name = resolved.space.id
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         try:
@@ -59,16 +61,20 @@ class StudyMirror:
             ) from error
 
     def add(self, seen: Known) -> None:
-        """Add one finished run; a database that fails later is given up with one warning."""
-        if self._broken:
-            return
+        """Add one finished run, and those that a database which was away could not take; one warning while it is."""
+        self._left.append(seen)
         try:
-            trial = self._frozen(seen)
-            if not self._has(trial):
-                self._study.add_trial(trial)
+            while self._left:
+                trial = self._frozen(self._left[0])
+                if not self._has(trial):
+                    self._study.add_trial(trial)
+                self._left.pop(0)
         except Exception as error:
-            self._broken = True
-            log.warning("mirror given up: %s; the ledger has everything", str(error).splitlines()[0])
+            if not self._away:
+                log.warning("mirror behind: %s; the ledger has everything", str(error).splitlines()[0])
+            self._away = True
+            return
+        self._away = False
 
     def _has(self, trial: optuna.trial.FrozenTrial) -> bool:
         """Whether another driver of the search, which sees the same runs end, has added it."""

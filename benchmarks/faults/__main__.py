@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 ROWS = {
-    "worker": Row("kill -9 of one Train worker", 10, 5, partial(chain.carry, kills.WorkerKilled)),
+    "worker": Row("kill -9 of one Train worker", 10, 2, partial(chain.carry, kills.WorkerKilled)),
     "driver": Row("kill -9 of the driver, then the same command", 10, 5, partial(chain.carry, kills.DriverKilled)),
     "node": Row("kill -9 of a node (raylet and its workers)", 10, 2, partial(chain.carry, nodes.NodeKilled)),
     "interrupt": Row("Ctrl-C or SIGTERM, then the same command", 10, 5, partial(chain.carry, kills.Interrupted)),

@@ -57,18 +57,22 @@ def test_two_drivers_that_see_the_same_runs_end_add_each_once(tmp_path, resolved
     assert sorted(t.params["train.learning_rate"] for t in study.trials) == [1e-4, 0.00037, 1e-3]
 
 
-def test_a_database_that_breaks_later_costs_one_warning(tmp_path, resolved, caplog, monkeypatch):
+def test_a_database_that_is_away_costs_one_warning_and_is_brought_up_to_date(tmp_path, resolved, caplog, monkeypatch):
     mirror = StudyMirror(f"sqlite:///{tmp_path}/mirror.db", resolved)
 
-    def broken(trial):
-        raise OSError("disk full")
+    def away(trial):
+        raise OSError("server closed the connection")
 
-    monkeypatch.setattr(mirror._study, "add_trial", broken)
-    for rate in (1e-3, 1e-4):
-        mirror.add(known(cell_of(resolved, rate), 0, "done", 80.0))
+    with monkeypatch.context() as patch:
+        patch.setattr(mirror._study, "add_trial", away)
+        for rate in (1e-3, 1e-4):
+            mirror.add(known(cell_of(resolved, rate), 0, "done", 80.0))
     assert [r.message for r in caplog.records if r.name.startswith("cluster")] == [
-        "mirror given up: disk full; the ledger has everything"
+        "mirror behind: server closed the connection; the ledger has everything"
     ]
+    assert mirror._study.trials == []
+    mirror.add(known(cell_of(resolved, 1e-2), 0, "done", 80.0))
+    assert [t.params["train.learning_rate"] for t in mirror._study.trials] == [1e-3, 1e-4, 1e-2]
 
 
 def test_a_database_that_cannot_be_opened_is_one_line(resolved):
