@@ -5,14 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from analysis import schema
+from analysis.queries import LIVE
 
 RECENT = 400
 """Transitions of a sweep that its pace is taken from, the newest ones."""
-
-_LIVE = and_(schema.runs.c.state.in_(schema.HELD), schema.runs.c.lease_until > schema.now())
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[st
         links.c.cell,
         links.c.seed,
         runs.c.state,
-        _LIVE.label("live"),
+        LIVE.label("live"),
         runs.c.method,
         runs.c.examples,
         _setting("train.examples").label("horizon"),

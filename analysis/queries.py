@@ -13,7 +13,8 @@ from analysis.records import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow,
 CHUNK = 500
 """Signatures in one statement: below every database's limit of bound values."""
 
-_LIVE = and_(schema.runs.c.state.in_(schema.HELD), schema.runs.c.lease_until > schema.now())
+LIVE = and_(schema.runs.c.state.in_(schema.HELD), schema.runs.c.lease_until > schema.now())
+"""Whether somebody holds a run now."""
 _RUN_COLUMNS = tuple(schema.runs.c[name] for name in RunRow.__dataclass_fields__ if name != "live")
 
 
@@ -25,7 +26,7 @@ def runs(
 ) -> Iterator[RunRow]:
     """Runs that meet all conditions, in the order of their creation (within each 500 signatures)."""
     table = schema.runs
-    query = select(*_RUN_COLUMNS, _LIVE.label("live")).order_by(table.c.created, table.c.signature)
+    query = select(*_RUN_COLUMNS, LIVE.label("live")).order_by(table.c.created, table.c.signature)
     if sweep is not None:
         linked = select(schema.sweep_runs.c.signature).where(schema.sweep_runs.c.sweep == sweep)
         query = query.where(table.c.signature.in_(linked))
@@ -63,7 +64,7 @@ def states(connection: Connection, signatures: Iterable[str]) -> dict[str, str]:
     """Signature -> state; held without a live lease counts as lost."""
     table = schema.runs
     found = {}
-    query = select(table.c.signature, table.c.state, _LIVE.label("live"))
+    query = select(table.c.signature, table.c.state, LIVE.label("live"))
     for statement in _by_signature(query, table.c.signature, signatures):
         for signature, state, live in connection.execute(statement):
             found[signature] = "lost" if state in schema.HELD and not live else _state(signature, state)
