@@ -76,13 +76,16 @@ def sweep(ray_cluster: None, tmp_path: Path) -> Iterator[threading.Thread]:
     stand_in = {"function": "stub_training:train", "scorer": "stub_training:score"}
     options = SweepOptions(storage=tmp_path / "runs", max_concurrent=2, **stand_in)
 
+    over = threading.Event()
+
     def work() -> None:
         with monitor:
-            run_sweep(runs, ledger, DataPaths(train_file=script), options, monitor)
+            run_sweep(runs, ledger, DataPaths(train_file=script), options, monitor, over=over)
 
     thread = threading.Thread(target=work)
     thread.start()
     yield thread
+    over.set()
     thread.join(300)
     assert not thread.is_alive()
 
