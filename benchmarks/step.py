@@ -2,7 +2,9 @@
 
 Equal batches of real sentences (at most 32 tokens), equal sizes with random weights, dropout 0.1, one thread, fp32. A
 step is everything between two optimiser updates: drawing the batch, collating, both passes, clipping, AdamW, schedule.
-Each peer runs twice: as its library multiplies by default, and given the oneDNN flag that our step uses.
+Each peer runs twice: as its library multiplies by default, and given the oneDNN flag that our step uses. All are given
+`keep_freed_memory`, a setting of the process. Ours makes WARM steps before the first round: its batches differ in
+shape, and oneDNN compiles each shape once in a run.
 
     python -m benchmarks.step [--quick] [--sizes tiny,mini,base] [--data DIR]
 """
@@ -15,16 +17,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paired import Step, SteppedLoop, Times, interleaved, median_ms, ratio, timed
+from benchmarks.paired import Seconds, Step, SteppedLoop, Times, interleaved, median_ms, ratio, timed
 from benchmarks.step_ours import advance, our_session
 from benchmarks.step_setting import DATA, SIZES, Size, encoder_folder, one_thread, sentences
 
 PEERS = {"hf": "SimCSE in the HF Trainer", "st": "sentence-transformers' trainer"}
 GIVEN = " + flag"
 OURS = "ours"
-FULL = {"tiny": (30, 60), "mini": (20, 120), "base": (7, 240)}
-QUICK = {"tiny": (5, 10), "mini": (3, 15), "base": (1, 10)}
+FULL = {"tiny": (20, 120), "mini": (12, 160), "base": (7, 240)}
+QUICK = {"tiny": (3, 12), "mini": (2, 15), "base": (1, 10)}
 """Rounds, and the seconds after which no further round begins."""
+TURN = {"tiny": 5, "mini": 2, "base": 1}
+"""Steps in a row, as a run makes them: a contender finds its weights evicted by the others' once a turn."""
+WARM = {"tiny": 80, "mini": 40, "base": 10}
+QUICK_WARM = {"tiny": 40, "mini": 6, "base": 1}
+"""Steps of ours before the first round."""
 
 
 def flagged(step: Step) -> Step:
@@ -36,6 +43,16 @@ def flagged(step: Step) -> Step:
             return step()
 
     return inside
+
+
+def in_a_row(step: Step, count: int) -> Step:
+    """`count` steps as one turn, with the mean of their times."""
+
+    def turn() -> Seconds:
+        took = [step() for _ in range(count)]
+        return Seconds(sum(one.cpu for one in took) / count, sum(one.wall for one in took) / count)
+
+    return turn
 
 
 @contextlib.contextmanager
@@ -94,10 +111,15 @@ def rows(size: Size, batch: int, times: Times, shares: dict[str, float]) -> list
     return found
 
 
-def measure(size: Size, batch: int, rounds: int, seconds: float, data: Path, rate: float) -> list[str]:
+def measure(
+    size: Size, batch: int, rounds: int, seconds: float, warm: int, turn: int, data: Path, rate: float
+) -> list[str]:
     """One size: interleaved rounds, and which share of the GEMM rate each contender's own operations reach."""
     with contenders(size, batch, data) as steps:
-        times = interleaved(steps, rounds, seconds, warm=2 if batch == size.batch else 1)
+        for _ in range(warm):
+            steps[OURS]()
+        turns = {who: in_a_row(step, turn) for who, step in steps.items()}
+        times = interleaved(turns, rounds, seconds, warm=2 if batch == size.batch else 1)
         work = {OURS: operations(steps[OURS])}
     shares = {name: count / (median_ms(times[name]) / 1e3) / rate for name, count in work.items()}
     return rows(size, batch, times, shares)
@@ -112,7 +134,10 @@ def main() -> None:
     one_thread()
     import torch
 
+    from cse_train.memory import keep_freed_memory
+
     torch.set_num_threads(1)
+    keep_freed_memory()
     rate = gemm_rate()
     print(f"measured GEMM rate: {rate / 1e9:.0f} GFLOP/s on one thread\n")
     print("| size | batch | step | CPU ms | wall ms | times ours (CPU) | (wall) | bar | | of the GEMM rate |")
@@ -120,7 +145,8 @@ def main() -> None:
     for name in given.sizes.split(","):
         batch = 4 if given.quick and name == "base" else SIZES[name].batch
         count, seconds = (QUICK if given.quick else FULL)[name]
-        for line in measure(SIZES[name], batch, count, seconds, given.data, rate):
+        warm = (QUICK_WARM if given.quick else WARM)[name]
+        for line in measure(SIZES[name], batch, count, seconds, warm, TURN[name], given.data, rate):
             print(line, flush=True)
     print("\nTimes ours: median over rounds [quartiles]. The share counts the operations that our step needs.")
 

@@ -1,5 +1,6 @@
 """Our own training step, as `cse_train.loop` makes it, one step a call."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,17 @@ ENDLESS = 10_000_000
 
 
 def our_session(
-    folder: Path, texts: Sequence[str], batch: int, work: Path, changes: Mapping[str, object] | None = None
+    folder: Path,
+    texts: Sequence[str],
+    batch: int,
+    work: Path,
+    changes: Mapping[str, object] | None = None,
+    senteval: Path | None = None,
 ) -> "Session":
-    """A run over `texts`, in one file under `work`, with nothing trained yet; `changes` are dotted keys."""
+    """A run over `texts`, in one file under `work`, with nothing trained yet; `changes` are dotted keys.
+
+    Its dev set is a small generated one, or with `senteval`, the data folder that has SentEval's, STS-B dev.
+    """
     from cse_train.config import DataPaths, parse_run
     from cse_train.loop import Session
 
@@ -26,14 +35,16 @@ def our_session(
         "method": "simcse",
         "train.encoder": str(folder),
         "train.corpus": "file",
-        "train.dev": "generated_dev:8",
+        "train.dev": "sts_dev" if senteval else "generated_dev:8",
         "train.batch_size": batch,
         "train.examples": ENDLESS,
         "train.evaluations": 1,
         "train.max_seq_length": LENGTH,
     }
     run = parse_run(flat | dict(changes or {}))
-    session = Session.open(run, DataPaths(train_file=work / "text.txt", cache=work / "cache"), work / "run")
+    paths = DataPaths.from_folder(senteval) if senteval else DataPaths()
+    paths = dataclasses.replace(paths, train_file=work / "text.txt", cache=work / "cache")
+    session = Session.open(run, paths, work / "run")
     session.model.train()
     return session
 

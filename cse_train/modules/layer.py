@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from cse_train.modules.attention import GroupAttention
 from cse_train.modules.dropout import dropout, dropout_and_add
 from cse_train.modules.packing import Group, Packed
 
@@ -41,6 +42,10 @@ class Layer(nn.Module):
         prefixes = _by_group(prompts, packed, views)
         for prefix, (group, block) in zip(prefixes, packed.split(self.qkv(x_TH), views), strict=True):
             rows, width, _ = block.shape
+            if prefix is None and block.dtype == torch.float32 and block.device.type == "cpu":
+                rate = self.attention_dropout if self.training else 0.0
+                mixed.append(GroupAttention.apply(block, group.bias_of(views), self.heads, rate).flatten(0, 1))
+                continue
             query, key, value = block.view(rows, width, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
             heads = self._attend(query, key, value, group, views, prefix)
             mixed.append(heads.transpose(1, 2).reshape(-1, x_TH.shape[-1]))

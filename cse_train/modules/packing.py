@@ -97,7 +97,7 @@ def pack(
     lengths: np.ndarray,
     *,
     pad_id: int = 0,
-    groups: int = 4,
+    groups: int = 8,
     width: int | None = None,
 ) -> Packed:
     """Gather N rows `flat[starts[i] : starts[i] + lengths[i]]` into at most `groups` groups of similar length.
@@ -131,7 +131,7 @@ def pack(
 
 
 def pack_lists(
-    sequences: Sequence[Sequence[int] | np.ndarray], *, pad_id: int = 0, groups: int = 4, width: int | None = None
+    sequences: Sequence[Sequence[int] | np.ndarray], *, pad_id: int = 0, groups: int = 8, width: int | None = None
 ) -> Packed:
     """`pack` for sequences that are not in a token store."""
     lengths = np.array([len(s) for s in sequences])

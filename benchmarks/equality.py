@@ -1,0 +1,213 @@
+"""Whether our training step computes what SimCSE's released one does, on the same real sentences and weights.
+
+Without dropout, from the same start: the first loss, every gradient, and the losses of 40 steps. Two fp32 loops drift
+apart whatever they are; the control is the peer against itself with another matrix library (the oneDNN flag). With
+dropout the masks differ, so the mean loss of the last steps is compared over seeds. Ours carries the corpus's word
+embeddings alone, computes [CLS] alone in the last layer and draws its own masks, all of which this puts to the test.
+
+    python -m benchmarks.equality [--quick] [--sizes tiny,mini,base] [--data DIR]
+"""
+
+import argparse
+import copy
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.step_ours import our_session
+from benchmarks.step_setting import DATA, SIZES, encoder_folder, one_thread, sentences
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from cse_train.loop import Session
+
+LOSS_BAR, GRADIENT_BAR = 1e-6, 5e-5
+RATE = 1e-4
+DRIFT_STEPS = {"tiny": 40, "mini": 40, "base": 0}
+"""Base is compared in its first step alone."""
+LAST = 20
+BATCH = {"tiny": 64, "mini": 64, "base": 4}
+
+
+class Found(NamedTuple):
+    """One line of the table: the figure must not exceed the bar."""
+
+    what: str
+    figure: float
+    bar: float
+
+    def row(self, size: str) -> str:
+        """As the table writes it."""
+        held = "held" if self.figure <= self.bar else "MISSED"
+        return f"| {size} | {self.what} | {self.figure:.2g} | {self.bar:.2g} | {held} |"
+
+
+class Peer:
+    """The released step: transformers' model, both views padded to the batch's longest, and torch's AdamW."""
+
+    def __init__(self, session: "Session", folder: Path, dropout: float) -> None:
+        import torch
+
+        from benchmarks.step_peers import SimCSEModel
+
+        self.session = session
+        self.model = SimCSEModel(folder).train()
+        for module in self.model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = dropout
+            if hasattr(module, "dropout_prob"):
+                module.dropout_prob = dropout
+        own: Any = session.model
+        self.model.mlp.load_state_dict(own.pooler.projector.dense.state_dict())
+        self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=RATE, weight_decay=0.0)
+
+    def loss(self, step: int) -> "Tensor":
+        """Of the sentences that our session draws in this step."""
+        batch = self.session.run.train.batch_size
+        column = self.session.batches.store.column("text")
+        rows = self.session.batches.order[step * batch : (step + 1) * batch]
+        found: Tensor = self.model(**padded([column.row(row) for row in rows]))["loss"]
+        return found
+
+    def update(self, step: int) -> float:
+        """One optimiser step; gives its loss."""
+        import torch
+
+        loss = self.loss(step)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        return loss.item()
+
+
+def padded(rows: list[np.ndarray]) -> dict[str, "Tensor"]:
+    """Both views [B, 2, L] of token rows, as the released collator lays them out."""
+    import torch
+
+    width = max(map(len, rows))
+    ids = torch.tensor(np.array([np.pad(row, (0, width - len(row))) for row in rows]), dtype=torch.long)
+    real = torch.arange(width)[None] < torch.tensor([len(row) for row in rows])[:, None]
+    batch = {"input_ids": ids, "attention_mask": real.long(), "token_type_ids": torch.zeros_like(ids)}
+    return {name: tensor.unsqueeze(1).repeat(1, 2, 1) for name, tensor in batch.items()}
+
+
+def first_step(session: "Session", peer: Peer) -> list[Found]:
+    """Loss and gradients of the same weights on the same batch; a key's bias is left out: softmax ignores it."""
+    ours = session.model(session.batches[0]).loss
+    ours.backward()
+    theirs = peer.loss(0)
+    theirs.backward()
+    worst = 0.0
+    for name, gradient in our_gradients(session).items():
+        if not name.endswith("key.bias"):
+            expected = peer.model.bert.get_parameter(name).grad
+            assert expected is not None
+            worst = max(worst, float((gradient - expected).abs().max() / expected.abs().max()))
+    session.model.zero_grad()
+    peer.model.zero_grad()
+    return [
+        Found("first loss, difference", abs(ours.item() - theirs.item()), LOSS_BAR),
+        Found("gradients, largest relative difference", worst, GRADIENT_BAR),
+    ]
+
+
+def our_gradients(session: "Session") -> dict[str, "Tensor"]:
+    """Our encoder's gradients under transformers' names; zero for words that the corpus has not."""
+    import torch
+
+    from cse_train.modules.transformers_io import encoder_to_transformers
+    from cse_train.modules.vocabulary import CompactEmbedding
+
+    own: Any = session.model
+    gradients = {name: parameter.grad for name, parameter in own.encoder.named_parameters()}
+    if isinstance(own.encoder.word, CompactEmbedding):
+        nothing = torch.zeros_like(own.encoder.word.rest_VH)
+        gradients["word.weight"] = own.encoder.word.whole(gradients["word.weight"], nothing)
+    holder = copy.deepcopy(own.encoder)
+    holder.load_state_dict(gradients)
+    return encoder_to_transformers(holder)
+
+
+def losses_of(session: "Session", steps: int) -> np.ndarray:
+    """Our losses, with the flag as in every run."""
+    from cse_train.arithmetic import fast_fp32
+
+    found = []
+    with fast_fp32():
+        for _ in range(steps):
+            found.append(session.update()["loss"].item())
+            session.step += 1
+    return np.array(found)
+
+
+def drift(session: "Session", folder: Path, steps: int) -> Found:
+    """Largest difference of the losses of a run without dropout, against the peer's with another matrix library."""
+    from cse_train.arithmetic import fast_fp32
+
+    plain, swapped = Peer(session, folder, 0.0), Peer(session, folder, 0.0)
+    session.batches[0]
+    expected = np.array([plain.update(step) for step in range(steps)])
+    with fast_fp32() as other:
+        control = np.array([swapped.update(step) for step in range(steps)])
+    what = f"loss drift in {steps} steps; bar: the peer's own under {'oneDNN' if other else 'the same library'}"
+    ours = losses_of(session, steps)
+    return Found(what, float(np.abs(ours - expected).max()), float(np.abs(control - expected).max()))
+
+
+def with_dropout(folder: Path, texts: list[str], batch: int, work: Path, seeds: int, steps: int) -> Found:
+    """Mean loss of the last steps under dropout 0.1, over seeds: the difference of the means in standard deviations."""
+    import torch
+
+    ended: list[tuple[float, float]] = []
+    for seed in range(seeds):
+        changes = {"train.learning_rate": RATE, "train.seed": seed}
+        session = our_session(folder, texts, batch, work / f"seed{seed}", changes)
+        peer = Peer(session, folder, 0.1)
+        ours = losses_of(session, steps)
+        torch.manual_seed(1000 + seed)
+        theirs = [peer.update(step) for step in range(steps)]
+        ended.append((float(ours[-LAST:].mean()), float(np.mean(theirs[-LAST:]))))
+    ours_S, theirs_S = np.array(ended).T
+    deviation = float(np.sqrt((ours_S.var(ddof=1) + theirs_S.var(ddof=1)) / 2))
+    what = f"dropout 0.1: mean loss of steps {steps - LAST + 1} to {steps}, {seeds} seeds, difference / sd"
+    return Found(what, abs(float(ours_S.mean() - theirs_S.mean())) / deviation, 1.0)
+
+
+def measure(name: str, quick: bool, data: Path) -> Iterator[Found]:
+    """Every comparison of one size, as it is found."""
+    with tempfile.TemporaryDirectory() as place:
+        work = Path(place)
+        folder, texts = encoder_folder(SIZES[name], work / "encoder"), sentences(4096, data)
+        still = {"train.learning_rate": RATE, "train.dropout": 0.0}
+        session = our_session(folder, texts, BATCH[name], work / "still", still)
+        yield from first_step(session, Peer(session, folder, 0.0))
+        steps = min(DRIFT_STEPS[name], 10) if quick else DRIFT_STEPS[name]
+        if steps:
+            yield drift(session, folder, steps)
+        if name == "tiny":
+            yield with_dropout(folder, texts, BATCH[name], work, *((2, 30) if quick else (5, 60)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="tiny,mini,base")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--quick", action="store_true", help="fewer steps and seeds")
+    given = parser.parse_args()
+    one_thread()
+    import torch
+
+    torch.set_num_threads(1)
+    print("| size | what | found | at most | |\n|---|---|---|---|---|")
+    for name in given.sizes.split(","):
+        for found in measure(name, given.quick, given.data):
+            print(found.row(SIZES[name].name), flush=True)
+
+
+if __name__ == "__main__":
+    main()
