@@ -6,6 +6,7 @@ cells share through a seed is lost by that, and measured apart (`seed_effect`).
 """
 
 import numpy as np
+from scipy.special import ndtr
 from scipy.stats import ttest_ind, ttest_rel
 
 from benchmarks.replay import Array
@@ -28,6 +29,26 @@ def correct_orders(finals: Array, rng: np.random.Generator) -> tuple[float, floa
         counts[chosen] += 1
     raced = np.array([row[:n].mean() for row, n in zip(scores, counts, strict=True)])
     return _share(raced, truth), _share(scores[:, :FIXED].mean(axis=1), truth), int(counts.sum())
+
+
+def informed_orders(finals: Array, rng: np.random.Generator) -> float:
+    """Share of pairs in the right order after a race that knows each cell's seed noise: what no race can know."""
+    scores, variance, cells = drawn(finals, rng), finals.var(axis=1, ddof=1), len(finals)
+    counts, means = np.full(cells, float(START)), scores[:, :START].mean(axis=1)
+    for _ in range(cells * (FIXED - START)):
+        gains = _wrong(means, variance, counts, counts) - _wrong(means, variance, counts + 1, counts)
+        chosen = int(np.argmax(np.where(counts < MOST, gains, -1.0)))
+        counts[chosen] += 1
+        means[chosen] = scores[chosen, : int(counts[chosen])].mean()
+    return _share(means, finals.mean(axis=1))
+
+
+def _wrong(means: Array, variance: Array, counts: Array, others: Array) -> Array:
+    """[C]: expected number of cells that stand on the wrong side of each."""
+    spread = np.sqrt((variance / counts)[:, None] + variance / others)
+    found = ndtr(-np.abs(means[:, None] - means) / np.maximum(spread, 1e-12))
+    np.fill_diagonal(found, 0.0)
+    return np.asarray(found.sum(axis=1))
 
 
 def drawn(finals: Array, rng: np.random.Generator) -> Array:
