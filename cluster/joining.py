@@ -1,15 +1,18 @@
 """Joining a Ray cluster that runs: what can be wrong with its address, its token or its version, in one line."""
 
+import contextlib
 import re
 import socket
 from typing import Any
 
+from cluster.private_cluster import on_loopback
 from cse_train.fields import ConfigError
 
 REACH_S = 5.0
 """Seconds that a head has to accept a connection; Ray itself would try for minutes."""
 VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")
 AUTOMATIC = ("auto", "local")
+LOOPBACK = ("127.0.0.1", "localhost")
 
 
 def connect(address: str, **settings: Any) -> None:
@@ -18,10 +21,32 @@ def connect(address: str, **settings: Any) -> None:
 
     check_address(address)
     try:
-        ray.init(address=address, **settings)
+        with on_loopback() if _on_loopback_alone(address) else contextlib.nullcontext():
+            ray.init(address=address, **settings)
     except Exception as error:
         ray.shutdown()
         raise ConfigError([problem(address, error)]) from error
+
+
+def _on_loopback_alone(address: str) -> bool:
+    """Whether this machine's other addresses do not lead there, as with a cluster of ours: Ray would try those."""
+    host, _, port = address.rpartition(":")
+    return host in LOOPBACK and not _listens(_own_address(), int(port))
+
+
+def _own_address() -> str:
+    """The address that Ray puts in the place of 127.0.0.1."""
+    from ray._private.services import get_node_ip_address
+
+    return str(get_node_ip_address())
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=REACH_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def check_address(address: str) -> None:

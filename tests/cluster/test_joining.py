@@ -93,3 +93,21 @@ def test_a_run_at_a_wrong_address_ends_with_2(
     said = capsys.readouterr()
     assert said.err.strip().splitlines()[-1].startswith("cse: no Ray cluster: address=127.0.0.1:")
     assert "Traceback" not in said.err + said.out
+
+
+@pytest.mark.parametrize(("listens", "asked"), [("127.0.0.1", False), ("127.0.0.2", True)])
+def test_a_cluster_on_loopback_alone_is_joined_there(
+    monkeypatch: pytest.MonkeyPatch, listens: str, asked: bool
+) -> None:
+    """Ray would put the machine's own address in the place of 127.0.0.1, and wait there for minutes."""
+    import ray
+    from ray._private import ray_constants
+
+    seen: list[bool] = []
+    monkeypatch.setattr(ray, "init", lambda **settings: seen.append(ray_constants.ENABLE_RAY_CLUSTER))
+    monkeypatch.setattr(ray_constants, "ENABLE_RAY_CLUSTER", True)
+    monkeypatch.setattr("cluster.joining._own_address", lambda: "127.0.0.2")
+    monkeypatch.setattr("cluster.joining.check_address", lambda address: None)
+    with socket.create_server((listens, 0)) as server:
+        connect(f"127.0.0.1:{server.getsockname()[1]}")
+    assert seen == [asked]
