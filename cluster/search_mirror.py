@@ -50,7 +50,7 @@ class StudyMirror:
         name = resolved.space.id
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         try:
-            storage = optuna.storages.RDBStorage(url)
+            storage = optuna.storages.RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
             if name in optuna.study.get_all_study_names(storage):
                 optuna.delete_study(study_name=name, storage=storage)
             self._study = optuna.create_study(storage=storage, study_name=name, direction="maximize")
