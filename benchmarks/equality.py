@@ -11,7 +11,7 @@ embeddings alone, computes [CLS] alone in the last layer and draws its own masks
 import argparse
 import copy
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,10 +23,10 @@ from benchmarks.step_setting import DATA, SIZES, encoder_folder, one_thread, sen
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from benchmarks.equality_peer import Peer
     from cse_train.loop import Session
 
 LOSS_BAR, GRADIENT_BAR = 1e-6, 5e-5
-RATE = 1e-4
 DRIFT_STEPS = {"tiny": 40, "mini": 40, "base": 0}
 """Base is compared in its first step alone."""
 LAST = 20
@@ -46,74 +46,34 @@ class Found(NamedTuple):
         return f"| {size} | {self.what} | {self.figure:.2g} | {self.bar:.2g} | {held} |"
 
 
-class Peer:
-    """The released step: transformers' model, both views padded to the batch's longest, and torch's AdamW."""
-
-    def __init__(self, session: "Session", folder: Path, dropout: float) -> None:
-        import torch
-
-        from benchmarks.step_peers import SimCSEModel
-
-        self.session = session
-        self.model = SimCSEModel(folder).train()
-        for module in self.model.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = dropout
-            if hasattr(module, "dropout_prob"):
-                module.dropout_prob = dropout
-        own: Any = session.model
-        self.model.mlp.load_state_dict(own.pooler.projector.dense.state_dict())
-        self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=RATE, weight_decay=0.0)
-
-    def loss(self, step: int) -> "Tensor":
-        """Of the sentences that our session draws in this step."""
-        batch = self.session.run.train.batch_size
-        column = self.session.batches.store.column("text")
-        rows = self.session.batches.order[step * batch : (step + 1) * batch]
-        found: Tensor = self.model(**padded([column.row(row) for row in rows]))["loss"]
-        return found
-
-    def update(self, step: int) -> float:
-        """One optimiser step; gives its loss."""
-        import torch
-
-        loss = self.loss(step)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimiser.step()
-        self.optimiser.zero_grad()
-        return loss.item()
-
-
-def padded(rows: list[np.ndarray]) -> dict[str, "Tensor"]:
-    """Both views [B, 2, L] of token rows, as the released collator lays them out."""
-    import torch
-
-    width = max(map(len, rows))
-    ids = torch.tensor(np.array([np.pad(row, (0, width - len(row))) for row in rows]), dtype=torch.long)
-    real = torch.arange(width)[None] < torch.tensor([len(row) for row in rows])[:, None]
-    batch = {"input_ids": ids, "attention_mask": real.long(), "token_type_ids": torch.zeros_like(ids)}
-    return {name: tensor.unsqueeze(1).repeat(1, 2, 1) for name, tensor in batch.items()}
-
-
-def first_step(session: "Session", peer: Peer) -> list[Found]:
+def first_step(session: "Session", peer: "Peer") -> list[Found]:
     """Loss and gradients of the same weights on the same batch; a key's bias is left out: softmax ignores it."""
     ours = session.model(session.batches[0]).loss
     ours.backward()
     theirs = peer.loss(0)
+    exact = copy.copy(peer)
+    exact.model = copy.deepcopy(peer.model).double()
+    exact.loss(0).backward()
     theirs.backward()
-    worst = 0.0
-    for name, gradient in our_gradients(session).items():
-        if not name.endswith("key.bias"):
-            expected = peer.model.bert.get_parameter(name).grad
-            assert expected is not None
-            worst = max(worst, float((gradient - expected).abs().max() / expected.abs().max()))
+    own, others, true = our_gradients(session), gradients_of(peer), gradients_of(exact)
     session.model.zero_grad()
     peer.model.zero_grad()
     return [
         Found("first loss, difference", abs(ours.item() - theirs.item()), LOSS_BAR),
-        Found("gradients, largest relative difference", worst, GRADIENT_BAR),
+        Found("gradients, largest relative difference", furthest(own, others), GRADIENT_BAR),
+        Found("gradients, ours from fp64; bar: the peer's from fp64", furthest(own, true), furthest(others, true)),
     ]
+
+
+def gradients_of(peer: "Peer") -> dict[str, "Tensor"]:
+    """Those of the peer's encoder."""
+    return {name: one.grad for name, one in peer.model.bert.named_parameters() if one.grad is not None}
+
+
+def furthest(found: Mapping[str, "Tensor"], expected: Mapping[str, "Tensor"]) -> float:
+    """Largest difference of two sets of gradients, each tensor's by its largest entry."""
+    kept = [name for name in found if not name.endswith("key.bias")]
+    return max(float((found[n] - expected[n]).abs().max() / expected[n].abs().max()) for n in kept)
 
 
 def our_gradients(session: "Session") -> dict[str, "Tensor"]:
@@ -147,6 +107,7 @@ def losses_of(session: "Session", steps: int) -> np.ndarray:
 
 def drift(session: "Session", folder: Path, steps: int) -> Found:
     """Largest difference of the losses of a run without dropout, against the peer's with another matrix library."""
+    from benchmarks.equality_peer import Peer
     from cse_train.arithmetic import fast_fp32
 
     plain, swapped = Peer(session, folder, 0.0), Peer(session, folder, 0.0)
@@ -162,6 +123,8 @@ def drift(session: "Session", folder: Path, steps: int) -> Found:
 def with_dropout(folder: Path, texts: list[str], batch: int, work: Path, seeds: int, steps: int) -> Found:
     """Mean loss of the last steps under dropout 0.1, over seeds: the difference of the means in standard deviations."""
     import torch
+
+    from benchmarks.equality_peer import RATE, Peer
 
     ended: list[tuple[float, float]] = []
     for seed in range(seeds):
@@ -180,6 +143,8 @@ def with_dropout(folder: Path, texts: list[str], batch: int, work: Path, seeds: 
 
 def measure(name: str, quick: bool, data: Path) -> Iterator[Found]:
     """Every comparison of one size, as it is found."""
+    from benchmarks.equality_peer import RATE, Peer
+
     with tempfile.TemporaryDirectory() as place:
         work = Path(place)
         folder, texts = encoder_folder(SIZES[name], work / "encoder"), sentences(4096, data)
