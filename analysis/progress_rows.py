@@ -10,6 +10,8 @@ from sqlalchemy import ColumnElement, Connection, select
 from analysis import schema
 from analysis.queries import LIVE
 
+ENDED = ("done", "stopped", "failed")
+"""States of runs that nobody works on any more."""
 RECENT = 400
 """Transitions of a sweep that its pace is taken from, the newest ones."""
 

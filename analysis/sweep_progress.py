@@ -1,21 +1,19 @@
 """How far sweeps are, out of the ledger alone: what `cse status` prints and the page of `cse dashboard` shows."""
 
-import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from analysis import clusters, progress_rows, queries
+from analysis import clusters, pace, progress_rows, queries
 from analysis.clusters import Cluster
 from analysis.database import transaction
 from analysis.labels import label, telling
-from analysis.progress_rows import ProgressRow
+from analysis.progress_rows import ENDED, ProgressRow
 from analysis.records import SweepRow
 
-ENDED = ("done", "stopped", "failed")
 SHOWN_RUNS = 200
 """Rows of a sweep's list; those beyond are counted, not listed."""
 SHOWN_CURVES = 24
@@ -142,51 +140,11 @@ def _progress(
         live=live,
         best=best.best if best else None,
         best_run=_labels(rows)[best.signature] if best else "",
-        seconds_left=_seconds_left(connection, sweep.id, rows, asked, now) if live else None,
+        seconds_left=pace.seconds_left(connection, sweep.id, rows, asked, now) if live else None,
         updated=max((row.updated for row in rows if row.updated is not None), default=None),
         dashboard=cluster.dashboard if cluster and live and cluster.ended is None else "",
         blocked=len(sweep.spec.get("blocked") or ()),
     )
-
-
-def _seconds_left(
-    connection: Connection, sweep: str, rows: Sequence[ProgressRow], asked: int | None, now: float
-) -> float | None:
-    """Examples to come x seconds an example of the newest runs, shared by the runs that run at once."""
-    costs = _seconds_an_example(rows, progress_rows.recent(connection, sweep), now)
-    at_once = sum(row.state == "running" for row in rows)
-    totals = [row.total for row in rows if row.total]
-    if not costs or not at_once or not totals:
-        return None
-    usual_total, usual_cost = statistics.mean(totals), statistics.mean(costs.values())
-    left = sum(
-        ((row.total or usual_total) - row.examples) * costs.get(row.method or "", usual_cost)
-        for row in rows
-        if row.state not in ENDED
-    )
-    unseen = max(0, (asked or 0) - len(rows))
-    return (left + unseen * usual_total * usual_cost) / at_once
-
-
-def _seconds_an_example(
-    rows: Sequence[ProgressRow], recent: Mapping[str, Sequence[tuple[str, float]]], now: float
-) -> dict[str, float]:
-    """Method -> wall seconds that one training example takes a run, evaluation included."""
-    seconds: defaultdict[str, float] = defaultdict(float)
-    examples: defaultdict[str, int] = defaultdict(int)
-    for row in rows:
-        taken = _wall_seconds(recent.get(row.signature, ()), row.state, now)
-        if taken and row.examples and row.method:
-            seconds[row.method] += taken
-            examples[row.method] += row.examples
-    return {method: seconds[method] / examples[method] for method in examples}
-
-
-def _wall_seconds(transitions: Iterable[tuple[str, float]], state: str, now: float) -> float | None:
-    """From an attempt's start to its end, or till now where it runs; None where the start is not known."""
-    at = dict(transitions)
-    end = at.get(state) if state != "running" else now
-    return None if "running" not in at or end is None else end - at["running"]
 
 
 def _labels(rows: Sequence[ProgressRow]) -> dict[str, str]:
