@@ -66,18 +66,20 @@ class Watch:
 def holdings() -> dict[str, float]:
     """Memory of this driver in MB, its open files, those of Ray's processes below it, and what the cluster keeps."""
     import psutil
+    import ray
     from ray.util.placement_group import placement_group_table
     from ray.util.state import list_actors
 
     own = psutil.Process()
-    ray = [one for one in own.children(recursive=True) if one.is_running() and "ray::" in " ".join(one.cmdline())]
+    below = [one for one in own.children(recursive=True) if one.is_running() and "ray::" in " ".join(one.cmdline())]
+    here = ray.get_runtime_context().gcs_address
     groups = [one for one in placement_group_table().values() if one["state"] != "REMOVED"]
     return {
         "memory": own.memory_info().rss / 1e6,
         "files": own.num_fds(),
-        "ray_files": sum(one.num_fds() for one in ray),
-        "ray_processes": len(ray),
-        "actors": len(list_actors(filters=[("state", "=", "ALIVE")], limit=10_000)),
+        "ray_files": sum(one.num_fds() for one in below),
+        "ray_processes": len(below),
+        "actors": len(list_actors(here, filters=[("state", "=", "ALIVE")], limit=10_000)),
         "placement_groups": len(groups),
     }
 
