@@ -11,6 +11,13 @@ from typing import Any
 import pytest
 
 
+@pytest.fixture
+def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this test runs believes that its process has no Ray, and does not end the session's."""
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.shutdown", lambda: None)
+
+
 @dataclass
 class Swept:
     """What a sweep of stand-ins gave."""

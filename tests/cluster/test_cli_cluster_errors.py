@@ -17,6 +17,7 @@ from cluster.cli import main
 from cluster.resources import Node
 from cluster.storage import PROBE, look
 
+pytestmark = pytest.mark.usefixtures("without_ray")
 SPACE = """version: 1
 id: mine
 method: simcse

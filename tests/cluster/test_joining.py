@@ -10,6 +10,7 @@ from cluster.cli import main
 from cluster.joining import check_address, connect, problem
 from cse_train.fields import ConfigError
 
+pytestmark = pytest.mark.usefixtures("without_ray")
 MISMATCH = """Version mismatch: The cluster was started with:
     Ray: 2.50.0
     Python: 3.12.1
