@@ -9,6 +9,7 @@ from torch import Tensor
 
 from benchmarks.step_peers import SimCSEModel
 from cse_train.loop import Session
+from cse_train.schedules import learning_rate
 
 RATE = 1e-4
 
@@ -37,7 +38,9 @@ class Peer:
         return found
 
     def update(self, step: int) -> float:
-        """One optimiser step; gives its loss."""
+        """One optimiser step at our session's rate, which falls by a share of 6e-6 a step; gives its loss."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(self.session.run.train, step)
         loss = self.loss(step)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
