@@ -33,7 +33,7 @@ def test_a_token_is_its_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_sweep_without_a_token_is_refused_before_ray_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    without_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
