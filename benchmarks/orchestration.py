@@ -10,7 +10,6 @@ computes. The clock runs from the moment at which every slot has its first trial
 import argparse
 import contextlib
 import cProfile
-import dataclasses
 import itertools
 import os
 import tempfile
@@ -21,25 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sleeping import Load, tune_function
+from cluster.planned import PlannedRun
 from cluster.ray_cluster import ray_cluster
 from cluster.sweep import SweepEvent, SweepOptions, run_sweep
-from cse_train.config import DataPaths, RunConfig, parse_run
+from cse_train.config import DataPaths, parse_run
 
 BAR_SHARE, BAR_TIMES = 0.95, 3.0
 GB_PER_SLOT = 2.0
 """Memory that the Ray node claims to have for each slot."""
-
-
-@dataclass(frozen=True)
-class Sleep:
-    """A planned run that sleeps."""
-
-    signature: str
-    run: RunConfig
-    seed: int
-    identity: dict[str, Any] = dataclasses.field(default_factory=dict)
-    cell: dict[str, Any] = dataclasses.field(default_factory=dict)
-    sweep: str = "orchestration"
 
 
 @dataclass(frozen=True)
@@ -116,9 +104,9 @@ def facts(file: Path) -> list[dict[str, float]]:
     return found
 
 
-def planned(number: int) -> Sleep:
+def planned(number: int) -> PlannedRun:
     settings = {"method": "simcse", "train.seed": number, "train.examples": 64, "train.evaluations": 1}
-    return Sleep(f"sleep{number}", parse_run(settings), number)
+    return PlannedRun(f"sleep{number}", parse_run(settings), {}, {}, number, "orchestration")
 
 
 def tuned(load: Load) -> Measured:

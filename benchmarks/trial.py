@@ -7,34 +7,22 @@ ledger's commits. Measured: seconds between the first steps of two trials that f
 """
 
 import argparse
-import dataclasses
 import itertools
 import statistics
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from cluster.planned import PlannedRun
 from cluster.ray_cluster import ray_cluster
 from cluster.sweep import SweepEvent, SweepOptions, run_sweep
-from cse_train.config import DataPaths, RunConfig, parse_run
+from cse_train.config import DataPaths, parse_run
 
 BAR_SECONDS, BAR_RATIO = 0.5, 20.0
 
 
-@dataclasses.dataclass(frozen=True)
-class NearEmpty:
+def near_empty(seed: int) -> PlannedRun:
     """A planned run of one step."""
-
-    signature: str
-    run: RunConfig
-    seed: int
-    identity: dict[str, Any] = dataclasses.field(default_factory=dict)
-    cell: dict[str, Any] = dataclasses.field(default_factory=dict)
-    sweep: str = "trial"
-
-
-def near_empty(seed: int) -> NearEmpty:
     settings = {
         "method": "simcse",
         "train.encoder": "wiki-l2-h128",
@@ -45,7 +33,7 @@ def near_empty(seed: int) -> NearEmpty:
         "train.evaluations": 1,
         "train.seed": seed,
     }
-    return NearEmpty(f"trial{seed}", parse_run(settings), seed)
+    return PlannedRun(f"trial{seed}", parse_run(settings), {}, {}, seed, "trial")
 
 
 def gaps(isolation: str, trials: int, workers: int) -> list[float]:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from analysis.shown_url import shown_url
 from cluster.commands import arguments
-from cluster.commands.shown_url import shown_url
 from cse_train.fields import ConfigError
 
 if TYPE_CHECKING:

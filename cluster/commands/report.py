@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from analysis.shown_url import shown_url
 from cluster.commands import arguments, results, table
-from cluster.commands.shown_url import shown_url
 from cse_train.fields import ConfigError, nearest
 
 if TYPE_CHECKING:

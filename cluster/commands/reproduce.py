@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from analysis.shown_url import shown_url
 from cluster.commands import arguments, baselines, evidence, failure, searching, sweeping, table
 from cluster.commands import plan as plan_command
 from cluster.commands.delivery import Delivery
-from cluster.commands.shown_url import shown_url
 from cluster.commands.sweep_options import SweepArguments, with_sweep_arguments
 from cse_train.fields import ConfigError
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from analysis.shown_url import shown_url
 from cluster.commands import failure
-from cluster.commands.shown_url import shown_url
 
 if TYPE_CHECKING:
     from analysis.ledger import Ledger

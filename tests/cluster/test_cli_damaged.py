@@ -9,15 +9,7 @@ import pytest
 from analysis.ledger import Ledger
 from cluster.cli import main
 from cse_train.modules.weight_files import shipped_folder
-
-SPACE = """version: 1
-id: mine
-method: simcse
-seeds: 1
-set: {train.encoder: wiki-l1-h64, train.corpus: generated, train.dev: "generated_dev:16"}
-space:
-  method.temperature: {grid: [0.05]}
-"""
+from tests.cluster.test_storage import SPACE
 
 
 @pytest.fixture(autouse=True)

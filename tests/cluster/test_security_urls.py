@@ -2,9 +2,9 @@
 
 import pytest
 
+from analysis.shown_url import shown_url
 from cluster.cli import main
 from cluster.commands.report import _command
-from cluster.commands.shown_url import shown_url
 from cluster.commands.sweeping import Work, announce
 
 
