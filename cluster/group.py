@@ -16,8 +16,6 @@ from cluster.worker import serve
 from cse_train.fields import ConfigError
 
 CLOSE_S = 5.0
-IDLE_S = 20.0
-"""Seconds without a job after which a group gives its CPUs and cards to another slot that may wait for them."""
 STOP_S = 60.0
 NO_ROOM = "WorkerGroupStartupTimeoutError"
 """What Ray Train raises when it has waited a minute for the resources of a group."""
@@ -84,40 +82,22 @@ class WorkerGroup:
         self.name = re.sub(r"[^\w.-]+", "-", name)[:60].strip(".-")
         self.recycle_after = recycle_after
         self.life: _Life | None = None
-        self._turns = threading.RLock()
-        self._idle = threading.Timer(0, self._rest)
 
     def submit(self, settings: GroupSettings, payload: dict[str, Any]) -> int:
         """Hand a job to a group with these settings, building one if need be; returns the job's number."""
-        self._idle.cancel()
-        with self._turns:
-            life = self.life
-            if life and life.alive() and (life.settings != settings or life.served >= self.recycle_after):
-                self.close()
-            if self.life is None or not self.life.alive():
-                self._start(settings)
-            assert self.life is not None
-            self.life.served += 1
-            return int(self._call("submit", payload))
+        life = self.life
+        if life and life.alive() and (life.settings != settings or life.served >= self.recycle_after):
+            self.close()
+        if self.life is None or not self.life.alive():
+            self._start(settings)
+        assert self.life is not None
+        self.life.served += 1
+        return int(self._call("submit", payload))
 
     def events(self, timeout_s: float) -> list[dict[str, Any]]:
-        """What the ranks posted; waits up to `timeout_s`. Some time after a job's end the group rests."""
+        """What the ranks posted; waits up to `timeout_s`."""
         found: list[dict[str, Any]] = self._call("take_events", timeout_s)
-        if any(event["kind"] == "done" for event in found):
-            self._rest_later()
         return found
-
-    def _rest_later(self) -> None:
-        served = self.life.served if self.life else 0
-        self._idle = threading.Timer(IDLE_S, self._rest, args=(self.life, served))
-        self._idle.daemon = True
-        self._idle.start()
-
-    def _rest(self, life: _Life | None, served: int) -> None:
-        """Close this group, unless it was given another job meanwhile."""
-        with self._turns:
-            if life and life is self.life and life.served == served:
-                self.close()
 
     def decide(self, number: int, index: int, stop: bool) -> None:
         self._call("decide", number, index, stop)
@@ -163,17 +143,15 @@ class WorkerGroup:
 
     def close(self, wait_s: float = CLOSE_S) -> None:
         """Let the ranks leave on their own, and abort those that do not."""
-        self._idle.cancel()
-        with self._turns:
-            life = self.life
-            if life is None:
-                return
-            self._call("end", life.generation, "closed")
-            assert life.thread is not None
-            life.thread.join(wait_s)
-            if life.alive():
-                self.abort()
-            self.life = None
+        life = self.life
+        if life is None:
+            return
+        self._call("end", life.generation, "closed")
+        assert life.thread is not None
+        life.thread.join(wait_s)
+        if life.alive():
+            self.abort()
+        self.life = None
 
     def ranks(self) -> dict[int, dict[str, Any]]:
         """What the ranks told of themselves: pid, host, node, actor."""

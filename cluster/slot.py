@@ -3,6 +3,7 @@
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,16 @@ from ray import tune
 
 from cluster.by_name import named
 from cluster.group_contract import Group, GroupSettings
+from cluster.idleness import Idleness
 
 HEARTBEAT_S = 1.0
 """Seconds without news after which a slot looks whether its group is still there."""
 ECHO_S = 3.0
 """Seconds to wait for the real error after one that only tells that a rank is gone."""
+IDLE_S = 20.0
+"""Seconds without a job after which the group gives its CPUs and cards to another slot that may wait for them."""
+UNASKED_S = 360.0
+"""The same with a job in hand: Tune has ended its trial without a word, or waits for the database (300 s at most)."""
 
 
 class Slot(tune.Trainable):
@@ -22,23 +28,44 @@ class Slot(tune.Trainable):
 
     A user's error is a result (`state: failed`), never an exception: Tune would run it again. Lost workers are replaced
     here and the job goes on from its checkpoint. With `isolation: trial` Tune gives each trial a slot of its own.
+    A slot that Tune keeps but asks for nothing gives up its group.
     """
 
     def setup(self, config: dict[str, Any]) -> None:
         self.name = config["name"]
         self.group: Group = named(config["group_class"])(config["recycle_after"], self.name)
-        self._begin(config)
+        self.idleness = Idleness(self._rest)
+        self.running = self.resting = False
+        with self._asked():
+            self._begin(config)
 
     def __repr__(self) -> str:
         return str(self.name)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        self._end_job()
-        self._begin(new_config)
+        with self._asked():
+            self._end_job()
+            self._begin(new_config)
         return True
 
     def step(self) -> dict[str, Any]:
-        self._answer(stop=False)
+        with self._asked():
+            if self.resting:
+                self._submit()
+            self._answer(stop=False)
+            return self._next_result()
+
+    def _asked(self) -> AbstractContextManager[None]:
+        return self.idleness.asked(lambda: UNASKED_S if self.running else IDLE_S)
+
+    def _rest(self) -> None:
+        """Let the group go; a job in hand stops at its next report, and goes on from there when Tune asks again."""
+        if self.running:
+            self.group.stop(self.number)
+        self.group.close()
+        self.resting = self.running
+
+    def _next_result(self) -> dict[str, Any]:
         until = time.monotonic() + self.quiet_s
         while True:
             event = self._next_event()
@@ -47,6 +74,7 @@ class Slot(tune.Trainable):
                 return result
 
     def cleanup(self) -> None:
+        self.idleness.end()
         if self.running:
             self.group.abort()
         self.group.close()
@@ -74,7 +102,7 @@ class Slot(tune.Trainable):
         self.events.clear()
         self.undecided, self.echo = None, None
         self.number = self.group.submit(self.settings, {**self.job, "resume_from": self._checkpoint()})
-        self.running = True
+        self.running, self.resting = True, False
 
     def _checkpoint(self) -> str | None:
         """The folder to go on from: this attempt's own, else the newest earlier attempt's that has a checkpoint."""

@@ -1,6 +1,5 @@
 """Why a worker group is gone, and when it is only waiting for room. No Ray is started."""
 
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -61,18 +60,3 @@ def test_what_the_controller_met_is_the_reason(monkeypatch):
 )
 def test_a_node_is_lost_with_a_rank_or_before_any_rank_was_up(monkeypatch, nodes, ranks, lost):
     assert ended_group(ValueError(), monkeypatch, nodes=nodes, ranks=ranks).node_lost() is lost
-
-
-@pytest.mark.parametrize(("jobs_meanwhile", "closed"), [(0, True), (1, False)])
-def test_a_group_without_a_job_gives_its_room_away(monkeypatch, jobs_meanwhile, closed):
-    group = object.__new__(WorkerGroup)
-    group._turns, group.life = threading.RLock(), SimpleNamespace(served=3)
-    ends: list[str] = []
-    monkeypatch.setattr(module, "IDLE_S", 0.0)
-    monkeypatch.setattr(group, "close", lambda: ends.append("closed"))
-    monkeypatch.setattr(group, "_call", lambda *question: [{"kind": "done", "outcome": {}}])
-    with group._turns:  # as `submit` holds it
-        assert group.events(1.0)[0]["kind"] == "done"
-        group.life.served += jobs_meanwhile
-    group._idle.join(5)
-    assert ends == ["closed"] * closed

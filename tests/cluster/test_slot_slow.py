@@ -62,8 +62,7 @@ def group(ray_cluster):
     made.close()
 
 
-def test_a_group_idle_for_three_times_the_timeout_serves_the_next_job(group, tmp_path, monkeypatch):
-    monkeypatch.setattr("cluster.group.IDLE_S", 600.0)  # it would give its room away before
+def test_a_group_idle_for_three_times_the_timeout_serves_the_next_job(group, tmp_path):
     settings = group_settings(tmp_path, timeout_s=10)
     group.submit(settings, payload(tmp_path / "a", {}))
     assert wait_for(group, "done", 300)["kind"] == "done"
