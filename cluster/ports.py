@@ -51,7 +51,7 @@ def listeners(session: Path, proc: Path = Path("/proc")) -> list[Listener]:
     for pid in _pids(proc):
         if session.name in _sessions_of(pid, session.parent, proc):
             name = _name(pid, proc)
-            found |= {Listener(name, *bound[inode], pid) for inode in _sockets(pid, proc) if inode in bound}
+            found |= {Listener(name, *bound[inode], pid) for inode in sockets(pid, proc) if inode in bound}
     return sorted(found)
 
 
@@ -84,7 +84,8 @@ def _sessions_of(pid: int, temp: Path, proc: Path = Path("/proc")) -> set[str]:
     return {match[1] for word in words for match in inside.finditer(word)}
 
 
-def _sockets(pid: int, proc: Path) -> list[str]:
+def sockets(pid: int, proc: Path = Path("/proc")) -> list[str]:
+    """Inodes of the sockets that a process has open; none where it is gone or not ours to look at."""
     return [target[8:-1] for target in _links(pid, proc) if target.startswith("socket:[")]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cluster import left_behind
 from cluster.joining import check_address, connect
 from cluster.packages import leave_user_folder, package_parents
 from cluster.private_cluster import keep_token_private, on_loopback, require_token
@@ -73,8 +74,18 @@ def ray_cluster(
             start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
             yield
     finally:
+        left = _left_by_dashboard() if address is None else set()
         ray.shutdown()
+        left_behind.remove(left)
         os.chdir(before)
+
+
+def _left_by_dashboard() -> set[Path]:
+    """What the dashboard that was started here will leave among the temporary files."""
+    import ray
+
+    node = ray._private.worker.global_worker.node if ray.is_initialized() else None
+    return left_behind.of_dashboard(Path(node.address_info["session_dir"])) if node else set()
 
 
 def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None) -> None:

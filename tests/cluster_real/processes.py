@@ -10,6 +10,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from cluster import left_behind
+
 REPO = Path(__file__).resolve().parents[2]
 MARK = "CSE_TEST_PROCESSES"
 END_S = 30.0
@@ -67,6 +69,7 @@ class Processes:
         """End every process that was started here, first asked, then killed; AssertionError for one that stays."""
         deadline = time.monotonic() + END_S
         asked: set[int] = set()
+        left = left_behind.of_processes(self._alive())
         while (alive := self._alive()) and time.monotonic() < deadline:
             patient = time.monotonic() < deadline - END_S + ASK_S
             for pid in alive if not patient else alive - asked:
@@ -74,6 +77,7 @@ class Processes:
                     os.kill(pid, signal.SIGTERM if patient else signal.SIGKILL)
             asked |= alive
             time.sleep(0.3)
+        left_behind.remove(left)
         assert not alive, f"still alive: {alive}"
 
     def _alive(self) -> set[int]:
