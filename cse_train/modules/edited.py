@@ -32,9 +32,13 @@ class Edited:
 
 
 def pack_edits(edits: Sequence[Edit], *, pad_id: int, width: int | None = None) -> tuple[Packed, dict[str, Tensor]]:
-    """What the generator reads, and in the same slots "source_T", "edited_T" and "chosen_T" (`Edit`)."""
+    """What the generator reads, and in the same slots "source_T", "edited_T" and "chosen_T" (`Edit`).
+
+    "inner_M" are the slots of real tokens behind each sentence's first.
+    """
     masked = pack_lists([edit.masked_L for edit in edits], pad_id=pad_id, width=width)
     return masked, {
+        "inner_M": (masked.attended_T() & (masked.positions_T > 0)).nonzero().squeeze(1),
         "source_T": pack_lists([edit.source_L for edit in edits], pad_id=pad_id, width=width).ids_T,
         "edited_T": pack_lists([edit.edited_L for edit in edits], width=width).ids_T.bool(),
         "chosen_T": pack_lists([edit.chosen_L for edit in edits], width=width).ids_T.bool(),
@@ -46,17 +50,17 @@ def fill(generator: Generator | None, masked: Packed, tensors: Mapping[str, Tens
 
     The generator's ids stand at every position, unmasked ones and the last special token included, as released
     (diffcse/models.py:184); with `only_edited` at the inserted ones alone. Position 0 keeps its token and padding gets
-    id 0, as released. Without a generator nothing is filled,
-    and masked positions stay masked.
+    id 0, as released. Without a generator nothing is filled, and masked positions stay masked. A generator that draws
+    does so at every slot, whether it is used or not: the draws of a run depend on it.
     """
     source_T, edited_T, attended_T = tensors["source_T"], tensors["edited_T"], masked.attended_T()
-    ids_T = masked.ids_T
-    if generator is not None:
-        at_M = edited_T.nonzero().squeeze(1)
-        ids_T = (
-            source_T.index_copy(0, at_M, generator.predict(masked, at_M)) if only_edited else generator.predict(masked)
-        )
-    ids_T = torch.where(masked.positions_T == 0, source_T, ids_T)
+    first_T, ids_T = masked.positions_T == 0, masked.ids_T
+    if generator is not None and generator.sample and not only_edited:
+        ids_T = generator.predict(masked)
+    elif generator is not None:
+        at_M = edited_T.nonzero().squeeze(1) if only_edited else tensors["inner_M"]
+        ids_T = source_T.index_copy(0, at_M, generator.predict(masked, at_M))
+    ids_T = torch.where(first_T, source_T, ids_T)
     replaced_T = attended_T & (edited_T | (ids_T != source_T))
     filled = replace(masked, ids_T=torch.where(attended_T, ids_T, 0))
     return Edited(filled, source_T, replaced_T, tensors["chosen_T"])

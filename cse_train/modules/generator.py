@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from cse_train.fields import ConfigError
 from cse_train.modules.backbone import Backbone, load_backbone, require_same_vocabulary
 from cse_train.modules.encoder import Encoder
+from cse_train.modules.most_probable import most_probable
 from cse_train.modules.packing import Packed
 from cse_train.modules.weight_files import content_hash, locate, require_safe, weight_files
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 PIECE = 1024
 """Slots whose logits exist at one time: 1024 x 30,522 fp32 numbers are 125 MB."""
+GREEDY_PIECE = 512
+"""The same where only the largest logit is looked for."""
 
 MEMORY = Path("/proc/meminfo")
 
@@ -61,6 +64,8 @@ class Generator(nn.Module):
         """
         if at_M is not None and not isinstance(self.network, PackedMaskedLM):
             return self.predict(packed)[at_M]
+        if isinstance(self.network, PackedMaskedLM) and not self.sample and not torch.is_autocast_enabled("cpu"):
+            return self.network.most_probable(packed, at_M, self.vocabulary)
         pieces = self.network(packed) if at_M is None else self.network(packed, at_M)
         return torch.cat([self._choose(logits_SV[:, : self.vocabulary]) for logits_SV in pieces])
 
@@ -80,12 +85,20 @@ class PackedMaskedLM(nn.Module):
 
     def forward(self, packed: Packed, at_M: Tensor | None = None) -> Iterator[Tensor]:
         assert isinstance(self.encoder, Encoder) and self.head is not None
-        hidden_TH = self.encoder(packed, tokens=True).last_TH
-        assert hidden_TH is not None
-        if at_M is not None:
-            hidden_TH = hidden_TH[at_M]
-        for hidden_SH in hidden_TH.split(PIECE):
+        for hidden_SH in self._hidden(packed, at_M).split(PIECE):
             yield self.head(hidden_SH, self.encoder.word.weight)
+
+    def most_probable(self, packed: Packed, at_M: Tensor | None, vocabulary: int) -> Tensor:
+        """The greedy ids, of the first `vocabulary` ones, at some slots [M] or at all [T]."""
+        assert isinstance(self.encoder, Encoder) and self.head is not None
+        read_MH = self.head.transformed(self._hidden(packed, at_M))
+        weight_VH, bias_V = self.encoder.word.weight[:vocabulary], self.head.bias[:vocabulary]
+        return torch.cat([most_probable(read_SH, weight_VH, bias_V) for read_SH in read_MH.split(GREEDY_PIECE)])
+
+    def _hidden(self, packed: Packed, at_M: Tensor | None) -> Tensor:
+        hidden_TH = self.encoder(packed, tokens=True).last_TH
+        assert isinstance(hidden_TH, Tensor)
+        return hidden_TH if at_M is None else hidden_TH[at_M]
 
 
 class PaddedMaskedLM(nn.Module):

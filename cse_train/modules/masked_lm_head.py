@@ -20,5 +20,9 @@ class MaskedLMHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
     def forward(self, hidden_MH: Tensor, word_embedding: Tensor) -> Tensor:
-        transformed = self.norm(F.gelu(self.transform(hidden_MH)))
-        return F.linear(transformed, word_embedding, self.bias)
+        return F.linear(self.transformed(hidden_MH), word_embedding, self.bias)
+
+    def transformed(self, hidden_MH: Tensor) -> Tensor:
+        """What the decoder reads [M, H]."""
+        transformed: Tensor = self.norm(F.gelu(self.transform(hidden_MH)))
+        return transformed
