@@ -51,6 +51,10 @@ LOUDEST = {
 _PASSED_ON = ("HF_HUB_OFFLINE", "HF_HOME", "CSE_CACHE", "CUBLAS_WORKSPACE_CONFIG")
 
 
+class RayNotStarted(RuntimeError):
+    """A Ray of our own did not come up, twice: a machine with nothing to spare for it, most often."""
+
+
 @contextlib.contextmanager
 def ray_cluster(
     folder: Path, *, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None
@@ -117,7 +121,19 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
         except Exception:
             # Two clusters that start at the same moment may pick the same port.
             ray.shutdown()
-            ray.init(**settings, **shared)
+            try:
+                ray.init(**settings, **shared)
+            except Exception as error:
+                ray.shutdown()
+                raise RayNotStarted(_why_not(error)) from error
+
+
+def _why_not(error: Exception) -> str:
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+    return (
+        f"Ray did not start: {load} ({said}); when the machine has time and memory, give the same command again"
+    )
 
 
 @contextlib.contextmanager
