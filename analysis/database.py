@@ -18,6 +18,8 @@ from analysis.shown_url import shown_url
 
 __all__ = ["LedgerError", "connect", "network_file_system", "parse_url", "transaction"]
 
+MALFORMED = "malformed JSON"
+"""What SQLite says of a text that it is to look into."""
 BUSY_SECONDS = 60
 """How long a SQLite writer waits for another before it gives up."""
 
@@ -159,8 +161,9 @@ def _use_write_ahead_log(connection: Any) -> None:
             time.sleep(0.02)
 
 
-def _broken_json(engine: Engine, error: json.JSONDecodeError) -> LedgerError | json.JSONDecodeError:
+def _broken_json(engine: Engine, error: Exception) -> Exception:
     """Names the first row whose JSON a hand has broken; the error itself where no row has such."""
+    reason = error.msg if isinstance(error, json.JSONDecodeError) else MALFORMED
     with engine.connect() as connection:
         for table in schema.metadata.sorted_tables:
             for column in (one for one in table.columns if isinstance(one.type, JSON)):
@@ -169,7 +172,7 @@ def _broken_json(engine: Engine, error: json.JSONDecodeError) -> LedgerError | j
                     if text is not None and not _is_json(text):
                         named = " ".join(f"{k.name}={value}" for k, value in zip(keys, key, strict=True))
                         return LedgerError(
-                            f"ledger row: {table.name} {named} has broken JSON in {column.name} ({error.msg}); "
+                            f"ledger row: {table.name} {named} has broken JSON in {column.name} ({reason}); "
                             "mend it there or restore a copy"
                         )
     return error
@@ -194,6 +197,8 @@ def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]
     except IntegrityError:
         raise
     except (SQLAlchemyError, sqlite3.Error) as error:
+        if MALFORMED in str(error):
+            raise _broken_json(engine, told(error, engine.url)) from error
         raise told(error, engine.url) from error
 
 

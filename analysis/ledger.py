@@ -5,19 +5,17 @@ A run is identified by its signature. A driver claims it by insert; the claim is
 and from that moment the earlier attempt can report nothing. Each method is one transaction.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, literal, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, literal, select, update
 
-from analysis import queries, schema
-from analysis.database import connect, transaction
+from analysis import claims, queries, schema
+from analysis.database import connect
 from analysis.database_errors import LedgerAway, LedgerError
-from analysis.records import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
-from analysis.shown_url import shown_url
+from analysis.ledger_records import LedgerRecords
+from analysis.records import Claim, RunRow, ScoreRow, SweepCell, SweepRow
 
 __all__ = [
     "LEASE_SECONDS",
@@ -41,13 +39,12 @@ class LostClaim(RuntimeError):
     """The run is no longer this attempt's: another owner took it over, or it was given back."""
 
 
-class Ledger:
+class Ledger(LedgerRecords):
     """One ledger; open with `Ledger.open`. Safe to share between threads, not across a fork."""
 
     def __init__(self, engine: Engine, lease: float = LEASE_SECONDS) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self.lease = lease
-        self._insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
 
     @classmethod
     def open(
@@ -58,16 +55,6 @@ class Ledger:
         `lease` is in seconds; `create=False` refuses a ledger that does not exist yet; `mounts` replaces /proc/mounts.
         """
         return cls(connect(url, create=create, mounts=mounts), lease)
-
-    @property
-    def url(self) -> str:
-        """The address, password hidden."""
-        return shown_url(self._engine.url)
-
-    def close(self) -> None:
-        self._engine.dispose()
-
-    # Claims
 
     def claim(
         self,
@@ -99,11 +86,11 @@ class Ledger:
             if connection.scalar(unknown) is not None:
                 claim = Claim(signature, 1, owner, None, None)
             else:
-                taken = self._take_over(connection, signature, owner)
+                taken = claims.take_over(connection, signature, owner, self._lease_end())
                 if taken is None:
                     return None
                 claim = taken
-            _note(connection, claim, "claimed")
+            claims.note(connection, claim, "claimed")
             connection.execute(
                 insert(schema.provenance).values(
                     signature=signature, attempt=claim.attempt, details=dict(provenance), at=schema.now()
@@ -111,48 +98,18 @@ class Ledger:
             )
             return claim
 
-    def _take_over(self, connection: Connection, signature: str, owner: str) -> Claim | None:
-        """The next attempt of a known run; the caller's transaction holds its row."""
-        runs = schema.runs
-        stale = and_(runs.c.state.in_(schema.HELD), runs.c.lease_until <= schema.now())
-        found = connection.execute(
-            select(runs.c.state, runs.c.attempt, runs.c.owner).where(runs.c.signature == signature).with_for_update()
-        ).one()
-        previous = "lost" if found.state in schema.HELD else found.state
-        changed = connection.execute(
-            update(runs)
-            .where(runs.c.signature == signature, runs.c.attempt == found.attempt, runs.c.state == found.state)
-            .where(or_(runs.c.state.in_(schema.OPEN), stale))
-            .values(
-                state="claimed",
-                attempt=found.attempt + 1,
-                owner=owner,
-                lease_until=self._lease_end(),
-                previous_state=previous,
-                reason=None,
-                updated=schema.now(),
-            )
-        )
-        if changed.rowcount != 1:
-            return None
-        if found.state in schema.HELD:
-            orphan = Claim(signature, found.attempt, found.owner, None, None)
-            _note(connection, orphan, "lost", reason=f"lease ended; taken over by {owner}")
-        folders = queries.folders(connection, signature)
-        return Claim(signature, found.attempt + 1, owner, folders[0] if folders else None, previous, folders)
-
     def heartbeat(self, owner: str) -> int:
         """Renews all leases of an owner; the number it still holds."""
         with self._writes() as connection:
             return connection.execute(
-                update(schema.runs).where(_held_by(owner)).values(lease_until=self._lease_end())
+                update(schema.runs).where(claims.held_by(owner)).values(lease_until=self._lease_end())
             ).rowcount
 
     def running(self, claim: Claim, folder: str | Path | None = None) -> None:
         """The attempt has started, in `folder` (where the next attempt looks for a checkpoint). Raises LostClaim."""
         with self._writes() as connection:
-            self._change(connection, claim, {"state": "running", **_folder(folder)})
-            _note(connection, claim, "running", folder=folder)
+            self._change(connection, claim, {"state": "running", **claims.folder_value(folder)})
+            claims.note(connection, claim, "running", folder=folder)
 
     def add_points(self, claim: Claim, points: Sequence[Mapping[str, Any]]) -> None:
         """Stores points `{examples, step, seconds, metrics, best, best_examples}`; renews the lease. Raises LostClaim.
@@ -171,7 +128,7 @@ class Ledger:
                 statement.on_conflict_do_update(
                     index_elements=["signature", "examples"], set_={key: statement.excluded[key] for key in keys}
                 ),
-                [_curve_row(claim, point) for point in points],
+                [claims.curve_row(claim, point) for point in points],
             )
 
     def finish(
@@ -192,8 +149,8 @@ class Ledger:
         with self._writes() as connection:
             if queries.stands(connection, claim) == state:
                 return
-            self._change(connection, claim, {**values, **_folder(folder), "state": state, "reason": reason})
-            _note(connection, claim, state, folder=folder, reason=reason)
+            self._change(connection, claim, {**values, **claims.folder_value(folder), "state": state, "reason": reason})
+            claims.note(connection, claim, state, folder=folder, reason=reason)
             cost = schema.provenance
             connection.execute(
                 update(cost)
@@ -207,7 +164,7 @@ class Ledger:
         A run that started becomes lost; one that did not returns to how its last attempt ended. Returns their number.
         """
         runs = schema.runs
-        target = _held_by(who) if isinstance(who, str) else _is_held(who)
+        target = claims.held_by(who) if isinstance(who, str) else claims.is_held(who)
         untouched = and_(runs.c.state == "claimed", runs.c.previous_state.is_not(None))
         state = case((untouched, runs.c.previous_state), else_=literal("lost"))
         with self._writes() as connection:
@@ -218,14 +175,15 @@ class Ledger:
             ).all()
             connection.execute(update(runs).where(target).values(state=state, reason=reason, updated=schema.now()))
             for row in given:
-                _note(connection, Claim(row.signature, row.attempt, row.owner, None, None), row.state, reason=reason)
+                one = Claim(row.signature, row.attempt, row.owner, None, None)
+                claims.note(connection, one, row.state, reason=reason)
         return len(given)
 
     def _change(self, connection: Connection, claim: Claim, values: Mapping[str, Any]) -> None:
         """Updates the row of a held claim and renews its lease, or raises LostClaim."""
         changed = connection.execute(
             update(schema.runs)
-            .where(_is_held(claim))
+            .where(claims.is_held(claim))
             .values(**values, lease_until=self._lease_end(), updated=schema.now())
         )
         if changed.rowcount != 1:
@@ -234,166 +192,5 @@ class Ledger:
                 f"{queries.holder(connection, claim.signature)}; this attempt reports nothing"
             )
 
-    # Results beside the curve
-
-    def add_score(
-        self,
-        signature: str,
-        suite: str,
-        value: float,
-        protocol: Mapping[str, Any],
-        cosines_file: str | Path | None = None,
-        cosines_hash: str | None = None,
-    ) -> None:
-        """Stores one suite's value under its protocol; scoring again under the same protocol replaces it."""
-        values = {
-            "value": value,
-            "protocol": dict(protocol),
-            "cosines_hash": cosines_hash,
-            "cosines_file": None if cosines_file is None else str(cosines_file),
-            "at": schema.now(),
-        }
-        key = {"signature": signature, "suite": suite, "protocol_hash": schema.digest(protocol)}
-        with self._writes() as connection:
-            statement = self._insert(schema.scores).values(**key, **values)
-            connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
-
-    def record_sweep(self, sweep: str, spec: Mapping[str, Any]) -> None:
-        """Stores a sweep's description; recording it again replaces the description and keeps its runs."""
-        values = {"spec": dict(spec), "updated": schema.now()}
-        with self._writes() as connection:
-            statement = self._insert(schema.sweeps).values(id=sweep, created=schema.now(), **values)
-            connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
-
-    def link(self, sweep: str, signature: str, cell: Mapping[str, Any], seed: int) -> None:
-        """Says which run answers a (cell, seed) of a recorded sweep; the run need not exist yet."""
-        self.link_all(sweep, [(signature, cell, seed)])
-
-    def link_all(self, sweep: str, rows: Iterable[tuple[str, Mapping[str, Any], int]]) -> None:
-        """`link` for many `(signature, cell, seed)` in one transaction."""
-        values = [
-            {"sweep": sweep, "signature": signature, "cell_hash": schema.digest(cell), "cell": dict(cell), "seed": seed}
-            for signature, cell, seed in rows
-        ]
-        if values:
-            with self._writes() as connection:
-                connection.execute(self._insert(schema.sweep_runs).on_conflict_do_nothing(), values)
-
-    # Reading
-
-    def run(self, signature: str) -> RunRow | None:
-        """One run, or None."""
-        with self._reads() as connection:
-            return next(iter(queries.runs(connection, signatures=[signature])), None)
-
-    def runs(
-        self,
-        sweep: str | None = None,
-        states: Iterable[str] | None = None,
-        signatures: Iterable[str] | None = None,
-    ) -> list[RunRow]:
-        """Runs in the order of their creation: all, or a sweep's, or in these states, or with these signatures."""
-        with self._reads() as connection:
-            return list(queries.runs(connection, sweep, states, signatures))
-
-    def states(self, signatures: Iterable[str]) -> dict[str, str]:
-        """Signature -> state of those that exist; a dead owner's run counts as lost."""
-        with self._reads() as connection:
-            return queries.states(connection, signatures)
-
-    def curve(self, signature: str) -> list[dict[str, Any]]:
-        """The stored points of a run by examples, each as `add_points` takes them."""
-        return self.curves([signature]).get(signature, [])
-
-    def curves(self, signatures: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-        """`curve` for many runs at once; runs without points are absent."""
-        with self._reads() as connection:
-            return queries.curves(connection, signatures)
-
-    def scores(self, signatures: Iterable[str]) -> list[ScoreRow]:
-        """All scores of these runs, oldest first."""
-        with self._reads() as connection:
-            return queries.scores(connection, signatures)
-
-    def history(self, signature: str) -> list[HistoryRow]:
-        """Every transition of a run, oldest first."""
-        with self._reads() as connection:
-            return queries.history(connection, signature)
-
-    def provenance(self, signature: str) -> list[ProvenanceRow]:
-        """Commit, versions, host, data and cost of each attempt, oldest first."""
-        with self._reads() as connection:
-            return queries.provenance(connection, signature)
-
-    def attempts(self, signatures: Iterable[str]) -> dict[str, list[ProvenanceRow]]:
-        """`provenance` for many runs at once."""
-        with self._reads() as connection:
-            return queries.attempts(connection, signatures)
-
-    def sweeps(self) -> list[SweepRow]:
-        """All sweeps, oldest first, with the number of their runs by state."""
-        with self._reads() as connection:
-            return queries.sweeps(connection)
-
-    def sweep_spec(self, sweep: str) -> dict[str, Any]:
-        """What was recorded of a sweep; empty for an unknown one."""
-        with self._reads() as connection:
-            return queries.sweep_spec(connection, sweep)
-
-    def cells(self, sweep: str) -> list[SweepCell]:
-        """Every linked (cell, seed) of a sweep."""
-        with self._reads() as connection:
-            return queries.cells(connection, sweep)
-
-    def _reads(self) -> AbstractContextManager[Connection]:
-        return transaction(self._engine)
-
-    def _writes(self) -> AbstractContextManager[Connection]:
-        return transaction(self._engine, writes=True)
-
     def _lease_end(self) -> ColumnElement[float]:
         return schema.now() + self.lease
-
-
-def _held_by(owner: str) -> ColumnElement[bool]:
-    return and_(schema.runs.c.owner == owner, schema.runs.c.state.in_(schema.HELD))
-
-
-def _is_held(claim: Claim) -> ColumnElement[bool]:
-    runs = schema.runs
-    return and_(runs.c.signature == claim.signature, runs.c.attempt == claim.attempt, _held_by(claim.owner))
-
-
-def _folder(folder: str | Path | None) -> dict[str, str]:
-    return {} if folder is None else {"folder": str(folder)}
-
-
-def _curve_row(claim: Claim, point: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("examples", "step", "seconds", "best", "best_examples")
-    return {
-        "signature": claim.signature,
-        "attempt": claim.attempt,
-        "metrics": dict(point["metrics"]),
-        **{name: point.get(name) for name in names},
-    }
-
-
-def _note(
-    connection: Connection,
-    claim: Claim,
-    state: str,
-    *,
-    folder: str | Path | None = None,
-    reason: str | None = None,
-) -> None:
-    connection.execute(
-        insert(schema.history).values(
-            signature=claim.signature,
-            attempt=claim.attempt,
-            state=state,
-            owner=claim.owner,
-            at=schema.now(),
-            reason=reason,
-            **_folder(folder),
-        )
-    )

@@ -152,6 +152,14 @@ def attempts(connection: Connection, signatures: Iterable[str]) -> dict[str, lis
     return dict(found)
 
 
+def codes(connection: Connection) -> dict[str, int]:
+    """`code_digest` of the attempts -> distinct runs; attempts that do not tell it are left out."""
+    table = schema.provenance
+    code = table.c.details["code_digest"].as_string()
+    query = select(code, func.count(table.c.signature.distinct())).where(code.is_not(None)).group_by(code)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
 def sweep_spec(connection: Connection, sweep: str) -> dict[str, Any]:
     """What was recorded of a sweep; empty for one that the ledger does not know."""
     return dict(connection.scalar(select(schema.sweeps.c.spec).where(schema.sweeps.c.id == sweep)) or {})

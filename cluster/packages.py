@@ -6,6 +6,7 @@ import importlib.util
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,18 @@ def digest_problem(expected: str) -> str | None:
     return (
         f"different code: digest={found} in {where} on {platform.node()}, the driver has {expected}; "
         "install the same version of cse-search on every node"
+    )
+
+
+def other_code(codes: Mapping[str, int]) -> str | None:
+    """One line where a ledger has runs of other code (digest -> runs), which stands for what this process would do."""
+    others = {code: runs for code, runs in codes.items() if code != code_digest()}
+    if not others:
+        return None
+    listed = ", ".join(f"{runs} of {code}" for code, runs in sorted(others.items()))
+    return (
+        f"runs of other code in this ledger: {listed}, this is {code_digest()}; they are reused and continued as "
+        "long as their methods' VERSION is the same: for a table of one code alone give a new --ledger"
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from analysis.ledger import Ledger, LedgerError
 from cluster.desk import Desk
 from cluster.options import AshaOptions, Failure, OnEvent, SweepEvent, SweepOptions, SweepOutcome
+from cluster.packages import other_code
 from cluster.patience import PatientLedger
 from cluster.resources import check_options, cluster_nodes, slots_that_fit, this_machine
 from cluster.source import GridSource, Planned, Source
@@ -78,6 +79,8 @@ def _run(desk: Desk, options: SweepOptions, over: threading.Event, signals: "_Si
     if first is None:
         return
     desk.put_back(first)
+    if line := other_code(desk.ledger.codes()):
+        desk.on_event(SweepEvent(kind="ledger", reason=line))
     check_here(options.storage)
     if options.address is None:
         slots_that_fit(options, [this_machine()])

@@ -223,7 +223,7 @@ def test_a_failure_inside_a_transaction_leaves_no_trace(ledger: Ledger, monkeypa
     def broken(*args: Any, **options: Any) -> None:
         raise RuntimeError("power cut")
 
-    monkeypatch.setattr("analysis.ledger._note", broken)
+    monkeypatch.setattr("analysis.claims.note", broken)
     with pytest.raises(RuntimeError, match="power cut"):
         finish(ledger, taken)
     row = ledger.run("aa")
