@@ -38,7 +38,7 @@ ROWS = {
     "driver": Row("kill -9 of the driver, then the same command", 10, 5, partial(chain.carry, kills.DriverKilled)),
     "node": Row("kill -9 of a node (raylet and its workers)", 10, 2, partial(chain.carry, nodes.NodeKilled)),
     "interrupt": Row("Ctrl-C or SIGTERM, then the same command", 10, 5, partial(chain.carry, kills.Interrupted)),
-    "link": Row("link between two hosts cut for 60 s", 3, 3, partial(chain.carry, nodes.LinkCut)),
+    "link": Row("link between two hosts cut for 60 s", 3, 1, partial(chain.carry, nodes.LinkCut)),
     "server": Row("PostgreSQL restarted mid-sweep", 3, 3, partial(chain.carry, storages.ServerRestarted)),
     "space": Row("disk full (checkpoints, ledger), storage read-only", 3, 3, partial(chain.carry, storages.NoSpace)),
     "drivers": Row("two drivers on one study", 3, 1, partial(chain.carry, kills.TwoDrivers)),

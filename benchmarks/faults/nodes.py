@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -30,6 +31,8 @@ class TwoNodes(Sweep):
         self.hosts = Hosts(self.processes)
         self.nodes: list[subprocess.Popen[bytes]] = []
         """`ray start --block`, the head first, then every start of the second node."""
+        self.temporary: list[Path] = []
+        """Where each of them keeps its session."""
 
     def create(self) -> None:
         self.hosts.create()
@@ -44,9 +47,9 @@ class TwoNodes(Sweep):
         """Start Ray on the first or the second host, and wait until it runs."""
         name, address, log = self.hosts.names[index], self.hosts.addresses[index], f"node-{len(self.nodes)}.log"
         where = ("--address", f"{self.hosts.addresses[0]}:{PORT}") if index else ("--head", "--port", str(PORT))
-        temporary = f"/tmp/cse-fault-{os.getpid()}-{len(self.nodes)}"
+        self.temporary.append(Path(f"/tmp/cse-fault-{os.getpid()}-{len(self.nodes)}"))
         size = ("--num-cpus", "1", "--resources", json.dumps({"trial_slot": 8}), "--object-store-memory", str(2**27))
-        node = ("ray", "start", *where, "--node-ip-address", address, "--temp-dir", temporary, *size)
+        node = ("ray", "start", *where, "--node-ip-address", address, "--temp-dir", str(self.temporary[-1]), *size)
         argv = self.hosts.inside(name, *node, "--disable-usage-stats", "--block")
         self.nodes.append(self.processes.start(*argv, log=log))
         until(lambda: "runtime started" in self.processes.said(log), UP_S)
@@ -62,6 +65,8 @@ class TwoNodes(Sweep):
     def end(self) -> None:
         super().end()
         self.hosts.remove()
+        for folder in self.temporary:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class NodeKilled(TwoNodes):
@@ -79,7 +84,7 @@ class NodeKilled(TwoNodes):
 
 
 class LinkCut(TwoNodes):
-    """No packet passes between the hosts for a minute; where Ray gave the second up, it joins before the next cut."""
+    """No packet passes between the hosts for a minute. The rest of the sweep may be over by then: one cut for each."""
 
     def hurt(self, rng: np.random.Generator) -> list[str]:
         self.until_it_serves()
