@@ -101,12 +101,15 @@ class DiffCSEPeer(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         ids, mask = padded(rows_of(batch.inputs["text"]))
-        ids, mask = ids.repeat(2, 1), mask.repeat(2, 1)
+        masked, _ = padded(rows_of(batch.inputs["edited"]))
+        return self.loss(ids.repeat(2, 1), mask.repeat(2, 1), masked)
+
+    def loss(self, ids: Tensor, mask: Tensor, masked: Tensor) -> Tensor:
+        """Of ids, attention mask and masked ids [2B, L], first views in front."""
         pooled = self.bert(ids, mask).last_hidden_state[:, 0]
-        embedded = self.projector(pooled.view(2, batch.examples, -1))
+        embedded = self.projector(pooled.view(2, len(ids) // 2, -1))
         contrastive = info_nce(embedded[0], embedded[1], temperature=TEMPERATURE)
         with torch.no_grad():
-            masked, _ = padded(rows_of(batch.inputs["edited"]))
             filled = self.generator(masked, mask).logits.argmax(-1)
         filled = torch.where(mask.bool(), filled, 0)
         filled[:, 0] = ids[:, 0]

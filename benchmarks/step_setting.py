@@ -76,11 +76,11 @@ def encoder_folder(size: Size, folder: Path) -> Path:
     return folder
 
 
-def sentences(count: int, data: Path = DATA) -> list[str]:
-    """Every 37th Wikipedia sentence, so that a batch is not one article."""
+def sentences(count: int, data: Path = DATA, every: int = 37) -> list[str]:
+    """Wikipedia sentences, one of so many, so that a batch is not one article."""
     path = data / "wiki" / "wiki_sentences.txt.gz"
     if not path.exists():
         raise SystemExit(f"no sentences: {path} does not exist; give --data DIR")
     with gzip.open(path, "rt", encoding="utf8") as file:
-        lines = (line.strip() for line in itertools.islice(file, 0, None, 37))
+        lines = (line.strip() for line in itertools.islice(file, 0, None, every))
         return list(itertools.islice(filter(None, lines), count))
