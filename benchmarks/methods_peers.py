@@ -16,6 +16,7 @@ from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Batch
 from cse_train.modules.packing import Packed
 from cse_train.modules.transformers_io import encoder_to_transformers
+from cse_train.modules.weight_files import locate
 
 if TYPE_CHECKING:
     from cse_train.loop import Session
@@ -96,7 +97,7 @@ class DiffCSEPeer(nn.Module):
         self.projector = copy.deepcopy(own.pooler.projector)
         self.discriminator = copy.deepcopy(self.bert)
         self.head = copy.deepcopy(own.discriminator.head)
-        self.generator = BertForMaskedLM.from_pretrained(own.config.generator).requires_grad_(False).eval()
+        self.generator = BertForMaskedLM.from_pretrained(locate(own.config.generator)).requires_grad_(False).eval()
         self.weight = own.config.lambda_weight
 
     def forward(self, batch: Batch) -> Tensor:
