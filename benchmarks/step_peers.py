@@ -6,7 +6,7 @@ trainer with MultipleNegativesRankingLoss on pairs of the same text. Both keep t
 sets nothing: a fused AdamW among them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,15 +64,18 @@ def tokenised(texts: Sequence[str], tokenizer: Any) -> Any:
     return Dataset.from_dict({name: [[row, row] for row in rows] for name, rows in encoded.items()})
 
 
-def simcse_in_trainer(folder: Path, texts: Sequence[str], batch: int, output: Path) -> Loop:
-    """The loop of the released code in transformers' Trainer."""
+def simcse_in_trainer(
+    folder: Path, texts: Sequence[str], batch: int, output: Path, changes: Mapping[str, Any] | None = None
+) -> Loop:
+    """The loop of the released code in transformers' Trainer; `changes` are training arguments."""
     from transformers import AutoTokenizer, Trainer, TrainingArguments
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     data, model = tokenised(texts, tokenizer), SimCSEModel(folder)
 
     def loop(pause: Callable[[], None]) -> None:
-        arguments = TrainingArguments(**shared_arguments(batch, output), remove_unused_columns=False)
+        shared = shared_arguments(batch, output) | dict(changes or {})
+        arguments = TrainingArguments(**shared, remove_unused_columns=False)
         collator = PaddingCollator(tokenizer)
         Trainer(model, arguments, collator, data, callbacks=[_pausing(pause)]).train()
 
@@ -90,8 +93,10 @@ def sentence_transformers_model(folder: Path) -> Any:
     return SentenceTransformer(modules=[words, Pooling(width, "cls"), dense], device="cpu")
 
 
-def sentence_transformers_loop(folder: Path, texts: Sequence[str], batch: int, output: Path) -> Loop:
-    """The loop of SentenceTransformerTrainer."""
+def sentence_transformers_loop(
+    folder: Path, texts: Sequence[str], batch: int, output: Path, changes: Mapping[str, Any] | None = None
+) -> Loop:
+    """The loop of SentenceTransformerTrainer; `changes` are training arguments."""
     from datasets import Dataset
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
     from sentence_transformers.losses import MultipleNegativesRankingLoss
@@ -100,7 +105,8 @@ def sentence_transformers_loop(folder: Path, texts: Sequence[str], batch: int, o
     data = Dataset.from_dict({"anchor": list(texts), "positive": list(texts)})
 
     def loop(pause: Callable[[], None]) -> None:
-        arguments = SentenceTransformerTrainingArguments(**shared_arguments(batch, output))
+        shared = shared_arguments(batch, output) | dict(changes or {})
+        arguments = SentenceTransformerTrainingArguments(**shared)
         loss = MultipleNegativesRankingLoss(model, scale=1 / TEMPERATURE)
         SentenceTransformerTrainer(model, arguments, data, loss=loss, callbacks=[_pausing(pause)]).train()
 
