@@ -24,14 +24,9 @@ if TYPE_CHECKING:
 TEMPERATURE = 0.05
 
 
-def rows_of(packed: Packed, values_T: Tensor | None = None) -> list[np.ndarray]:
-    """The sequences of a pack, or other values of their slots, in batch order."""
-    rows: list[np.ndarray] = [np.empty(0)] * packed.rows
-    shown = packed.ids_T if values_T is None else values_T
-    blocks = (row for _, block in packed.split(shown[:, None]) for row in block.squeeze(2))
-    for at, length, row in zip(packed.order_N.tolist(), packed.lengths_N.tolist(), blocks, strict=True):
-        rows[at] = row[:length].numpy()
-    return rows
+def unpacked(packed: Packed) -> list[np.ndarray]:
+    """The ids of a pack, in batch order."""
+    return packed.unpacked(packed.ids_T)
 
 
 def padded(rows: list[np.ndarray]) -> tuple[Tensor, Tensor]:
@@ -75,10 +70,10 @@ class ESimCSEPeer(nn.Module):
         with torch.no_grad():
             for slow, fast in zip(self.average.parameters(), self.bert.parameters(), strict=True):
                 slow.data = slow.data * self.momentum + fast.data * (1 - self.momentum)
-        ids, mask = padded(rows_of(batch.inputs["text"]))
+        ids, mask = padded(unpacked(batch.inputs["text"]))
         embedded = self.projector(self.bert(ids, mask).last_hidden_state[:, 0])
         loss = info_nce(*embedded.split(batch.examples), self.queue, temperature=TEMPERATURE)
-        ids, mask = padded(rows_of(batch.inputs["anchors"]))
+        ids, mask = padded(unpacked(batch.inputs["anchors"]))
         with torch.no_grad():
             new = self.projector(self.average(ids, mask).last_hidden_state[:, 0])
         self.queue = torch.cat([self.queue, new])[-round(2.5 * batch.examples) :]
@@ -101,8 +96,8 @@ class DiffCSEPeer(nn.Module):
         self.weight = own.config.lambda_weight
 
     def forward(self, batch: Batch) -> Tensor:
-        ids, mask = padded(rows_of(batch.inputs["text"]))
-        masked, _ = padded(rows_of(batch.inputs["edited"]))
+        ids, mask = padded(unpacked(batch.inputs["text"]))
+        masked, _ = padded(unpacked(batch.inputs["edited"]))
         return self.loss(ids.repeat(2, 1), mask.repeat(2, 1), masked)
 
     def loss(self, ids: Tensor, mask: Tensor, masked: Tensor) -> Tensor:

@@ -97,11 +97,17 @@ def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, An
         "method": run.method,
         "version": methods.options(run.method).VERSION,
         "train": {k: v for k, v in _plain(run.train).items() if k not in NAMED_BY_HASH},
-        "options": {k: v for k, v in _plain(run.options).items() if f"method.{k}" not in identity},
+        "options": {k: v for k, v in _signed(run).items() if f"method.{k}" not in identity},
         "inputs": dict(identity),
         "rules": RULES,
         "protocol": _protocol(),
     }
+
+
+def _signed(run: RunConfig) -> dict[str, Scalar]:
+    """A method's options, without those that came later and are not used: runs from before keep their signatures."""
+    added = getattr(methods.options(run.method), "ADDED", {})
+    return {k: v for k, v in _plain(run.options).items() if k not in added or v != added[k]}
 
 
 def _plain(config: object) -> dict[str, Scalar]:

@@ -81,9 +81,11 @@ class Batches:
             self.epoch, self.order = epoch, self._order(epoch)
         together = self.order[index * size : (index + 1) * size]
         share = size // distributed.size()
-        mine = together[distributed.rank() * share : (distributed.rank() + 1) * share]
-        rng_of = partial(streams.augmentation, self.run.train.seed, epoch)
-        return self.collate(Share(self.store, mine, together, rng_of))
+        before = distributed.rank() * share
+        seed = self.run.train.seed
+        place = streams.Place(seed, epoch, self.order, index * size + before)
+        mine = together[before : before + share]
+        return self.collate(Share(self.store, mine, together, partial(streams.augmentation, seed, epoch), place))
 
     def _order(self, epoch: int) -> np.ndarray:
         """Rows of an epoch, batch after batch."""

@@ -1,9 +1,22 @@
 """Named random streams: pure functions of the run's seed and a position, so resuming needs no saved state."""
 
 import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a run a share lies."""
+
+    seed: int
+    epoch: int
+    order: np.ndarray
+    """int64: the corpus rows of this epoch, batch after batch."""
+    first: int
+    """Where in the order the share's first row is; the others follow it."""
 
 
 def seed_of(seed: int, *name: str | int) -> int:

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from cse_train.modules.packing import Packed
+from cse_train.streams import Place
 from cse_train.text.tokens import TokenStore
 
 
@@ -65,6 +66,7 @@ class Share:
     batch_rows: np.ndarray
     """int64 [G]: the corpus rows of all ranks, this rank's among them."""
     rng_of: RngOf
+    place: Place | None = None
 
 
 class Method(Protocol):

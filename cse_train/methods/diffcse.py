@@ -5,6 +5,8 @@ Shape suffixes: B examples of this rank, N sequences, H width, T packed slots, M
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,10 @@ from torch import Tensor, nn
 from cse_train.distributed import gather_with_grad
 from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
-from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.base import Batch, RngOf, Share, StepOutput
 from cse_train.modules.backbone import Backbone, own_encoder, required_head
 from cse_train.modules.conditional_tasks import ConditionalMaskedLM, ConditionalTask, CorrectiveLM, ReplacedToken
+from cse_train.modules.edit_store import EditStore, Rule, StoreWithEdits, with_edits
 from cse_train.modules.edited import Edited, fill, pack_edits
 from cse_train.modules.generator import Generator, generator_inputs
 from cse_train.modules.packing import Packed, pack
@@ -25,7 +28,7 @@ from cse_train.observe import view_statistics
 from cse_train.options.diffcse import VERSION as VERSION
 from cse_train.options.diffcse import Config as Config
 from cse_train.text.edits import Edit, Vocabulary, edit, edited_lengths
-from cse_train.text.tokens import TokenStore
+from cse_train.text.tokens import TokenColumn, TokenStore
 
 TRAINING_ONLY = ("generator.", "discriminator.")
 
@@ -47,12 +50,10 @@ class Collate:
         return Batch({"text": text, "edited": edited}, len(rows), tensors)
 
     def _edits(self, share: Share) -> Iterator[Edit]:
-        column = share.store.column("text")
-        rngs = [share.rng_of(int(i)) for i in share.rows]
-        for offset in offsets(self.config):
-            for _ in range(1 if self.config.task == "none" else 2):
-                for i, rng in zip(share.rows + offset, rngs, strict=True):
-                    yield edit(column.row(i), self.config.operator, self.config.masking_ratio, self.vocabulary, rng)
+        if isinstance(share.store, StoreWithEdits):
+            assert share.place is not None
+            return share.store.edits.of(share.rows, share.place)
+        return drawn(self.config, self.vocabulary, share.store.column("text"), share.rows, share.rng_of)
 
     def _width(self, share: Share) -> int | None:
         """The longest edited sentence of all ranks, where the loss counts the padding."""
@@ -60,6 +61,22 @@ class Collate:
             return None
         lengths = [share.store.column("text").lengths[share.batch_rows + offset] for offset in offsets(self.config)]
         return int(edited_lengths(np.concatenate(lengths), self.config.operator, self.config.masking_ratio).max())
+
+
+def drawn(
+    config: Config, vocabulary: Vocabulary, column: TokenColumn, rows: np.ndarray, rng_of: RngOf
+) -> Iterator[Edit]:
+    """The edits of some examples, not yet filled: source after source, view after view, row after row."""
+    rngs = [rng_of(int(i)) for i in rows]
+    for offset in offsets(config):
+        for _ in range(views(config)):
+            for i, rng in zip(rows + offset, rngs, strict=True):
+                yield edit(column.row(i), config.operator, config.masking_ratio, vocabulary, rng)
+
+
+def views(config: Config) -> int:
+    """How many edits a sentence gets: one for each of its embeddings, or one as an example of its own."""
+    return 1 if config.task == "none" else 2
 
 
 def offsets(config: Config) -> tuple[int, ...]:
@@ -83,11 +100,25 @@ def has_generator(config: Config) -> bool:
     return fills and config.operator != "delete"
 
 
+def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+    """The store, with stored edits where the configuration asks for them; nothing is edited yet."""
+    check(config)
+    if config.edits == "live":
+        return store
+    rule = Rule(config.generator, config.generator_dropout, config.sampling, config.masking_ratio)
+    draw = partial(drawn, config, vocabulary_of(backbone.tokenizer), store.column("text"))
+    return with_edits(store, EditStore(rule, draw, offsets(config), views(config), backbone, store, cache))
+
+
+def vocabulary_of(tokenizer: Any) -> Vocabulary:
+    """What an edit must know of a tokenizer."""
+    return Vocabulary(tokenizer.mask_token_id, tuple(tokenizer.all_special_ids), len(tokenizer))
+
+
 def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
     """The collate function of a configuration."""
     check(config)
-    special = tuple(tokenizer.all_special_ids)
-    return Collate(config, Vocabulary(tokenizer.mask_token_id, special, len(tokenizer)), tokenizer.pad_token_id)
+    return Collate(config, vocabulary_of(tokenizer), tokenizer.pad_token_id)
 
 
 class DiffCSE(nn.Module):
@@ -100,7 +131,7 @@ class DiffCSE(nn.Module):
         self.pooler = SentencePooler(config.pooler, backbone.width, config.projector)
         self.discriminator = _discriminator(config, backbone) if training else None
         self.generator: Generator | None = None
-        if training and has_generator(config):
+        if training and has_generator(config) and config.edits == "live":
             sample = config.sampling == "sample"
             self.generator = Generator(config.generator, backbone, config.generator_dropout, sample)
 
@@ -168,6 +199,11 @@ def check(config: Config) -> None:
         (
             config.task in ("masked_lm", "corrective_lm") and config.operator != "replace",
             f"no such task: method.task={config.task}, method.operator={config.operator}; use operator=replace",
+        ),
+        (
+            config.edits == "stored" and (config.operator != "replace" or not has_generator(config)),
+            f"nothing to store: method.edits=stored, method.operator={config.operator}, method.task={config.task}, "
+            f"method.extra={config.extra}; use operator=replace and a task that a generator fills, or edits=live",
         ),
         (
             config.task == "none" and config.source != "same",

@@ -117,6 +117,4 @@ def _filled(generator: Generator, edits: list[Edit], everywhere: bool, pad_id: i
     at_M = wanted_T.nonzero().squeeze(1)
     device = next(generator.parameters()).device
     ids_T = ids_T.index_copy(0, at_M, generator.predict(packed.to(device), at_M.to(device)).cpu())
-    in_order = (row for _, block in packed.split(ids_T[:, None]) for row in block.squeeze(2).numpy())
-    by_row = dict(zip(packed.order_N.tolist(), in_order, strict=True))
-    return [by_row[i][: len(one.source_L)] for i, one in enumerate(edits)]
+    return packed.unpacked(ids_T)

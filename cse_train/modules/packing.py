@@ -73,6 +73,12 @@ class Packed:
         joined = torch.cat(blocks, dim=1)
         return torch.empty_like(joined).index_copy_(1, self.order_N, joined)
 
+    def unpacked(self, values_T: Tensor) -> list[np.ndarray]:
+        """What stands in each sequence's slots, in batch order, without the padding."""
+        blocks = (row.cpu().numpy() for _, block in self.split(values_T[:, None]) for row in block.squeeze(2))
+        cut = [row[:length] for row, length in zip(blocks, self.lengths_N.tolist(), strict=True)]
+        return [cut[i] for i in self.order_N.argsort().tolist()]
+
     def first_N(self) -> Tensor:
         """Int64 [N]: the slot of each packed row's position 0, for one view."""
         ends = np.cumsum([group.slots for group in self.groups])

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 from cse_train.fields import Range
 
 VERSION = 2
+ADDED = {"edits": "live"}
+"""Options that came later and what says that they are not used: a run's signature leaves them out there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +30,8 @@ class Config:
     """Keep the generator's dropout on in training, as the released code does."""
     sampling: Literal["greedy", "sample"] = "greedy"
     """The most probable token (diffcse/models.py:184), or one drawn from the generator (abstract)."""
+    edits: Literal["live", "stored"] = "live"
+    """When the generator edits: at every step, or once, for all runs with its settings, this seed and this corpus."""
     reduction: Literal["mean_all", "mean_attended", "sum"] = "mean_all"
     """Of the replaced-token loss: mean with padding (models.py:272), mean without, or the paper's sum."""
     operator: Literal["replace", "insert", "delete", "all"] = "replace"

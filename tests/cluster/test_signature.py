@@ -121,3 +121,10 @@ def test_a_thousand_signatures_take_less_than_a_second(tmp_path):
         seeded = dataclasses.replace(run, train=dataclasses.replace(run.train, seed=seed))
         seen.add(signature(seeded, identity(seeded, paths)))
     assert len(seen) == 1000 and time.perf_counter() - start < 1
+
+
+def test_an_option_that_came_later_counts_only_where_it_is_used() -> None:
+    """Runs of before keep their signatures."""
+    base = parse_run({"method": "diffcse"})
+    assert "edits" not in described(base, INPUTS)["options"]
+    assert sign(base) != sign(parse_run({"method": "diffcse", "method.edits": "stored"}))
