@@ -18,7 +18,7 @@ from cluster.ray_cluster import ray_cluster
 from cluster.sweep import SweepEvent, SweepOptions, run_sweep
 from cse_train.config import DataPaths, parse_run
 
-BAR_SECONDS, BAR_RATIO = 0.5, 20.0
+BAR_SECONDS, BAR_RATIO = 0.3, 50.0
 
 
 def near_empty(seed: int) -> PlannedRun:
