@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, select
 
 from analysis import schema
 from analysis.queries import LIVE
+from analysis.row_check import intact
 
 ENDED = ("done", "stopped", "failed")
 """States of runs that nobody works on any more."""
@@ -81,6 +82,7 @@ def _setting(key: str) -> ColumnElement[int]:
 
 
 def _row(values: Mapping[str, Any]) -> ProgressRow:
+    intact(schema.runs, values)
     kept = {name: values[name] for name in ProgressRow.__dataclass_fields__ if name in values}
     state = kept.pop("state") or "unclaimed"
     if state in schema.HELD and not values["live"]:

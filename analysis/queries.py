@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
 
 from analysis import schema
-from analysis.database_errors import LedgerError
 from analysis.records import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
+from analysis.row_check import intact
 
 CHUNK = 500
 """Signatures in one statement: below every database's limit of bound values."""
@@ -34,19 +34,9 @@ def runs(
         query = query.where(table.c.state.in_(list(states)))
     for statement in _by_signature(query, table.c.signature, signatures):
         for row in connection.execute(statement):
-            _state(row.signature, row.state)
+            intact(schema.runs, row._asdict())
             values = (*row[:-1], bool(row.live))
             yield RunRow(*values)
-
-
-def _state(signature: str, state: str) -> str:
-    """A run's state, which a hand may have changed to a word that we do not know."""
-    if state not in schema.STATES:
-        raise LedgerError(
-            f"ledger row: cse_runs signature={signature} state={state!r} is unknown, the states are "
-            f"{', '.join(schema.STATES)}; set one of them there or restore a copy"
-        )
-    return state
 
 
 def _by_signature(
@@ -67,7 +57,8 @@ def states(connection: Connection, signatures: Iterable[str]) -> dict[str, str]:
     query = select(table.c.signature, table.c.state, LIVE.label("live"))
     for statement in _by_signature(query, table.c.signature, signatures):
         for signature, state, live in connection.execute(statement):
-            found[signature] = "lost" if state in schema.HELD and not live else _state(signature, state)
+            intact(schema.runs, {"signature": signature, "state": state})
+            found[signature] = "lost" if state in schema.HELD and not live else state
     return found
 
 
@@ -169,9 +160,12 @@ def sweeps(connection: Connection) -> list[SweepRow]:
     """Sweeps, oldest first, with their runs counted by state."""
     counts = _counts(connection)
     query = select(schema.sweeps).order_by(schema.sweeps.c.created, schema.sweeps.c.id)
+    found = connection.execute(query).all()
+    for row in found:
+        intact(schema.sweeps, row._asdict())
     return [
         SweepRow(row.id, row.spec, row.created, row.updated, counts[row.id].total(), dict(counts[row.id]))
-        for row in connection.execute(query)
+        for row in found
     ]
 
 
