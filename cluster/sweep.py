@@ -25,6 +25,8 @@ from cse_train.config import DataPaths
 __all__ = ["AshaOptions", "Failure", "SweepEvent", "SweepOptions", "SweepOutcome", "run_sweep"]
 
 HEARTBEAT_S = 10.0
+PROMPT_S = 5.0
+"""Seconds after the end was asked for in which runs may still report, before others may have them."""
 
 
 def run_sweep(
@@ -51,7 +53,7 @@ def run_sweep(
     over = over or threading.Event()
     patient = PatientLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
     desk = Desk(chosen, patient, _absolute_paths(paths), options, _owner(), suites or {}, on_event)  # type: ignore[arg-type]
-    with _Signals(over) as signals, _heartbeats(ledger, desk.owner):
+    with _Signals(over) as signals, _heartbeats(ledger, desk.owner), _given_back(ledger, desk.owner, over):
         try:
             _run(desk, options, over, signals)
         finally:
@@ -168,6 +170,28 @@ def _heartbeats(ledger: Ledger, owner: str) -> Iterator[None]:
                 ledger.heartbeat(owner)
 
     thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(5)
+
+
+@contextlib.contextmanager
+def _given_back(ledger: Ledger, owner: str, over: threading.Event) -> Iterator[None]:
+    """Once `over` is set, this driver's runs are free again within seconds, however long Ray takes to start or end."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            if over.is_set():
+                if not done.wait(PROMPT_S):
+                    with contextlib.suppress(LedgerError):
+                        ledger.release(owner)
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
         yield
