@@ -3,6 +3,7 @@
 What the driver weighs and holds is written to `held.json` after the first hundredth and the last run.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -51,6 +52,7 @@ class Watch:
     folder: Path
     times: list[float] = field(default_factory=list)
     held: list[dict[str, float]] = field(default_factory=list)
+    opened: list[list[str]] = field(default_factory=list)
 
     def __call__(self, event: Any) -> None:
         if event.kind != "done":
@@ -58,8 +60,9 @@ class Watch:
         self.times.append(time.monotonic())
         if len(self.times) in (EARLY, RUNS):
             self.held.append(holdings())
+            self.opened.append(opened())
         if len(self.times) == RUNS:
-            found = {"times": self.times, "held": self.held}
+            found = {"times": self.times, "held": self.held, "opened": self.opened}
             (self.folder / "held.json").write_text(json.dumps(found), encoding="utf8")
 
 
@@ -82,6 +85,15 @@ def holdings() -> dict[str, float]:
         "actors": len(list_actors(here, filters=[("state", "=", "ALIVE")], limit=10_000)),
         "placement_groups": len(groups),
     }
+
+
+def opened() -> list[str]:
+    """What this process has open: paths, and the kind of what has none (socket, pipe)."""
+    found = []
+    for handle in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.append(handle.readlink().as_posix().partition(":[")[0])
+    return found
 
 
 def main(folder: Path) -> int:
