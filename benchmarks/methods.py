@@ -1,53 +1,37 @@
-"""A training step of DiffCSE and ESimCSE against the authors' steps.
+"""A training step of DiffCSE, ESimCSE and DeCLUTR against the authors' steps; D2CSE's against training all weights.
 
-The peers are rebuilt plainly (`benchmarks.methods_peers`), with torch's AdamW and clipping, on the batches that our
-step reads; before anything is timed, the first losses without dropout must agree. Real sentences, random weights, one
-thread, fp32; each side as its code multiplies by default, and the peer given our oneDNN flag as well.
+The peers are rebuilt plainly (`benchmarks.methods_peers`, `methods_declutr`), with torch's AdamW and clipping, on the
+batches that our step reads; before anything is timed, the first losses without dropout must agree. Real sentences,
+random weights, one thread, fp32; each side as its code multiplies by default, and the peer given our oneDNN flag as
+well. D2CSE: `benchmarks.methods_d2cse`.
 
-    python -m benchmarks.methods [--quick] [--sizes tiny,mini] [--data DIR]
+    python -m benchmarks.methods [--quick] [--sizes tiny,mini] [--methods diffcse,esimcse,declutr,d2cse] [--data DIR]
 """
 
 import argparse
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.methods_setting import RATE, Contest, contests, folders
 from benchmarks.paired import Step, interleaved, median_ms, ratio, timed
-from benchmarks.step import flagged, in_a_row
-from benchmarks.step_ours import advance, our_session
-from benchmarks.step_setting import DATA, SIZES, Size, encoder_folder, one_thread, sentences
+from benchmarks.step import flagged, in_a_row, operations
+from benchmarks.step_ours import advance
+from benchmarks.step_setting import DATA, SIZES, Size, one_thread
 
-BARS = {"diffcse": 3.0, "esimcse": 3.0}
 AGREE = 1e-4
 """Largest difference of first losses; DiffCSE's goes through two encoders and a projector with BatchNorm."""
 WARM = 40
-RATE = 3e-5
+AUTHORS = "the authors'"
 
 
-def generator_folder(size: Size, folder: Path) -> Path:
-    """A masked LM of this size's width and half its layers, with random weights."""
-    import torch
-    from transformers import BertConfig, BertForMaskedLM
+def peers() -> dict[str, Any]:
+    """Method -> the authors' step, a module that takes our session and another dropout rate."""
+    from benchmarks.methods_declutr import DeCLUTRPeer
+    from benchmarks.methods_peers import DiffCSEPeer, ESimCSEPeer
 
-    from benchmarks.step_setting import tokenizer
-
-    torch.manual_seed(1)
-    shape = {"hidden_size": size.width, "num_attention_heads": size.heads, "intermediate_size": 4 * size.width}
-    config = BertConfig(vocab_size=30522, num_hidden_layers=max(1, size.layers // 2), **shape)
-    BertForMaskedLM(config).save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
-    return folder
-
-
-def options(method: str, work: Path) -> dict[str, object]:
-    """What a method's session needs beside its defaults."""
-    generator = str(work / "generator")
-    own: dict[str, dict[str, object]] = {
-        "diffcse": {"method.generator": generator, "method.generator_dropout": False},
-        "esimcse": {},
-    }
-    return {"method": method, "train.learning_rate": RATE} | own[method]
+    return {"diffcse": DiffCSEPeer, "esimcse": ESimCSEPeer, "declutr": DeCLUTRPeer}
 
 
 def peer_step(session: Any, model: Any) -> Callable[[], None]:
@@ -67,55 +51,66 @@ def peer_step(session: Any, model: Any) -> Callable[[], None]:
     return step
 
 
-def first_losses(method: str, peer: Any, open_one: Callable[[Mapping[str, object]], Any]) -> float:
-    """Their difference without dropout, on one batch."""
-    session = open_one({"train.dropout": 0.0})
-    batch = session.batches[0]
-    theirs = peer(session, 0.0)(batch).item()
-    return abs(session.model(batch).loss.item() - theirs)
+def first_losses(contest: Contest, peer: Any) -> float:
+    """Their largest difference without dropout, on one batch, over our ways of making the step."""
+    found = []
+    for changes in contest.ours.values():
+        session, live = contest.session({"train.dropout": 0.0} | changes), contest.session({"train.dropout": 0.0})
+        theirs = peer(live, 0.0)(live.batches[0]).item()
+        found.append(abs(session.model(session.batches[0]).loss.item() - theirs))
+    return max(found)
 
 
-def against_authors(method: str, size: Size, rounds: int, turn: int, work: Path, data: Path) -> list[str]:
-    """The rows of one method and size. Raises AssertionError when the first losses differ."""
-    from benchmarks.methods_peers import DiffCSEPeer, ESimCSEPeer
-
-    texts = sentences(4096, data)
-    opened = iter(range(100))
-
-    def open_one(changes: Mapping[str, object]) -> Any:
-        changes = options(method, work) | dict(changes)
-        return our_session(work / "encoder", texts, size.batch, work / f"{method}{next(opened)}", changes)
-
-    peer = {"diffcse": DiffCSEPeer, "esimcse": ESimCSEPeer}[method]
-    difference = first_losses(method, peer, open_one)
-    assert difference < AGREE, (method, difference)
-    session, theirs = open_one({}), open_one({})
+def contenders(contest: Contest, peer: Any) -> dict[str, Step]:
+    """Our steps, the authors', and the authors' given the flag."""
+    steps: dict[str, Step] = {}
+    for name, changes in contest.ours.items():
+        session = contest.session(changes)
+        steps[name] = flagged(timed(lambda session=session: advance(session)))
+    theirs = contest.session({})
     authors = timed(peer_step(theirs, peer(theirs, None)))
-    steps: dict[str, Step] = {
-        "ours": flagged(timed(lambda: advance(session))),
-        "the authors' step": authors,
-        "the authors' step + flag": flagged(authors),
-    }
+    return steps | {AUTHORS: authors, f"{AUTHORS} + flag": flagged(authors)}
+
+
+def against_authors(contest: Contest, size: Size, rounds: int, turn: int) -> list[str]:
+    """The rows of one method and size. Raises AssertionError when the first losses differ."""
+    peer = peers()[contest.method]
+    difference = first_losses(contest, peer)
+    assert difference < AGREE, (contest.method, difference)
+    steps = contenders(contest, peer)
     for _ in range(WARM // size.layers):
-        steps["ours"]()
+        for name in contest.ours:
+            steps[name]()
     times = interleaved({name: in_a_row(step, turn) for name, step in steps.items()}, rounds)
+    work = {name: operations(step) for name, step in steps.items()}
     lines = []
-    for who, of in times.items():
-        found = ratio(of, times["ours"])
-        held = "" if who == "ours" else "held" if found.median >= BARS[method] else "MISSED"
-        lines.append(f"| {method} | {size.name} | {who} | {median_ms(of):.0f} | {found} | {BARS[method]} | {held} |")
-    return [*lines, f"| {method} | {size.name} | first losses differ by | | {difference:.1e} | {AGREE} | held |"]
+    for name in contest.ours:
+        lines.append(row(contest.method, size, name, f"{median_ms(times[name]):.0f}", "1", "", ""))
+        for who in (AUTHORS, f"{AUTHORS} + flag"):
+            found, bar, spent = ratio(times[who], times[name]), contest.bars[name], f"{median_ms(times[who]):.0f}"
+            held = "held" if found.median >= bar else "MISSED"
+            lines.append(row(contest.method, size, f"{who} against {name}", spent, found, bar, held))
+        share = f"{work[AUTHORS] / work[name]:.2f}"
+        lines.append(row(contest.method, size, f"matrix products, {AUTHORS} by {name}", "", share, "", ""))
+    return [*lines, row(contest.method, size, "first losses differ by", "", f"{difference:.1e}", AGREE, "held")]
+
+
+def row(*cells: object) -> str:
+    """A line of the table."""
+    return "| " + " | ".join(one.name if isinstance(one, Size) else str(one) for one in cells) + " |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="tiny,mini")
+    parser.add_argument("--methods", default="diffcse,esimcse,declutr,d2cse")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--quick", action="store_true", help="few rounds of the smallest size")
     given = parser.parse_args()
     one_thread()
     import torch
 
+    from benchmarks.methods_d2cse import against_all_weights
     from cse_train.memory import keep_freed_memory
 
     torch.set_num_threads(1)
@@ -124,11 +119,13 @@ def main() -> None:
     for name in ["tiny"] if given.quick else given.sizes.split(","):
         size, rounds, turn = SIZES[name], 3 if given.quick else 9, 3 if name == "tiny" else 1
         with tempfile.TemporaryDirectory() as place:
-            work = Path(place)
-            encoder_folder(size, work / "encoder")
-            generator_folder(size, work / "generator")
-            for method in ("diffcse", "esimcse"):
-                print("\n".join(against_authors(method, size, rounds, turn, work, given.data)), flush=True)
+            work = folders(size, Path(place))
+            for method in given.methods.split(","):
+                if method == "d2cse":
+                    lines = against_all_weights(size, rounds, turn, work, given.data)
+                else:
+                    lines = against_authors(contests(method, size, work, given.data), size, rounds, turn)
+                print("\n".join(lines), flush=True)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,11 @@ def our_session(
     work: Path,
     changes: Mapping[str, object] | None = None,
     senteval: Path | None = None,
+    cache: Path | None = None,
 ) -> "Session":
     """A run over `texts`, in one file under `work`, with nothing trained yet; `changes` are dotted keys.
+
+    The token cache is `cache`, or one of its own under `work`.
 
     Its dev set is a small generated one, or with `senteval`, the data folder that has SentEval's, STS-B dev.
     """
@@ -43,7 +46,7 @@ def our_session(
     }
     run = parse_run(flat | dict(changes or {}))
     paths = DataPaths.from_folder(senteval) if senteval else DataPaths()
-    paths = dataclasses.replace(paths, train_file=work / "text.txt", cache=work / "cache")
+    paths = dataclasses.replace(paths, train_file=work / "text.txt", cache=cache or work / "cache")
     session = Session.open(run, paths, work / "run")
     session.model.train()
     return session
