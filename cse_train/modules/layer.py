@@ -10,15 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cse_train.modules.attention import GroupAttention
+from cse_train.modules.attention import KeysValues, group_attention
 from cse_train.modules.dropout import dropout, dropout_and_add
 from cse_train.modules.packing import Group, Packed
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
-
-KeysValues = tuple[Tensor, Tensor]
-"""Prompts of a layer: keys and values [V * N, A, P, D]."""
 
 
 class Layer(nn.Module):
@@ -42,9 +39,9 @@ class Layer(nn.Module):
         prefixes = _by_group(prompts, packed, views)
         for prefix, (group, block) in zip(prefixes, packed.split(self.qkv(x_TH), views), strict=True):
             rows, width, _ = block.shape
-            if prefix is None and block.dtype == torch.float32 and block.device.type == "cpu":
+            if block.dtype == torch.float32 and block.device.type == "cpu":
                 rate = self.attention_dropout if self.training else 0.0
-                mixed.append(GroupAttention.apply(block, group.bias_of(views), self.heads, rate).flatten(0, 1))
+                mixed.append(group_attention(block, group.bias_of(views), self.heads, rate, prefix).flatten(0, 1))
                 continue
             query, key, value = block.view(rows, width, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
             heads = self._attend(query, key, value, group, views, prefix)
