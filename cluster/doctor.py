@@ -126,8 +126,9 @@ def ray_disk(folder: Path) -> list[Finding]:
 def check_ledger(url: str) -> str:
     """LedgerError where the ledger cannot be used: SQLite on a network file system, another schema, a database that
     does not answer. One that is not there yet is fine."""
-    from analysis.database import network_file_system, parse_url
+    from analysis.database import parse_url
     from analysis.ledger import Ledger
+    from analysis.mounts import network_file_system
 
     parsed = parse_url(url)
     shown, file = parsed.render_as_string(hide_password=True), Path(str(parsed.database))

@@ -131,9 +131,7 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
 def _why_not(error: Exception) -> str:
     said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
-    return (
-        f"Ray did not start: {load} ({said}); when the machine has time and memory, give the same command again"
-    )
+    return f"Ray did not start: {load} ({said}); when the machine has time and memory, give the same command again"
 
 
 @contextlib.contextmanager

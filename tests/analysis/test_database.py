@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import update
 
 from analysis import schema
-from analysis.database import LedgerError, connect, network_file_system, parse_url, transaction
+from analysis.database import LedgerError, connect, parse_url, transaction
+from analysis.mounts import network_file_system
 
 MOUNTS = """\
 /dev/vda / ext4 rw 0 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis import database
+from analysis import mounts
 from analysis.ledger import Ledger
 from cluster import doctor, resources
 from cluster.cli import main
@@ -84,7 +84,7 @@ def test_sqlite_on_a_network_file_system_names_postgresql(
 ) -> None:
     if there:
         Ledger.open("ledger.db").close()
-    monkeypatch.setattr(database, "_read_mounts", lambda: f"server:/export {tmp_path} nfs4 rw 0 0\n")
+    monkeypatch.setattr(mounts, "_read_mounts", lambda: f"server:/export {tmp_path} nfs4 rw 0 0\n")
     (line,) = stopped(capsys, "--ledger", "ledger.db")
     assert "lies on a network file system (nfs4)" in line and "(PostgreSQL)" in line
 

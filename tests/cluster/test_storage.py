@@ -97,6 +97,6 @@ def test_a_ledger_file_on_a_network_file_system_is_refused(
     capsys: pytest.CaptureFixture[str], space: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     mounts = f"/dev/vda / ext4 rw 0 0\nserver:/home {tmp_path} nfs4 rw 0 0\n"
-    monkeypatch.setattr("analysis.database._read_mounts", lambda: mounts)
+    monkeypatch.setattr("analysis.mounts._read_mounts", lambda: mounts)
     line = refused(capsys, "run", space)
     assert "lies on a network file system (nfs4)" in line and "postgresql://" in line
