@@ -120,8 +120,13 @@ class Slot(tune.Trainable):
     def _answer(self, stop: bool) -> None:
         """Tune asks for more: the report that it has just seen may go on."""
         if self.undecided is not None:
-            self.group.decide(self.number, self.undecided, stop)
+            self._decide(self.undecided, stop)
             self.undecided = None
+
+    def _decide(self, index: int, stop: bool) -> None:
+        """Only a gated job's ranks wait for the word; to others it would cost a round trip between two trials."""
+        if self.job["gated"]:
+            self.group.decide(self.number, index, stop)
 
     # Events of the ranks
 
@@ -152,7 +157,7 @@ class Slot(tune.Trainable):
             self.points.append(point)
             self.examples, self.best = point["examples"], point["best"]
         if not news or point["examples"] >= self.job["total_examples"]:
-            self.group.decide(self.number, index, False)
+            self._decide(index, stop=False)
             return None
         self.undecided = index
         return self._result("running")
