@@ -35,6 +35,7 @@ seeds: {seeds}
 set:
   train.encoder: wiki-l2-h128
   method.generator: wiki-l1-h64
+  method.edits: stored
   train.corpus: file
   train.dev: sts_dev
   train.batch_size: 64

@@ -4,6 +4,7 @@ The model is the authors' step of `benchmarks.methods_peers`; the generator stay
 evaluation encodes STS-B train, dev and test and SICK-R (`benchmarks.evaluation`), and the best model is saved.
 """
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -50,11 +51,13 @@ class MaskingCollator(PaddingCollator):
 def train(run: RunConfig, paths: DataPaths, folder: Path, texts: Sequence[str], sets: Sequence[Pairs]) -> Curve:
     """Train and evaluate the run in `folder`; the first of `sets` is the dev set. CPU seconds of this process.
 
-    The starting weights are those of our own session of the same run, which costs this side nothing.
+    The starting weights are those of our own session of the same run, which costs this side nothing and stores no edit
+    for the other.
     """
     from transformers import Trainer, TrainingArguments, set_seed
 
-    session = Session.open(run, paths, folder)
+    live = dataclasses.replace(run, options=dataclasses.replace(run.options, edits="live"))
+    session = Session.open(live, paths, folder)
     tokenizer, model = _tokenizer(run), Released(session, None)
     set_seed(run.train.seed)
     begun = time.process_time()
