@@ -51,6 +51,8 @@ class Watch:
 
     folder: Path
     times: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    """CPU seconds of the driver at each finish: a starved machine does not stretch them."""
     held: list[dict[str, float]] = field(default_factory=list)
     opened: list[list[str]] = field(default_factory=list)
 
@@ -58,11 +60,12 @@ class Watch:
         if event.kind != "done":
             return
         self.times.append(time.monotonic())
+        self.cpu.append(time.process_time())
         if len(self.times) in (EARLY, RUNS):
             self.held.append(holdings())
             self.opened.append(opened())
         if len(self.times) == RUNS:
-            found = {"times": self.times, "held": self.held, "opened": self.opened}
+            found = {"times": self.times, "cpu": self.cpu, "held": self.held, "opened": self.opened}
             (self.folder / "held.json").write_text(json.dumps(found), encoding="utf8")
 
 

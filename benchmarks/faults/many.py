@@ -49,7 +49,9 @@ def pace(times: Sequence[float]) -> tuple[float, float]:
 
 def figures(found: Mapping[str, Any]) -> str:
     first, last = pace(found["times"])
-    return f"first {EARLY} in {first:.1f} s, last {EARLY} in {last:.1f} s; {found['held'][0]} -> {found['held'][1]}"
+    of_driver = "driver CPU {:.1f} s, then {:.1f} s".format(*pace(found["cpu"]))
+    held = f"{found['held'][0]} -> {found['held'][1]}"
+    return f"first {EARLY} in {first:.1f} s, last {EARLY} in {last:.1f} s ({of_driver}); {held}"
 
 
 def problems(found: Mapping[str, Any]) -> list[str]:

@@ -43,8 +43,12 @@ def held(**changes: float) -> dict[str, float]:
 
 def test_a_thousand_runs_are_judged_by_their_pace_and_by_what_piles_up() -> None:
     even, names = [0.5 * number for number in range(1000)], [["socket"], ["socket", "/a/log"]]
-    assert problems({"times": even, "held": [held(), held(memory=399.0, files=48)], "opened": names}) == []
+    assert problems({"times": even, "cpu": even, "held": [held(), held(memory=399.0, files=48)], "opened": names}) == []
     slower = [*even[:900], *(even[900] + 0.7 * number for number in range(100))]
-    assert "last 100 in 69.3 s" in problems({"times": slower, "held": [held(), held()], "opened": names})[0]
-    piled = problems({"times": even, "held": [held(), held(memory=401.0, actors=7, files=49)], "opened": names})
+    assert (
+        "last 100 in 69.3 s" in problems({"times": slower, "cpu": even, "held": [held(), held()], "opened": names})[0]
+    )
+    piled = problems(
+        {"times": even, "cpu": even, "held": [held(), held(memory=401.0, actors=7, files=49)], "opened": names}
+    )
     assert piled == ["the driver grew by 101 MB", "files: 40, then 49 (/a/log)", "actors: 6, then 7"]
