@@ -41,14 +41,16 @@ def held(**changes: float) -> dict[str, float]:
     return {"memory": 300.0, "files": 40, "ray_files": 400, "actors": 6, "placement_groups": 2} | changes
 
 
+def judged(times: list[float], **late: float) -> list[str]:
+    """The verdict on such finishes, and on such holdings at the end."""
+    names = [["socket"], ["socket", "/a/log"]]
+    return problems({"times": times, "cpu": times, "held": [held(), held(**late)], "opened": names})
+
+
 def test_a_thousand_runs_are_judged_by_their_pace_and_by_what_piles_up() -> None:
-    even, names = [0.5 * number for number in range(1000)], [["socket"], ["socket", "/a/log"]]
-    assert problems({"times": even, "cpu": even, "held": [held(), held(memory=399.0, files=48)], "opened": names}) == []
+    even = [0.5 * number for number in range(1000)]
+    assert judged(even, memory=399.0, files=48) == []
     slower = [*even[:900], *(even[900] + 0.7 * number for number in range(100))]
-    assert (
-        "last 100 in 69.3 s" in problems({"times": slower, "cpu": even, "held": [held(), held()], "opened": names})[0]
-    )
-    piled = problems(
-        {"times": even, "cpu": even, "held": [held(), held(memory=401.0, actors=7, files=49)], "opened": names}
-    )
+    assert "last 100 in 69.3 s" in judged(slower)[0]
+    piled = judged(even, memory=401.0, actors=7, files=49)
     assert piled == ["the driver grew by 101 MB", "files: 40, then 49 (/a/log)", "actors: 6, then 7"]
