@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.faults import chain, kills, many, nodes, results, storages
+from benchmarks.faults import chain, fuzz, kills, many, nodes, results, storages
 from benchmarks.faults.chain import Fault
 from benchmarks.faults.sweep import REPO
 from cluster.packages import code_digest, provenance
@@ -43,6 +43,7 @@ ROWS = {
     "space": Row("disk full (checkpoints, ledger), storage read-only", 3, 3, partial(chain.carry, storages.NoSpace)),
     "drivers": Row("two drivers on one study", 3, 1, partial(chain.carry, kills.TwoDrivers)),
     "many": Row("1,000 near-empty runs on 2 slots", 1, 1, many.carry),
+    "fuzz": Row("2,000 mutated spaces", 1, 1, fuzz.carry),
 }
 FILE, PAGE = REPO / "docs" / "results" / "faults.jsonl", REPO / "docs" / "reliability.md"
 
