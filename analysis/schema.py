@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import JSON, Column, Float, ForeignKey, Integer, MetaData, String, Table, Text
+from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -74,7 +74,7 @@ runs = Table(
     Column("signature", String(64), primary_key=True),
     Column("state", String(16), nullable=False, index=True),
     Column("attempt", Integer, nullable=False),
-    Column("owner", String(255), nullable=False, index=True),
+    Column("owner", String(255), nullable=False),
     Column("lease_until", Float, nullable=False),
     Column("previous_state", String(16)),
     Column("method", String(64), nullable=False),
@@ -89,6 +89,7 @@ runs = Table(
     Column("reason", Text),
     Column("created", Float, nullable=False),
     Column("updated", Float, nullable=False),
+    Index("ix_cse_runs_owner_state", "owner", "state"),  # a heartbeat meets what its driver holds, not all that it did
 )
 
 history = Table(
