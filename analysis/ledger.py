@@ -33,6 +33,7 @@ __all__ = [
 LEASE_SECONDS = 60.0
 FINAL = ("done", "stopped", "failed", "lost")
 """States in which `finish` may leave a run."""
+PROGRESS = ("examples", "best", "best_examples", "seconds")
 
 
 class LostClaim(RuntimeError):
@@ -116,20 +117,9 @@ class Ledger(LedgerRecords):
 
         A point at the same examples replaces the stored one, so reporting again after a resume changes nothing.
         """
-        if not points:
-            return
-        last = max(points, key=lambda point: point["examples"])
-        progress = {name: last.get(name) for name in ("examples", "best", "best_examples", "seconds")}
-        with self._writes() as connection:
-            self._change(connection, claim, progress)
-            statement = self._insert(schema.curves)
-            keys = ("attempt", "step", "seconds", "best", "best_examples", "metrics")
-            connection.execute(
-                statement.on_conflict_do_update(
-                    index_elements=["signature", "examples"], set_={key: statement.excluded[key] for key in keys}
-                ),
-                [claims.curve_row(claim, point) for point in points],
-            )
+        if points:
+            with self._writes() as connection:
+                self._store_points(connection, claim, points)
 
     def finish(
         self,
@@ -142,13 +132,19 @@ class Ledger(LedgerRecords):
         seconds: float | None,
         folder: str | Path | None,
         reason: str | None = None,
+        points: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Ends the attempt as done, stopped, failed or lost. Raises LostClaim; the same end said twice is none."""
+        """Ends the attempt as done, stopped, failed or lost, with its last points, as `add_points` takes them.
+
+        Raises LostClaim; the same end said twice is none.
+        """
         assert state in FINAL, state
         values = {"examples": examples, "best": best, "best_examples": best_examples, "seconds": seconds}
         with self._writes() as connection:
             if queries.stands(connection, claim) == state:
                 return
+            if points:
+                self._store_points(connection, claim, points)
             self._change(connection, claim, {**values, **claims.folder_value(folder), "state": state, "reason": reason})
             claims.note(connection, claim, state, folder=folder, reason=reason)
             cost = schema.provenance
@@ -178,6 +174,18 @@ class Ledger(LedgerRecords):
                 one = Claim(row.signature, row.attempt, row.owner, None, None)
                 claims.note(connection, one, row.state, reason=reason)
         return len(given)
+
+    def _store_points(self, connection: Connection, claim: Claim, points: Sequence[Mapping[str, Any]]) -> None:
+        last = max(points, key=lambda point: point["examples"])
+        self._change(connection, claim, {name: last.get(name) for name in PROGRESS})
+        statement = self._insert(schema.curves)
+        keys = ("attempt", "step", "seconds", "best", "best_examples", "metrics")
+        connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=["signature", "examples"], set_={key: statement.excluded[key] for key in keys}
+            ),
+            [claims.curve_row(claim, point) for point in points],
+        )
 
     def _change(self, connection: Connection, claim: Claim, values: Mapping[str, Any]) -> None:
         """Updates the row of a held claim and renews its lease, or raises LostClaim."""

@@ -24,6 +24,8 @@ class Ticket:
     suites: tuple[str, ...]
     last: dict[str, Any] = dataclasses.field(default_factory=dict)
     """The newest dev point."""
+    unbooked: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    """Points that came with the end: one transaction for both, because each is a wait for the disk."""
 
 
 @dataclass
@@ -51,13 +53,16 @@ class Bookings:
             self._say("started", ticket.planned, state="running")
 
     def progressed(self, ticket: Ticket, result: Mapping[str, Any]) -> None:
-        """Store new points, and tell of them."""
+        """Store new points, those of a trial's last result with its end, and tell of them."""
         if result.get("retried"):
             self._say("retried", ticket.planned, state="running", reason=result["retried"], log=self._log(ticket))
         points = result.get("points") or []
         if not points or ticket.claim is None:
             return
-        self.ledger.add_points(ticket.claim, points)
+        if result.get("done"):
+            ticket.unbooked = list(points)
+        else:
+            self.ledger.add_points(ticket.claim, points)
         ticket.last = points[-1]
         self._say("point", ticket.planned, state="running", examples=ticket.last["examples"], best=ticket.last["best"])
 
@@ -110,7 +115,7 @@ class Bookings:
         known = {
             name: outcome.get(name, ticket.last.get(name)) for name in ("examples", "best", "best_examples", "seconds")
         }
-        self.ledger.finish(ticket.claim, state, folder=folder, reason=reason, **known)
+        self.ledger.finish(ticket.claim, state, folder=folder, reason=reason, points=ticket.unbooked, **known)
         return known["best"]
 
     def _publish(self, ticket: Ticket) -> Path:
