@@ -41,8 +41,9 @@ class GroupAttention(torch.autograd.Function):
         if bias is None:
             scores = torch.bmm(query, key.mT) * ctx.scale
         else:
-            bias = F.pad(bias.view(rows, 1, width), (ctx.prompts, 0)).repeat_interleave(heads, 0)
-            scores = torch.baddbmm(bias, query, key.mT, alpha=ctx.scale)
+            bias = bias.view(rows, 1, width)
+            bias = F.pad(bias, (ctx.prompts, 0)) if ctx.prompts else bias
+            scores = torch.baddbmm(bias.repeat_interleave(heads, 0), query, key.mT, alpha=ctx.scale)
         weights = torch.softmax(scores, -1)
         mask = scaled_mask(weights, rate) if rate else None
         ctx.save_for_backward(query, key, value, weights, mask)
