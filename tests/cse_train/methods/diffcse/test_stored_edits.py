@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from cse_train.modules import edit_store
 from cse_train.modules.backbone import load_backbone
 from cse_train.modules.edit_store import StoreWithEdits
 from cse_train.modules.edited import fill
+from cse_train.streams import Place
 
 Settings = Callable[..., dict]
 
@@ -89,6 +91,21 @@ def test_another_ratio_seed_or_generator_has_edits_of_its_own(
     assert np.array_equal(first.inputs["edited"].ids_T, again.inputs["edited"].ids_T)
     with pytest.raises(RuntimeError, match="a generator is opened"):
         other[0]
+
+
+def test_ranks_take_their_shares_of_the_same_edits(
+    tiny_settings: Settings, paths: DataPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the edge of a block, and with the next line edited too."""
+    monkeypatch.setattr(edit_store, "BLOCK", 6)
+    batches = batches_of(tiny_settings("diffcse", method_edits="stored", method_source="both"), paths)
+    store = batches.store
+    assert isinstance(store, StoreWithEdits) and len(batches[0].inputs["edited"].lengths_N) == 32
+    rows, whole = batches.order[:8], Place(0, 0, batches.order, 0)
+    together = [edit.masked_L.tolist() for edit in store.edits.of(rows, whole)]
+    second = [edit.masked_L.tolist() for edit in store.edits.of(rows[4:], replace(whole, first=4))]
+    assert second == [edit for first in range(4, 32, 8) for edit in together[first : first + 4]]
+    assert len(blocks(paths)) == 2
 
 
 def test_a_killed_writer_leaves_nothing_half(
