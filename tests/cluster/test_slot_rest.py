@@ -42,10 +42,10 @@ def configured(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slot:
-    monkeypatch.setattr(module, "IDLE_S", 0.05)
-    monkeypatch.setattr(module, "UNASKED_S", 0.05)
     made = object.__new__(Slot)
     made.setup(configured(tmp_path))
+    monkeypatch.setattr(module, "IDLE_S", 0.05)
+    monkeypatch.setattr(module, "UNASKED_S", 0.05)
     return made
 
 
@@ -72,7 +72,7 @@ def test_after_a_run_that_was_stopped_at_its_last_report(slot: Slot) -> None:
     assert slot.step()["examples"] == 32
     assert until_closed(slot) == ["submit from None", "stop", "close"]
     slot.reset_config(configured(Path("/nowhere")))
-    assert slot.group.asked[3:] == ["stop", "submit from None"]
+    assert slot.group.asked[3:5] == ["stop", "submit from None"]
 
 
 def test_a_run_in_hand_goes_on_from_its_checkpoint_and_no_worker_counts_as_lost(slot: Slot, tmp_path: Path) -> None:
@@ -87,11 +87,14 @@ def test_a_run_in_hand_goes_on_from_its_checkpoint_and_no_worker_counts_as_lost(
     assert slot.group.asked[3] == f"submit from {tmp_path}" and not slot.losses
 
 
-def test_not_while_it_is_asked(slot: Slot) -> None:
-    for _ in range(10):
-        slot.step()
-        time.sleep(0.02)
-    assert "close" not in slot.group.asked
+def test_a_call_that_comes_at_the_last_moment_keeps_the_group(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "UNASKED_S", 60.0)
+    slot.step()
+    slot.step()
+    slot.idleness._over(calls=2)  # the first step's timer, which fired while the second began
+    assert slot.group.asked == ["submit from None"]
+    slot.idleness._over(calls=3)
+    assert slot.group.asked[1:] == ["stop", "close"]
 
 
 def test_an_end_that_comes_first_is_the_last_word() -> None:
