@@ -35,7 +35,7 @@ class Group:
 
 def configured(folder: Path) -> dict[str, Any]:
     settings = {"workers": 1, "cpus": 1, "gpus": 0, "timeout_s": 1, "storage": "/s", "digest": ""}
-    job = {"folder": str(folder), "previous": [], "total_examples": 64}
+    job = {"folder": str(folder), "previous": [], "total_examples": 64, "gated": True}
     own = {"group_class": f"{__name__}:Group", "recycle_after": 9, "max_retries": 0, "quiet_s": 0.0, "name": "slot 1"}
     return {"job": job, "group": settings, **own}
 
