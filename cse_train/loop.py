@@ -22,7 +22,7 @@ from cse_train.methods.base import Method
 from cse_train.modules import vocabulary
 from cse_train.modules.backbone import load_backbone
 from cse_train.observe import Window
-from cse_train.optimiser import optimiser_of
+from cse_train.optimiser import clip_gradients, optimiser_of
 from cse_train.schedules import evaluation_steps, learning_rate, steps_in
 
 
@@ -155,7 +155,7 @@ class Session:
             output = self.trained(batch)
         output.loss.backward()
         if config.max_grad_norm is not None:
-            nn.utils.clip_grad_norm_(self.model.parameters(), config.max_grad_norm)
+            clip_gradients(self.model.parameters(), config.max_grad_norm)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         return dict(output.metrics)
