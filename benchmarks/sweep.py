@@ -9,6 +9,7 @@ turns. Every run is kept in the results file, and the same command goes on where
 """
 
 import argparse
+import contextlib
 import itertools
 import os
 import tempfile
@@ -82,9 +83,17 @@ def in_turn(bench: "Bench") -> Iterator["Row"]:
     """Runs of both sides, and then the fresh seeds."""
     from benchmarks import sweep_sides
 
-    theirs, ours = sweep_sides.released(bench), sweep_sides.search(bench)
-    while turn := [*itertools.islice(ours, 1), *itertools.islice(theirs, TURN)]:
-        yield from turn
+    sides = {sweep_sides.search(bench): 1, sweep_sides.released(bench): TURN}
+    turn = [side for side, runs in sides.items() for _ in range(runs)]
+    over: set[Iterator[Row]] = set()
+    for side in itertools.cycle(turn):
+        row = next(side, None)
+        if row is not None:
+            yield row
+            continue
+        over.add(side)
+        if len(over) == len(sides):
+            break
     yield from sweep_sides.truth(bench)
 
 
@@ -147,6 +156,7 @@ def main() -> None:
     one_thread()
     import torch
 
+    from benchmarks.sweep_sides import OutOfTime
     from cse_train.memory import keep_freed_memory
 
     torch.set_num_threads(1)
@@ -154,14 +164,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "quick.jsonl") if given.quick else given.results
         bench = bench_of(QUICK if given.quick else FULL, file, Path(folder), given.data)
-        until, recorded = time.monotonic() + 60 * (0 if given.report else given.minutes), len(bench.results.rows)
-        for number, row in enumerate(in_turn(bench), 1):
-            if number > recorded:
-                print(
-                    f"{row.side} {dict(row.cell)} seed {row.seed}: {row.best:.2f}, {row.seconds:.1f} CPU s", flush=True
-                )
-            if len(bench.results.rows) == number and time.monotonic() > until:
-                break
+        bench.until = time.monotonic() + 60 * (0 if given.report else given.minutes)
+        known = len(bench.results.rows)
+        with contextlib.suppress(OutOfTime):
+            for number, row in enumerate(in_turn(bench), 1):
+                told = f"{row.side} {dict(row.cell)} seed {row.seed}"
+                if number > known:
+                    print(f"{told}: {row.best:.2f}, {row.seconds:.1f} CPU s", flush=True)
         print(f"\nload {os.getloadavg()[0]:.1f}\n\n" + "\n".join(report(bench)))
         if given.quick:
             print("\nquick: this shows that all parts work; so few steps say nothing of the bar")

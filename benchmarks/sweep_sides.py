@@ -27,6 +27,10 @@ Stops = Callable[[int, float], bool]
 TRUTH_SEEDS = (100, 101, 102, 103)
 
 
+class OutOfTime(Exception):
+    """A run is missing and may not be trained now."""
+
+
 @dataclass
 class Bench:
     """What both sides share."""
@@ -39,16 +43,20 @@ class Bench:
     """What the released evaluation encodes, the dev set first."""
     search_s: float = 0.0
     """CPU seconds of proposing cells and of the pick."""
+    until: float = float("inf")
+    """Moment of `time.monotonic` after which nothing is trained any more."""
     picks: dict[Side, Cell] = field(default_factory=dict)
 
     def run(self, side: Side, cell: Cell, seed: int, stops: Stops = lambda number, best: False) -> Row:
-        """The recorded row, told to `stops` as it was when it was trained, or else a new one."""
+        """The recorded row, told to `stops` as it was when it was trained, or else a new one. Raises OutOfTime."""
         found = self.results.find(side, cell.key, seed)
         if found is not None:
             best = np.maximum.accumulate(found.scores)
             for number in range(1, min(len(best), self.evaluations - 1) + 1):
                 stops(number, float(best[number - 1]))
             return found
+        if time.monotonic() > self.until:
+            raise OutOfTime
         with tempfile.TemporaryDirectory() as folder:
             curve = self._train(side, cell.run(seed), Path(folder), stops)
         row = Row(side, dict(cell.key), seed, *curve, load=os.getloadavg()[0])

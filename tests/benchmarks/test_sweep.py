@@ -1,13 +1,14 @@
 """The search benchmark's results file, its split of the saving, and what the scheduler is told of recorded runs."""
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("sklearn")
-from benchmarks.sweep import FULL, SPACE, judged, savings
+from benchmarks.sweep import FULL, SPACE, in_turn, judged, report, savings
 from benchmarks.sweep_rows import Curve, Results, Row
-from benchmarks.sweep_sides import Bench, search
+from benchmarks.sweep_sides import Bench, OutOfTime, search
 from cluster.space import load_space
 from cse_train.config import DataPaths
 
@@ -64,6 +65,20 @@ def test_a_search_that_is_begun_again_asks_for_the_same_runs(bench: Bench, monke
     again = Bench(bench.resolved, Results(bench.results.file), bench.paths, [], [])
     assert list(search(again)) == first and len(trained) == FULL["samples"]
     assert again.picks["ours"].id == bench.picks["ours"].id
+
+
+def test_sides_take_turns_and_nothing_is_trained_after_the_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bench, "_train", lambda self, *given: Curve("done", [1.0, 2.0, 3.0], 1.0, 1.0))
+    sides = [one.side for one in itertools.islice(in_turn(bench), 9)]
+    assert sides == ["ours", *["released"] * 3, "ours", *["released"] * 3, "ours"]
+    again = Bench(bench.resolved, Results(bench.results.file), bench.paths, [], [], until=0.0)
+    told = in_turn(again)
+    assert [next(told).side for _ in range(9)] == sides
+    with pytest.raises(OutOfTime):
+        next(told)
+    assert report(again)[-1].startswith("\nPARTIAL: 6 of 24 released runs, 3 of ours")
+    whole = [one.side for one in in_turn(Bench(bench.resolved, Results(bench.results.file), bench.paths, [], []))]
+    assert whole.count("released") == 24 and whole.count("ours") == FULL["samples"]
 
 
 def test_picks_are_judged_by_fresh_seeds_alone(bench: Bench) -> None:
