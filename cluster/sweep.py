@@ -8,7 +8,8 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ def run_sweep(
     over = over or threading.Event()
     patient = PatientLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
     desk = Desk(chosen, patient, _absolute_paths(paths), options, _owner(), suites or {}, on_event)  # type: ignore[arg-type]
-    with _Signals(over) as signals, _heartbeats(ledger, desk.owner), _given_back(ledger, desk.owner, over):
+    heartbeats, given_back = partial(_heartbeats, ledger, desk.owner), partial(_given_back, ledger, desk.owner, over)
+    with _Signals(over) as signals, _beside(heartbeats), _beside(given_back):
         try:
             _run(desk, options, over, signals)
         finally:
@@ -160,16 +162,10 @@ class _Signals:
 
 
 @contextlib.contextmanager
-def _heartbeats(ledger: Ledger, owner: str) -> Iterator[None]:
-    """Renew this driver's leases while inside; a database that is away for a while is tried again."""
+def _beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """`work` in a thread while inside; it ends soon after the event that it is given is set."""
     done = threading.Event()
-
-    def beat() -> None:
-        while not done.wait(HEARTBEAT_S):
-            with contextlib.suppress(LedgerError):
-                ledger.heartbeat(owner)
-
-    thread = threading.Thread(target=beat, daemon=True)
+    thread = threading.Thread(target=work, args=(done,), daemon=True)
     thread.start()
     try:
         yield
@@ -178,23 +174,18 @@ def _heartbeats(ledger: Ledger, owner: str) -> Iterator[None]:
         thread.join(5)
 
 
-@contextlib.contextmanager
-def _given_back(ledger: Ledger, owner: str, over: threading.Event) -> Iterator[None]:
+def _heartbeats(ledger: Ledger, owner: str, done: threading.Event) -> None:
+    """Renew this driver's leases until `done`; a database that is away for a while is tried again."""
+    while not done.wait(HEARTBEAT_S):
+        with contextlib.suppress(LedgerError):
+            ledger.heartbeat(owner)
+
+
+def _given_back(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:
     """Once `over` is set, this driver's runs are free again within seconds, however long Ray takes to start or end."""
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.wait(0.2):
-            if over.is_set():
-                if not done.wait(PROMPT_S):
-                    with contextlib.suppress(LedgerError):
-                        ledger.release(owner)
-                return
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join(5)
+    while not over.is_set():
+        if done.wait(0.2):
+            return
+    if not done.wait(PROMPT_S):
+        with contextlib.suppress(LedgerError):
+            ledger.release(owner)
