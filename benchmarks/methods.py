@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.methods_setting import RATE, Contest, contests, folders
 from benchmarks.paired import Step, interleaved, median_ms, ratio, timed
-from benchmarks.step import flagged, in_a_row, operations
+from benchmarks.step import TURN, flagged, in_a_row, operations
 from benchmarks.step_ours import advance
 from benchmarks.step_setting import DATA, SIZES, Size, one_thread
 
@@ -118,7 +118,7 @@ def main() -> None:
     keep_freed_memory()
     print("| method | size | step | CPU ms | times ours | bar | |\n" + "|---" * 7 + "|")
     for name in ["tiny"] if given.quick else given.sizes.split(","):
-        size, rounds, turn = SIZES[name], 3 if given.quick else 9, 3 if name == "tiny" else 1
+        size, rounds, turn = SIZES[name], 3 if given.quick else 9, TURN[name]
         with tempfile.TemporaryDirectory() as place:
             work = folders(size, Path(place))
             for method in given.methods.split(","):
