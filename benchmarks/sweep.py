@@ -3,7 +3,8 @@
 The grid is a reduced form of the paper's: 12 cells with 2 seeds, 400 steps each. The released side trains all of it.
 Ours searches the same cells by `sampler: posterior` with poor runs stopped. Then both picks are trained with fresh
 seeds: what the one loses to the other is its regret, so far as there are two. CPU seconds of one thread; the sides take
-turns. Every run is kept in the results file, and the same command goes on where it ended.
+turns. Every run is kept in the results file, and the same command goes on where it ended; what
+a sitting stores of the generator's edits is stored, and paid, again in the next.
 
     python -m benchmarks.sweep [--quick] [--results FILE] [--minutes 60] [--data DIR] [--report]
 """

@@ -4,6 +4,7 @@ Both are generators that make one run a turn, so that they can take turns on a m
 ask the results file first. A search that is begun again proposes what it proposed before, since it is told the same.
 """
 
+import gc
 import os
 import tempfile
 import time
@@ -59,6 +60,7 @@ class Bench:
             raise OutOfTime
         with tempfile.TemporaryDirectory() as folder:
             curve = self._train(side, cell.run(seed), Path(folder), stops)
+        gc.collect()  # a Trainer and its model hold each other
         row = Row(side, dict(cell.key), seed, *curve, load=os.getloadavg()[0])
         self.results.add(row)
         return row
