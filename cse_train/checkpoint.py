@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import shutil
+import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,18 @@ def _save(value: object, path: Path) -> None:
         torch.save(value, file)
 
 
+def check_sums(path: Path) -> None:
+    """Raise where a file of `torch.save` no longer is what was written: torch writes checksums, but reads without them.
+
+    Raises:
+        zipfile.BadZipFile: no archive, or a part of it whose bytes have changed.
+    """
+    with zipfile.ZipFile(path) as archive:
+        bad = archive.testzip()
+    if bad is not None:
+        raise zipfile.BadZipFile(f"{bad} has changed since it was written")
+
+
 def save_last(folder: Path, state: Mapping[str, Any]) -> None:
     """Write everything a run needs to go on but what `rank_path` holds."""
     replace_file(folder / LAST, lambda path: _save(dict(state), path))
@@ -84,6 +97,7 @@ def load_last(folder: Path) -> dict[str, Any] | None:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
+        check_sums(path)
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise CorruptCheckpoint(path, error) from error
