@@ -1,7 +1,7 @@
 """Is the paper's order of the rows supported? Kendall's tau over seeds, and pairs of rows over sentence pairs.
 
 Two sources of chance, told apart: tau's interval says what other seeds would do, the pairwise differences what other
-sentences would do to these very runs.
+sentences would do to these very runs. Beside them: whether seeds agree on any order.
 """
 
 import itertools
@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from analysis.aggregate import Table
+from analysis.concordance import Concordance, of_cells
 from analysis.cosines import ColumnCosines
 from analysis.spearman_bootstrap import resampled
 from analysis.statistics import holm, kendall_tau
@@ -55,6 +56,8 @@ class Ordering:
     pairs: tuple[PairDifference, ...] = ()
     lacking: tuple[str, ...] = ()
     """Why rows have no part in `pairs`."""
+    agreement: Concordance | None = None
+    """Of the seeds, over all rows of ours; None where they are too few."""
 
 
 def orderings(
@@ -77,7 +80,7 @@ def _ordering(
     pairs = pair_differences(kept, generator, confidence) if kept else ()
     lacking = kept.problems if kept else ("no cosines of single sentence pairs are kept for this column",)
     tau, interval, word, reason = _tau(ours, printed, generator, confidence)
-    return Ordering(column, len(both), tau, interval, word, reason, pairs, lacking)
+    return Ordering(column, len(both), tau, interval, word, reason, pairs, lacking, of_cells(cells, generator))
 
 
 def _tau(

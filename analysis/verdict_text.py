@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from analysis.aggregate import Table
@@ -40,12 +41,20 @@ def summary(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> l
 
 
 def order_lines(table: Table, ordering: Sequence[Ordering]) -> list[str]:
-    """Of each column: the word and why, which pairs of rows differ on other sentences too, and what is lacking."""
-    return [line for one in ordering for line in (_order(one), *_pairs(table, one))]
+    """Of each column: the word and why, whether seeds agree, which pairs differ on other sentences, what is lacking."""
+    return [line for one in ordering for line in (_order(one), *_agreement(one), *_pairs(table, one))]
 
 
 def _order(one: Ordering) -> str:
     return f"{one.column}: {one.word}; {one.reason}"
+
+
+def _agreement(one: Ordering) -> list[str]:
+    found = one.agreement
+    if found is None:
+        return []
+    said = f"{one.column}: {found.seeds} seeds rank {found.rows} rows alike with W {found.w:.2f}"
+    return [f"{said} (1: every seed the same order; rows shuffled within each seed reach it with p {found.p:.2g})"]
 
 
 def _pairs(table: Table, one: Ordering) -> list[str]:
@@ -111,6 +120,7 @@ def _ordering(table: Table, one: Ordering) -> dict[str, Any]:
             for pair in one.pairs
         ],
         "lacking": list(one.lacking),
+        "agreement": None if one.agreement is None else asdict(one.agreement),
     }
 
 

@@ -39,6 +39,7 @@ def test_markdown(table: Table, cosines: dict[str, ColumnCosines]) -> None:
     assert line.startswith("| 0.2 ") and "ours +1.00, interval +0.55 to +1.45 (3 seeds)" in line
     (order,) = [line for line in lines if line.startswith("- dev: not supported; tau -1.00")]
     assert "interval -1.00 to -1.00 over seeds, 3 rows" in order
+    assert "- dev: 3 seeds rank 3 rows alike with W 1.00 (1: every seed the same order; rows" in text
     assert "- dev: 1 of 1 pairs of rows differ on resampled sentence pairs" in text
     assert "rate 0.1 below rate 0.2 by" in text
     assert lines[-1] == "- dev: not compared by sentence pairs: rows without kept cosines of dev: 1 of 3"
@@ -50,6 +51,7 @@ def test_json_holds_all_of_it(table: Table, cosines: dict[str, ColumnCosines]) -
     assert found["verdicts"][1]["key"] == {"method.rate": 0.2}
     (order,) = found["ordering"]
     assert (order["word"], order["tau"]) == ("not supported", -1.0)
+    assert order["agreement"] == {"w": 1.0, "p": pytest.approx(1 / 36, abs=0.01), "seeds": 3, "rows": 3}
     assert order["pairs"][0]["rows"] == [{"method.rate": 0.1}, {"method.rate": 0.2}]
     assert order["pairs"][0]["differs"] is True
     assert set(json.loads(render(table, "json"))) == set(found) - {"verdicts", "ordering"}
