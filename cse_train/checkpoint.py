@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import shutil
-import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from cse_train import methods
+from cse_train.checksums import check_archive, sum_of
 from cse_train.config import RunConfig, parse_run
 from cse_train.distributed import agreed, rank
 from cse_train.modules.backbone import load_backbone
@@ -70,18 +70,6 @@ def _save(value: object, path: Path) -> None:
         torch.save(value, file)
 
 
-def check_sums(path: Path) -> None:
-    """Raise where a file of `torch.save` no longer is what was written: torch writes checksums, but reads without them.
-
-    Raises:
-        zipfile.BadZipFile: no archive, or a part of it whose bytes have changed.
-    """
-    with zipfile.ZipFile(path) as archive:
-        bad = archive.testzip()
-    if bad is not None:
-        raise zipfile.BadZipFile(f"{bad} has changed since it was written")
-
-
 def save_last(folder: Path, state: Mapping[str, Any]) -> None:
     """Write everything a run needs to go on but what `rank_path` holds."""
     replace_file(folder / LAST, lambda path: _save(dict(state), path))
@@ -97,7 +85,7 @@ def load_last(folder: Path) -> dict[str, Any] | None:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        check_sums(path)
+        check_archive(path)
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise CorruptCheckpoint(path, error) from error
@@ -143,7 +131,7 @@ def _readable(folder: Path, split: bool) -> dict[str, Any] | None:
 
 
 def save_best(folder: Path, run: RunConfig, model: nn.Module, facts: Mapping[str, Any]) -> None:
-    """Write what `encode` needs, with the run's configuration and `facts` in the header."""
+    """Write what `encode` needs, with the run's configuration, `facts` and the checksum of all in the header."""
     skipped = training_only(run.method)
     tensors = {
         name: value.contiguous()
@@ -151,6 +139,7 @@ def save_best(folder: Path, run: RunConfig, model: nn.Module, facts: Mapping[str
         if isinstance(value, Tensor) and not name.startswith(skipped)
     }
     header = {"run": json.dumps(run.flat()), "facts": json.dumps(dict(facts))}
+    header["crc32"] = sum_of((header["run"], header["facts"]), tensors)
     replace_file(folder / BEST, lambda path: save_file(tensors, path, metadata=header))
 
 
@@ -163,6 +152,8 @@ def read_best(folder: Path) -> tuple[RunConfig, dict[str, Any], dict[str, Tensor
         with safe_open(path, "pt") as opened:
             header = opened.metadata() or {}
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        if sum_of((header["run"], header["facts"]), tensors) != header["crc32"]:
+            raise CorruptCheckpoint(path, "it has changed since it was written")
         return parse_run(json.loads(header["run"])), json.loads(header["facts"]), tensors
     except (SafetensorError, KeyError, OSError) as error:
         raise CorruptCheckpoint(path, error) from error

@@ -17,7 +17,8 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from cse_train import fields
-from cse_train.checkpoint import check_sums, replace_file
+from cse_train.checkpoint import replace_file
+from cse_train.checksums import check_archive
 from cse_train.config import DataPaths
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.fields import ConfigError
@@ -112,7 +113,7 @@ def _noted_scores(log: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _read_state(path: Path) -> dict[str, Any]:
     try:
-        check_sums(path)
+        check_archive(path)
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise ConfigError([f"unreadable state: {path}, {type(error).__name__}; delete it to begin again"]) from error

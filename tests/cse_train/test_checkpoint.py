@@ -116,10 +116,16 @@ def test_a_disk_that_fills_while_a_file_is_written_is_the_systems_error(
     assert raised.value.errno == errno.ENOSPC and not os.listdir(tmp_path / "last")
 
 
-def test_a_truncated_best_checkpoint_is_one_line(trained) -> None:
+@pytest.mark.parametrize("damage", ["truncated", "byte of a weight", "byte of the header"])
+def test_a_corrupt_best_checkpoint_is_one_line(trained, damage: str) -> None:
     _, _, folder = trained
     path = folder / checkpoint.BEST
-    path.write_bytes(path.read_bytes()[:3000])
+    content = bytearray(path.read_bytes())
+    if damage == "truncated":
+        del content[3000:]
+    else:  # both read well otherwise
+        content[-1 if damage == "byte of a weight" else content.index(b"generated_dev:40")] ^= 1
+    path.write_bytes(content)
     with pytest.raises(checkpoint.CorruptCheckpoint) as error:
         checkpoint.load_model(folder)
     assert "\n" not in str(error.value) and "model.safetensors" in str(error.value)
