@@ -90,7 +90,7 @@ class Slot(tune.Trainable):
     def _begin(self, config: dict[str, Any]) -> None:
         self.job, self.settings = config["job"], GroupSettings(**config["group"])
         self.max_retries, self.losses, self.quiet_s = config["max_retries"], Counter[str](), config["quiet_s"]
-        self.examples, self.best = 0, float("-inf")
+        self.examples, self.judged, self.best = 0, 0, float("-inf")
         self.points: list[dict[str, Any]] = []
         self.scores: list[dict[str, Any]] = []
         self.events: deque[dict[str, Any]] = deque()
@@ -151,7 +151,10 @@ class Slot(tune.Trainable):
         return self._final(outcome.get("state", "done"), "", outcome=outcome)
 
     def _on_point(self, index: int, point: dict[str, Any]) -> dict[str, Any] | None:
-        """A point seen before (the run was continued) or the last one is not Tune's to decide on."""
+        """A point seen before (the run was continued) or the last one is not Tune's to decide on.
+
+        Of the last one Tune hears with the end alone: told before, while suites are scored, it would be a rung.
+        """
         news = point["examples"] > self.examples
         if news:
             self.points.append(point)
@@ -159,7 +162,7 @@ class Slot(tune.Trainable):
         if not news or point["examples"] >= self.job["total_examples"]:
             self._decide(index, stop=False)
             return None
-        self.undecided = index
+        self.undecided, self.judged = index, self.examples
         return self._result("running")
 
     def _on_error(self, event: dict[str, Any]) -> dict[str, Any] | None:
@@ -194,7 +197,7 @@ class Slot(tune.Trainable):
     def _result(self, state: str, **more: Any) -> dict[str, Any]:
         points, self.points = self.points, []
         return {
-            "examples": self.examples,
+            "examples": self.judged,
             "best": self.best,
             "state": state,
             "points": points,
@@ -207,7 +210,8 @@ class Slot(tune.Trainable):
         }
 
     def _final(self, state: str, reason: str, outcome: dict[str, Any] | None = None) -> dict[str, Any]:
-        return self._result(state, reason=reason, outcome=outcome or {}, scores=self.scores, done=True)
+        told = {"examples": self.examples, "scores": self.scores, "reason": reason, "outcome": outcome or {}}
+        return self._result(state, **told, done=True)
 
 
 def _counted(losses: Mapping[str, int]) -> list[str]:

@@ -1,6 +1,7 @@
 """A stand-in for `cse_train.loop.train` that costs nothing and misbehaves on request.
 
-`paths.train_file` names a JSON file: seed (or "" for all) -> {score, pause, at, raise_on, diverge_on, kill_on, always}.
+`paths.train_file` names a JSON file: seed (or "" for all) -> {score, pause, tail, at, raise_on, diverge_on, kill_on,
+always}.
 """
 
 import json
@@ -56,6 +57,7 @@ def train(run, paths, folder, report, resume_from=None):
         point = Point(examples, step + 1, 0.1, {run.train.dev: best, "loss": 1.0}, best, examples, replayed)
         if report(point):
             return Outcome("stopped", examples, best, examples, 0.1)
+    time.sleep(told.get("tail", 0))
     return Outcome("done", total, best, total, 0.1)
 
 
