@@ -2,6 +2,7 @@
 
 import json
 import math
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ class Table:
     protocol: dict[str, Any]
     notes: list[str]
     no_signal: bool = False
-    """All cells lie within the seeds' standard deviation of the untrained encoder."""
+    """All cells lie within the cells' median standard deviation between seeds of the untrained encoder."""
 
     def seed_sd(self, column: str) -> float | None:
         """Standard deviation between seeds, pooled over the column's cells; None where no cell has two seeds."""
@@ -86,8 +87,8 @@ def aggregate(
     """The table of `results`.
 
     `untrained` (column -> value of the untrained encoder) is given for small profiles: a table whose cells all lie
-    within the seed sd of it is marked as without signal. Raises TableError where scores have different protocols or
-    one seed has two values.
+    within the median seed sd of it is marked as without signal. Raises TableError where scores have different
+    protocols or one seed has two values.
     """
     values = _values(spec, results)
     printed = {identify(row["key"]): row["cells"] for row in spec.published}
@@ -95,7 +96,10 @@ def aggregate(
     table = Table(spec, rows, list(baselines), _protocol(spec, results), [*spec.notes, *_remarks(spec, results)])
     if untrained and _without_signal(table, untrained):
         told = ", ".join(f"{column} {value:.2f}" for column, value in untrained.items() if column in spec.columns)
-        notes = [*table.notes, f"no signal at this scale: every cell lies within the seed sd of no training ({told})"]
+        notes = [
+            *table.notes,
+            f"no signal at this scale: every cell lies within the median seed sd of no training ({told})",
+        ]
         return Table(spec, rows, table.baselines, table.protocol, notes, no_signal=True)
     return table
 
@@ -213,13 +217,14 @@ def _is_rival(protocol: Mapping[str, Any], name: str) -> bool:
 
 
 def _without_signal(table: Table, untrained: Mapping[str, float]) -> bool:
-    """Whether no cell of any column leaves the seed sd of the untrained encoder; False where seeds cannot tell."""
+    """Whether no cell of any column leaves the untrained encoder by more than seeds do; False without seeds to tell."""
     judged = [column for column in table.spec.columns if column in untrained]
     return bool(judged) and all(_column_without_signal(table, column, untrained[column]) for column in judged)
 
 
 def _column_without_signal(table: Table, column: str, untrained: float) -> bool:
-    sd = table.seed_sd(column)
-    means = [row.cells[column].mean for row in table.rows]
-    known = [mean for mean in means if mean is not None]
-    return sd is not None and bool(known) and all(abs(mean - untrained) <= sd for mean in known)
+    """By the cells' median sd: the pooled one lets a few cells with collapsed seeds hide what all others show."""
+    cells = [row.cells[column] for row in table.rows]
+    sds = [cell.sd for cell in cells if cell.sd is not None]
+    known = [cell.mean for cell in cells if cell.mean is not None]
+    return bool(sds) and all(abs(mean - untrained) <= statistics.median(sds) for mean in known)

@@ -92,6 +92,15 @@ def test_no_signal_at_this_scale(untrained: float, flat: bool) -> None:
     assert any("no signal at this scale" in note for note in table.notes) is flat
 
 
+def test_a_cell_with_a_collapsed_seed_does_not_hide_the_others_signal() -> None:
+    lines = lines_of(
+        (0.08, 1, 20.0), (0.08, 2, 55.0), (0.32, 1, 61.0), (0.32, 2, 61.4), (None, 1, 60.9), (None, 2, 61.4)
+    )
+    table = aggregate(E7, lines, untrained={"sts_dev": 51.5})
+    spread = table.seed_sd("sts_dev")
+    assert spread is not None and spread > 61.2 - 51.5 and not table.no_signal
+
+
 def test_seeds_must_exist_to_say_that_there_is_no_signal() -> None:
     assert not aggregate(E7, lines_of((0.08, 1, 50.0)), untrained={"sts_dev": 50.0}).no_signal
 
