@@ -152,8 +152,8 @@ def read_best(folder: Path) -> tuple[RunConfig, dict[str, Any], dict[str, Tensor
         with safe_open(path, "pt") as opened:
             header = opened.metadata() or {}
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        if sum_of((header["run"], header["facts"]), tensors) != header["crc32"]:
-            raise CorruptCheckpoint(path, "it has changed since it was written")
+        if sum_of((header["run"], header["facts"]), tensors) != header.get("crc32"):
+            raise CorruptCheckpoint(path, "it is not what was written, by its checksum")
         return parse_run(json.loads(header["run"])), json.loads(header["facts"]), tensors
     except (SafetensorError, KeyError, OSError) as error:
         raise CorruptCheckpoint(path, error) from error
