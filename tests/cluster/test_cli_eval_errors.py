@@ -12,6 +12,7 @@ from transformers.utils import logging
 
 from cluster.cli import main
 from cse_train import checkpoint, methods
+from cse_train.checksums import sum_of
 from cse_train.config import parse_run
 from cse_train.evaluate.library_model import holds_our_module
 from cse_train.exporting import prompted_transformer
@@ -78,7 +79,8 @@ def test_weights_that_are_not_finite(capsys: pytest.CaptureFixture[str], somewhe
     name = next(name for name in tensors if name.endswith("norm.bias") or name.endswith("LayerNorm.bias"))
     tensors[name][0] = float("nan")
     header = checkpoint.read_best(Path("run"))
-    save_file(tensors, file, {"run": json.dumps(header[0].flat()), "facts": json.dumps(header[1])})
+    texts = {"run": json.dumps(header[0].flat()), "facts": json.dumps(header[1])}
+    save_file(tensors, file, texts | {"crc32": sum_of(texts.values(), tensors)})
     (somewhere / "in.txt").write_text("a cat\na dog\n", encoding="utf8")
     assert "not finite: " in refused(capsys, "eval", "run", *GENERATED)
     assert "not finite: 2 of 2 embeddings of " in refused(capsys, "embed", "run", "in.txt", "--to", "out.npy")

@@ -17,7 +17,7 @@ def slot_that_loses(nodes: list[bool], max_retries: int) -> tuple[Slot, list[dic
     slot.group = SimpleNamespace(node_lost=lambda: next(causes), abort=lambda: None, submit=lambda *job: 1)
     slot.job = {"folder": "/nonexistent/here", "previous": []}
     slot.settings, slot.max_retries, slot.losses = None, max_retries, Counter()
-    slot.points, slot.scores, slot.examples, slot.best = [], [], 0, 0.0
+    slot.points, slot.scores, slot.examples, slot.judged, slot.best = [], [], 0, 0, 0.0
     slot.events = SimpleNamespace(clear=lambda: None)
     return slot, [slot._on_lost("rank 0 is gone") for _ in nodes]
 
@@ -41,7 +41,7 @@ def test_a_step_without_news_lasts_as_long_as_it_is_told_and_looks_after_the_gro
     slot, looks = object.__new__(Slot), []
     slot.group = SimpleNamespace(events=lambda seconds: time.sleep(0.02) or [], lost=lambda: looks.append("look"))
     slot.events, slot.points, slot.undecided, slot.echo = deque(), [], None, None
-    slot.examples, slot.best, slot.quiet_s = 0, 0.0, 0.2
+    slot.examples, slot.judged, slot.best, slot.quiet_s = 0, 0, 0.0, 0.2
     begun = time.monotonic()
     assert slot._next_result()["state"] == "running"
     assert time.monotonic() - begun >= 0.2 and len(looks) >= 2
