@@ -28,5 +28,5 @@ def sum_of(texts: Iterable[str], tensors: Mapping[str, Tensor]) -> str:
         total = zlib.crc32(text.encode(), total)
     for name, tensor in sorted(tensors.items()):
         total = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), total)
-        total = zlib.crc32(memoryview(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy()), total)
+        total = zlib.crc32(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data, total)
     return f"{total:08x}"
