@@ -96,11 +96,8 @@ def aggregate(
     table = Table(spec, rows, list(baselines), _protocol(spec, results), [*spec.notes, *_remarks(spec, results)])
     if untrained and _without_signal(table, untrained):
         told = ", ".join(f"{column} {value:.2f}" for column, value in untrained.items() if column in spec.columns)
-        notes = [
-            *table.notes,
-            f"no signal at this scale: every cell lies within the median seed sd of no training ({told})",
-        ]
-        return Table(spec, rows, table.baselines, table.protocol, notes, no_signal=True)
+        note = f"no signal at this scale: every cell lies within the median seed sd of no training ({told})"
+        return Table(spec, rows, table.baselines, table.protocol, [*table.notes, note], no_signal=True)
     return table
 
 
