@@ -28,6 +28,12 @@ def fast_fp32() -> Iterator[bool]:
         matmul.fp32_precision = before
 
 
+def onednn_multiplies() -> bool:
+    """Whether the caller stands inside a `fast_fp32` that passed its gate, on a torch that has oneDNN's linear."""
+    matmul = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    return matmul.fp32_precision == "bf16" and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+
+
 @cache
 def onednn_is_exact() -> bool:
     """Measure oneDNN's fast mode against fp64 on this machine."""

@@ -46,5 +46,8 @@ def seed_new_weights(seed: int) -> None:
 
 
 def seed_dropout(seed: int, step: int, rank: int) -> None:
-    """Seed torch's dropout for one step of one rank."""
-    torch.manual_seed(seed_of(seed, "dropout", step, rank))
+    """Seed torch's dropout for one step of one rank; `torch.manual_seed` takes its time looking for other devices."""
+    number = seed_of(seed, "dropout", step, rank)
+    torch.default_generator.manual_seed(number)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed(number)

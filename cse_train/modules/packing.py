@@ -117,22 +117,26 @@ def pack(
     if width is not None and lengths.max() > width:
         raise ValueError(f"pack: a row of {lengths.max()} tokens is longer than width={width}")
     order = np.argsort(lengths, kind="stable")
-    ids, positions, made = [], [], []
-    for rows in np.array_split(order, min(groups, len(order))):
-        wide = int(lengths[rows].max()) if width is None else width
-        slot = np.arange(wide)
-        real = slot[None] < lengths[rows][:, None]
-        at = np.minimum(starts[rows][:, None] + slot[None], len(flat) - 1)
-        ids.append(np.where(real, flat[at], pad_id).ravel())
-        positions.append(np.tile(slot, len(rows)))
-        bias = None if real.all() else np.where(real, np.float32(0), np.float32(MASKED))[:, None, None, :]
-        made.append(Group(len(rows), wide, None if bias is None else torch.from_numpy(bias)))
+    starts_N, lengths_N = starts[order], lengths[order]
+    sizes = [len(rows) for rows in np.array_split(order, min(groups, len(order)))]
+    widths = lengths_N[np.cumsum(sizes) - 1] if width is None else np.full(len(sizes), width)
+    width_N = np.repeat(widths, sizes)
+    positions_T = np.arange(width_N.sum()) - np.repeat(np.cumsum(width_N) - width_N, width_N)
+    real_T = positions_T < np.repeat(lengths_N, width_N)
+    at_T = np.minimum(np.repeat(starts_N, width_N) + positions_T, len(flat) - 1)
+    bias_T = np.where(real_T, np.float32(0), np.float32(MASKED))
+    made, first = [], 0
+    for rows, wide in zip(sizes, widths.tolist(), strict=True):
+        at = slice(first, first + rows * wide)
+        first = at.stop
+        padded = not real_T[at].all()
+        made.append(Group(rows, wide, torch.from_numpy(bias_T[at].reshape(rows, 1, 1, wide)) if padded else None))
     return Packed(
-        ids_T=torch.from_numpy(np.concatenate(ids).astype(np.int64)),
-        positions_T=torch.from_numpy(np.concatenate(positions)),
+        ids_T=torch.from_numpy(np.where(real_T, flat[at_T], pad_id).astype(np.int64)),
+        positions_T=torch.from_numpy(positions_T),
         groups=tuple(made),
         order_N=torch.from_numpy(order),
-        lengths_N=torch.from_numpy(lengths[order].astype(np.int64)),
+        lengths_N=torch.from_numpy(lengths_N.astype(np.int64)),
     )
 
 

@@ -49,6 +49,18 @@ def test_one_seed_one_mask_and_the_next_draw_another():
     assert torch.equal(scaled_mask(ONES, 0.1), first) and not torch.equal(first, second)
 
 
+@pytest.mark.parametrize("rate", [2.0**-16, 0.1, 0.5, 1 - 2.0**-16, 1 - 1e-9])
+def test_a_mask_is_what_a_comparison_of_its_bits_says(rate):
+    dropped = min(round(rate * LEVELS), LEVELS - 1)
+    torch.manual_seed(5)
+    kept = random_16(ONES.numel()).to(torch.int32) + LEVELS // 2 >= dropped
+    torch.manual_seed(5)
+    expected = torch.where(kept, LEVELS / (LEVELS - dropped), 0.0).view(ONES.shape)
+    assert torch.equal(scaled_mask(ONES, rate), expected)
+    torch.manual_seed(5)
+    assert torch.equal(scaled_mask(ONES.bfloat16(), rate), expected.bfloat16())
+
+
 def test_the_gradient_goes_through_what_stays():
     x, residual = torch.full((50, 7), 2.0, requires_grad=True), torch.ones(50, 7, requires_grad=True)
     torch.manual_seed(4)
@@ -72,5 +84,6 @@ def test_dtype_and_rates_at_the_edges():
     assert scaled_mask(torch.ones(3, dtype=torch.bfloat16), 0.1).dtype == torch.bfloat16
     assert scaled_mask(torch.ones(0, 5), 0.1).shape == (0, 5)
     assert torch.isfinite(scaled_mask(ONES, 1 - 1e-9)).all()
+    assert torch.equal(scaled_mask(ONES, 2.0**-18), ONES)
     with pytest.raises(ValueError, match="rate=1.0 must be at least 0 and below 1"):
         scaled_mask(ONES, 1.0)
