@@ -22,10 +22,10 @@ def view_statistics(anchors_BD: Tensor, positives_BD: Tensor) -> dict[str, Tenso
     among = (4 * (own - 1)).exp()
     uniform = ((among.sum() - among.diagonal().sum()) / max(1, rows * (rows - 1))).log()
     return {
-        "positive_cosine": positive,
-        "negative_cosine": negative,
-        "alignment": 2 - 2 * positive,
-        "uniformity": uniform,
+        "positive_cosine": positive.float(),
+        "negative_cosine": negative.float(),
+        "alignment": (2 - 2 * positive).float(),
+        "uniformity": uniform.float(),
     }
 
 

@@ -25,4 +25,4 @@ def energy_hinge(
     if hard_negatives_BD is not None:
         others.append(cosines(anchors_BD, hard_negatives_BD))
     hardest = torch.cat(others, dim=1).amax(1)
-    return (margin - similar.diagonal() + hardest).clamp(min=0).mean()
+    return (margin - similar.diagonal() + hardest).clamp(min=0).mean().float()

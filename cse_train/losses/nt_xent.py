@@ -22,4 +22,4 @@ def nt_xent(anchors_ND: Tensor, positives_ND: Tensor, temperature: float = 0.05)
     logits = cosines(both, both) / temperature
     itself = torch.eye(len(both), dtype=torch.bool, device=both.device)
     partner = torch.arange(len(both), device=both.device).roll(len(anchors_ND))
-    return F.cross_entropy(logits.masked_fill(itself, float("-inf")), partner)
+    return F.cross_entropy(logits.masked_fill(itself, float("-inf")), partner).float()
