@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cse_train.modules.attention import KeysValues, group_attention
+from cse_train.modules.attention import KeysValues, packed_attention
 from cse_train.modules.dropout import dropout, dropout_and_add
 from cse_train.modules.linear import linear, linear_gelu
 from cse_train.modules.packing import Group, Packed
@@ -36,14 +36,14 @@ class Layer(nn.Module):
         self.output_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
 
     def forward(self, x_TH: Tensor, packed: Packed, views: int, prompts: KeysValues | None = None) -> Tensor:
+        qkv_T3H = linear(x_TH, self.qkv)
+        if qkv_T3H.dtype == torch.float32 and qkv_T3H.device.type == "cpu":
+            rate = self.attention_dropout if self.training else 0.0
+            return self._rest(packed_attention(qkv_T3H, packed, views, self.heads, rate, prompts), x_TH)
         mixed = []
         prefixes = _by_group(prompts, packed, views)
-        for prefix, (group, block) in zip(prefixes, packed.split(linear(x_TH, self.qkv), views), strict=True):
+        for prefix, (group, block) in zip(prefixes, packed.split(qkv_T3H, views), strict=True):
             rows, width, _ = block.shape
-            if block.dtype == torch.float32 and block.device.type == "cpu":
-                rate = self.attention_dropout if self.training else 0.0
-                mixed.append(group_attention(block, group.bias_of(views), self.heads, rate, prefix).flatten(0, 1))
-                continue
             query, key, value = block.view(rows, width, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
             heads = self._attend(query, key, value, group, views, prefix)
             mixed.append(heads.transpose(1, 2).reshape(-1, x_TH.shape[-1]))
@@ -92,10 +92,10 @@ class Layer(nn.Module):
 
         A constant is added to all scores of a head where prompts have a part: else softmax ignores it.
         """
-        bias = group.bias_of(views)
         scores_RAW = asked_RAH @ block_RWH.mT
-        if bias is not None:
-            scores_RAW = scores_RAW + bias.squeeze(1)
+        if group.bias is not None:
+            scores_VNAW = scores_RAW.view(views, group.rows, *scores_RAW.shape[1:])
+            scores_RAW = (scores_VNAW + group.bias.squeeze(1)).flatten(0, 1)
         if prefix is not None:
             own_RA1 = (query_RAD * key_bias_AD).sum(-1, keepdim=True)
             scores_RAW = torch.cat([(prefix[0] @ query_RAD.unsqueeze(-1)).squeeze(-1), scores_RAW + own_RA1], -1)
