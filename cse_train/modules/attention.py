@@ -49,7 +49,7 @@ class PackedAttention(torch.autograd.Function):
         mixed_TH = qkv_T3H.new_empty(len(qkv_T3H), qkv_T3H.shape[1] // 3)
         ctx.groups, ctx.views, ctx.heads, ctx.prompts = groups, views, heads, 0 if keys is None else keys.shape[2]
         kept: list[Tensor | None] = []
-        for group, slots, rows in _places(groups, views):
+        for group, slots, rows in places(groups, views):
             parts = qkv_T3H[slots].view(-1, group.width, 3, heads, mixed_TH.shape[1] // heads).permute(2, 0, 3, 1, 4)
             prompts = None if keys is None else (keys[rows], values[rows])
             query, key, value = _beside_prompts(parts, prompts)
@@ -72,7 +72,7 @@ class PackedAttention(torch.autograd.Function):
         wanted, prompts = ctx.needs_input_grad[0], ctx.prompts
         by_qkv = grad_TH.new_empty(len(grad_TH), 3 * grad_TH.shape[1]) if wanted else None
         by_prompts: list[tuple[Tensor, Tensor]] = []
-        for at, (group, slots, _) in enumerate(_places(ctx.groups, ctx.views)):
+        for at, (group, slots, _) in enumerate(places(ctx.groups, ctx.views)):
             query, key, value, weights, mask = kept[KEPT * at : KEPT * (at + 1)]
             mixed = _heads_last(grad_TH[slots], group, ctx.heads).flatten(0, 1)
             dropped = weights if mask is None else weights * mask
@@ -98,7 +98,7 @@ class PackedAttention(torch.autograd.Function):
         return by_qkv, None, None, None, None, keys, values
 
 
-def _places(groups: tuple[Group, ...], views: int) -> Iterator[tuple[Group, slice, slice]]:
+def places(groups: tuple[Group, ...], views: int) -> Iterator[tuple[Group, slice, slice]]:
     """Each group with its slots and its rows among those of all views."""
     slot = row = 0
     for group in groups:

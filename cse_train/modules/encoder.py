@@ -150,7 +150,7 @@ class Encoder(nn.Module):
         if cls_output_NH is None:
             return x
         assert views == 1 and len(cls_output_NH) == packed.rows, (views, cls_output_NH.shape)
-        return x.index_copy(0, packed.first_N(), cls_output_NH[packed.order_N].to(x.dtype))
+        return x.index_copy(0, packed.first_VN(), cls_output_NH[packed.order_N].to(x.dtype))
 
 
 def unsupported(config: "PretrainedConfig") -> str | None:

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cse_train.modules.attention import KeysValues, packed_attention
+from cse_train.modules.cls_attention import cls_attention
 from cse_train.modules.dropout import dropout, dropout_and_add
 from cse_train.modules.linear import linear, linear_gelu
 from cse_train.modules.packing import Group, Packed
@@ -55,20 +56,20 @@ class Layer(nn.Module):
         One query a sentence needs neither keys nor values of all its tokens: q . (K x + k) = (q K) . x + q . k, and
         sum_t w_t (V x_t + v) = V sum_t w_t x_t + v sum_t w_t, so both projections meet one row a sentence and head.
         """
-        blocks = [block for _, block in packed.split(x_TH, views)]
-        sizes = [len(block) for block in blocks]
-        cls_NH = torch.cat([block[:, 0] for block in blocks])
+        cls_NH = x_TH.index_select(0, packed.first_VN(views))
         query, key, value = (self._projection(part) for part in range(3))
         query_NAD = torch.einsum("nh,adh->nad", cls_NH, query[0]) + query[1]
         query_NAD = query_NAD * query_NAD.shape[-1] ** -0.5
         asked_NAH = torch.einsum("nad,adh->nah", query_NAD, key[0])
-        prefixes = _by_group(prompts, packed, views)
-        parts = zip(packed.groups, blocks, asked_NAH.split(sizes), query_NAD.split(sizes), prefixes, strict=True)
-        pooled = [self._pool(*part, key_bias_AD=key[1], views=views) for part in parts]
-        context_NAH, share_NA1 = (torch.cat([part[at] for part in pooled]) for at in range(2))
+        before_NAP = None
+        if prompts is not None:  # the keys' bias adds one number to all of a head's tokens, which else softmax ignores
+            own_NA1 = (query_NAD * key[1]).sum(-1, keepdim=True)
+            before_NAP = (prompts[0] @ query_NAD.unsqueeze(-1)).squeeze(-1) - own_NA1
+        rate = self.attention_dropout if self.training else 0.0
+        context_NAH, share_NA1, weights_NAP = cls_attention(x_TH, asked_NAH, packed, views, rate, before_NAP)
         mixed_NAD = torch.einsum("nah,adh->nad", context_NAH, value[0]) + share_NA1 * value[1]
-        if prompts is not None:
-            mixed_NAD = mixed_NAD + torch.cat([part[2] for part in pooled])
+        if prompts is not None and weights_NAP is not None:
+            mixed_NAD = mixed_NAD + (weights_NAP.unsqueeze(2) @ prompts[1]).squeeze(2)
         return self._rest(mixed_NAD.flatten(1), cls_NH)
 
     def _projection(self, part: int) -> tuple[Tensor, Tensor]:
@@ -76,34 +77,6 @@ class Layer(nn.Module):
         width = self.qkv.in_features
         at = slice(part * width, (part + 1) * width)
         return self.qkv.weight[at].view(self.heads, -1, width), self.qkv.bias[at].view(self.heads, -1)
-
-    def _pool(
-        self,
-        group: Group,
-        block_RWH: Tensor,
-        asked_RAH: Tensor,
-        query_RAD: Tensor,
-        prefix: KeysValues | None,
-        *,
-        key_bias_AD: Tensor,
-        views: int,
-    ) -> tuple[Tensor, ...]:
-        """A group's attended sums of token vectors [R, A, H], their weights' sums [R, A, 1], the prompts' [R, A, D].
-
-        A constant is added to all scores of a head where prompts have a part: else softmax ignores it.
-        """
-        scores_RAW = asked_RAH @ block_RWH.mT
-        if group.bias is not None:
-            scores_VNAW = scores_RAW.view(views, group.rows, *scores_RAW.shape[1:])
-            scores_RAW = (scores_VNAW + group.bias.squeeze(1)).flatten(0, 1)
-        if prefix is not None:
-            own_RA1 = (query_RAD * key_bias_AD).sum(-1, keepdim=True)
-            scores_RAW = torch.cat([(prefix[0] @ query_RAD.unsqueeze(-1)).squeeze(-1), scores_RAW + own_RA1], -1)
-        weights = dropout(torch.softmax(scores_RAW, -1), self.attention_dropout, self.training)
-        if prefix is None:
-            return weights @ block_RWH, weights.sum(-1, keepdim=True)
-        prompts, tokens = weights.tensor_split([prefix[0].shape[2]], -1)
-        return tokens @ block_RWH, tokens.sum(-1, keepdim=True), (prompts.unsqueeze(2) @ prefix[1]).squeeze(2)
 
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, group: Group, views: int, prefix: KeysValues | None = None

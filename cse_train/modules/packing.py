@@ -79,12 +79,12 @@ class Packed:
         cut = [row[:length] for row, length in zip(blocks, self.lengths_N.tolist(), strict=True)]
         return [cut[i] for i in self.order_N.argsort().tolist()]
 
-    def first_N(self) -> Tensor:
-        """Int64 [N]: the slot of each packed row's position 0, for one view."""
-        ends = np.cumsum([group.slots for group in self.groups])
+    def first_VN(self, views: int = 1) -> Tensor:
+        """Int64 [V * N]: the slot of each packed row's position 0, all views of a group together."""
+        ends = np.cumsum([views * group.slots for group in self.groups]).tolist()
         device = self.ids_T.device
         starts = zip(self.groups, ends, strict=True)
-        return torch.cat([torch.arange(int(e) - g.slots, int(e), g.width, device=device) for g, e in starts])
+        return torch.cat([torch.arange(e - views * g.slots, e, g.width, device=device) for g, e in starts])
 
     def row_T(self) -> Tensor:
         """Int64 [T]: the packed row that each slot belongs to."""
