@@ -13,7 +13,7 @@ import argparse
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +74,17 @@ def contenders(size: Size, batch: int, data: Path) -> Iterator[dict[str, Step]]:
 
 def operations(step: Step) -> int:
     """Floating-point operations of one step's matrix products."""
+    import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False, custom_mapping={torch.ops.mkldnn._linear_pointwise: of_linear}) as counter:
         step()
     return int(counter.get_total_flops())
+
+
+def of_linear(x_TI: Sequence[int], weight_OI: Sequence[int], *_: object, **__: object) -> int:
+    """Operations of oneDNN's linear layer, which torch's counter does not know, by the shapes of its tensors."""
+    return 2 * x_TI[0] * weight_OI[0] * weight_OI[1]
 
 
 def gemm_rate(seconds: float = 1.0) -> float:
