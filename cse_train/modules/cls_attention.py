@@ -25,7 +25,7 @@ def cls_attention(
     A token's score is its vector's product with `asked`; `prompts_NAP` are the scores of prompts in front of them.
     `rate` is the dropout of the attention weights, 0 outside of training.
     """
-    if x_TH.dtype == torch.float32 and x_TH.device.type == "cpu":
+    if x_TH.dtype == asked_NAH.dtype == torch.float32 and x_TH.device.type == "cpu":  # not so under autocast
         context_NAH, share_NA1, weights_NAP = ClsAttention.apply(x_TH, asked_NAH, prompts_NAP, packed, views, rate)
         return context_NAH, share_NA1, None if prompts_NAP is None else weights_NAP
     found = []

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from cse_train.arithmetic import fast_fp32
 from cse_train.fields import ConfigError
 from cse_train.modules.backbone import own_encoder
 from cse_train.modules.encoder import Encoder
@@ -137,3 +138,25 @@ def test_only_our_encoder_takes_prompts():
         "unsupported encoder: train.encoder=distilbert-base-uncased is a distilbert, and prompts need one of ours; "
         "choose a BERT or RoBERTa model"
     )
+
+
+@pytest.mark.parametrize("kind", ["bert"])
+@pytest.mark.parametrize("tokens", [False, True])
+@pytest.mark.parametrize("prompts", [False, True])
+def test_a_cpu_in_bf16_comes_near_fp32_in_value_and_gradient(encoder: Encoder, tokens: bool, prompts: bool) -> None:
+    """Products in bf16 and all else in fp32 meet in one layer there."""
+    given = FixedPrompts(encoder, 2, shift=True) if prompts else None
+    packed = pack_lists([[2, 5, 6, 3], [2, 7, 3], [2, 8, 9, 10, 11, 3]], groups=2)
+    found = []
+    for bf16 in (False, True):
+        encoder.zero_grad()
+        with fast_fp32(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            cls_VNH = encoder(packed, views=2, tokens=tokens, prompts=given).cls_VNH
+        weight = torch.randn(cls_VNH.shape, generator=torch.Generator().manual_seed(8))
+        (cls_VNH.float() * weight).sum().backward()
+        grad = encoder.layers[-1].qkv.weight.grad
+        assert grad is not None and torch.isfinite(grad).all()
+        found.append((cls_VNH.detach().float(), grad.clone()))
+    for fp32, half in zip(*found, strict=True):
+        assert (fp32 - half).norm() < 0.05 * fp32.norm()
+        assert not torch.equal(fp32, half)
