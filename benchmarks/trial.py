@@ -1,5 +1,7 @@
 """What a trial costs beside its training: a warm slot against `isolation: trial`, a new Ray Train run per trial.
 
+Beside them stands plain Optuna, whose objective trains the same run in one process with no group, ledger or stopping.
+
 A trial is near-empty: one step of batch 8 on the shipped L2 H128, a dev evaluation on 16 pairs, checkpoints, and the
 ledger's commits. Measured: seconds between the first steps of two trials that follow each other on one slot.
 
@@ -10,6 +12,7 @@ import argparse
 import itertools
 import statistics
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,17 +59,40 @@ def gaps(isolation: str, trials: int, workers: int) -> list[float]:
     return [after - before for before, after in itertools.pairwise(times)]
 
 
-def table(warm: Sequence[float], cold: Sequence[float]) -> str:
+def in_process(trials: int) -> list[float]:
+    """Seconds between the ends of trials of a plain Optuna study, the first of them left out."""
+    import optuna
+    import torch
+
+    from cse_train.loop import train
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as name:
+        folder, ended = Path(name), []
+        (folder / "text.txt").write_text("\n".join(f"sentence number {i} of a small corpus" for i in range(64)))
+        paths = DataPaths(train_file=folder / "text.txt")
+
+        def objective(trial: optuna.Trial) -> float:
+            own = folder / str(trial.number)
+            own.mkdir()
+            best = train(near_empty(trial.number).run, paths, own, lambda point: False).best
+            ended.append(time.perf_counter())
+            return best
+
+        optuna.create_study(direction="maximize").optimize(objective, n_trials=trials + 2)
+    return [after - before for before, after in itertools.pairwise(ended[1:])]
+
+
+def table(warm: Sequence[float], cold: Sequence[float], plain: Sequence[float]) -> str:
     """Markdown: medians, spread and the ratio, against the bars."""
     slow, fast = statistics.median(cold), statistics.median(warm)
-    rows = [
-        "| isolation | trials | median s | min s | max s |",
-        "|---|---|---|---|---|",
-        f"| slot (warm) | {len(warm)} | {fast:.3f} | {min(warm):.3f} | {max(warm):.3f} |",
-        f"| trial (a Train run each) | {len(cold)} | {slow:.3f} | {min(cold):.3f} | {max(cold):.3f} |",
-        "",
-        f"ratio {slow / fast:.1f} (bar {BAR_RATIO:g}); warm {fast:.3f} s (bar {BAR_SECONDS:g} s)",
-    ]
+    names = ("slot (warm)", "trial (a Train run each)", "plain Optuna in process, one rank")
+    rows = ["| isolation | trials | median s | min s | max s |", "|---|---|---|---|---|"]
+    for name, found in zip(names, (warm, cold, plain), strict=True):
+        middle = statistics.median(found)
+        rows.append(f"| {name} | {len(found)} | {middle:.3f} | {min(found):.3f} | {max(found):.3f} |")
+    rows += ["", f"ratio {slow / fast:.1f} (bar {BAR_RATIO:g}); warm {fast:.3f} s (bar {BAR_SECONDS:g} s)"]
     return "\n".join(rows)
 
 
@@ -80,7 +106,7 @@ def main() -> None:
         # One more gap than is asked: the first follows the imports of the group's first job.
         warm = gaps("slot", given.trials + 1, given.workers)[1:]
         cold = gaps("trial", given.cold_trials, given.workers)
-    print(table(warm, cold))
+    print(table(warm, cold, in_process(given.trials)))
 
 
 if __name__ == "__main__":
