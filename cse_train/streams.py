@@ -50,4 +50,4 @@ def seed_dropout(seed: int, step: int, rank: int) -> None:
     number = seed_of(seed, "dropout", step, rank)
     torch.default_generator.manual_seed(number)
     if torch.cuda.is_initialized():
-        torch.cuda.manual_seed(number)
+        torch.cuda.manual_seed_all(number)

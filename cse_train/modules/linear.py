@@ -47,7 +47,8 @@ class OneDnnLinear(torch.autograd.Function):
 
 
 def _by_onednn(x: Tensor) -> bool:
-    return x.dtype == torch.float32 and x.ndim == 2 and onednn_multiplies() and not torch.is_autocast_enabled("cpu")
+    ours = x.device.type == "cpu" and x.dtype == torch.float32 and x.ndim == 2
+    return ours and onednn_multiplies() and not torch.is_autocast_enabled("cpu")
 
 
 def _product(x_TI: Tensor, weight_OI: Tensor, bias_O: Tensor, then: str, kind: str) -> Tensor:

@@ -99,6 +99,15 @@ def test_torchs_own_elsewhere(x, dtype, context, products):
     assert not products
 
 
+def test_another_device_multiplies_itself(products):
+    with fast_fp32():
+        layer, x = a_layer().to("meta"), rows().to("meta")
+        assert linear(x, layer).device.type == "meta"
+        with torch.no_grad():
+            assert linear_gelu(x, layer).device.type == "meta"
+    assert not products
+
+
 def test_autocast_keeps_its_own_precision(products):
     with fast_fp32(), torch.autocast("cpu", torch.bfloat16):
         assert linear(rows(), a_layer()).dtype == torch.bfloat16
