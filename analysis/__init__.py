@@ -1,0 +1,1 @@
+"""From the ledger to the page; imports neither torch nor Ray."""

@@ -5,13 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.database import LedgerError
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, LedgerError, RunRow
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from analysis.records import RunRow
 
 FIELDS = ("signature", "method", "seed", "state", "best", "best_examples", "examples", "seconds", "attempt", "reason")
 """What a run's line says of it before its settings."""
@@ -60,7 +57,7 @@ def scores(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
 
 
 @contextlib.contextmanager
-def _rows(ledger: str | Path, sweep: str | None) -> "Iterator[tuple[Ledger, list[RunRow]]]":
+def _rows(ledger: str | Path, sweep: str | None) -> Iterator[tuple[Ledger, list[RunRow]]]:
     opened = Ledger.open(ledger, create=False)
     try:
         known = [one.id for one in opened.sweeps()]

@@ -1,0 +1,1 @@
+"""Many runs: the only package that imports Ray and Optuna."""

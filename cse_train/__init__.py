@@ -1,0 +1,1 @@
+"""One run: torch and transformers, without Ray."""

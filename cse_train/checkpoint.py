@@ -3,12 +3,12 @@
 Where ranks differ, each adds `last/rankN-STEP.pt`.
 """
 
-import errno
 import json
 import logging
-import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from cse_train import methods
-from cse_train.checksums import check_archive, sum_of
+from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, parse_run
 from cse_train.distributed import agreed, rank
-from cse_train.modules.backbone import load_backbone
+from cse_train.files import replace_file
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -38,30 +38,6 @@ class CorruptCheckpoint(ValueError):
     def __init__(self, path: Path, reason: object) -> None:
         first = str(reason).strip().splitlines()[0][:120] if str(reason).strip() else type(reason).__name__
         super().__init__(f"corrupt checkpoint: {path}: {first}; delete {path.parent.parent} to train the run again")
-
-
-def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file beside `path`, flush it to disk and rename it; nothing half-written is ever at `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        _written(write, aside)
-        with aside.open("rb+") as written:
-            os.fsync(written.fileno())
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _written(write: Callable[[Path], object], path: Path) -> None:
-    """Call `write`; a disk that is full is an OSError, where torch and safetensors have errors of their own."""
-    try:
-        write(path)
-    except (RuntimeError, SafetensorError) as error:
-        full = isinstance(error.__context__, OSError) or "No space left" in str(error)
-        if not full:
-            raise
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
 
 
 def _save(value: object, path: Path) -> None:
@@ -185,3 +161,26 @@ def training_only(method: str) -> tuple[str, ...]:
 def rank_path(folder: Path, step: int) -> Path:
     """Where this rank keeps state that differs between ranks, as of a step."""
     return folder / LAST.parent / f"rank{rank()}-{step}.pt"
+
+
+def check_archive(path: Path) -> None:
+    """Raise where a file of `torch.save` no longer is what was written: torch writes checksums, but reads without them.
+
+    Raises:
+        zipfile.BadZipFile: no archive, or a part of it whose bytes have changed.
+    """
+    with zipfile.ZipFile(path) as archive:
+        bad = archive.testzip()
+    if bad is not None:
+        raise zipfile.BadZipFile(f"{bad} has changed since it was written")
+
+
+def sum_of(texts: Iterable[str], tensors: Mapping[str, Tensor]) -> str:
+    """CRC-32, as eight hexadecimal digits, of texts and of named tensors of any shape, type and device."""
+    total = 0
+    for text in texts:
+        total = zlib.crc32(text.encode(), total)
+    for name, tensor in sorted(tensors.items()):
+        total = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), total)
+        total = zlib.crc32(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data, total)
+    return f"{total:08x}"

@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cse_train import fields, methods
@@ -72,40 +71,6 @@ class RunConfig:
         return {"method": self.method, **shared, **own}
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataPaths:
-    """Where inputs lie on this machine; never part of a run's identity (their content hashes are)."""
-
-    wiki: Path | None = None
-    """Plain or gzipped text, one sentence a line."""
-    documents: Path | None = None
-    """Gzipped JSON lines with a `text` field, for DeCLUTR."""
-    nli: Path | None = None
-    """CSV with the header sent0,sent1,hard_neg."""
-    pairs: Path | None = None
-    """Folder of what `corpus: pairs:NAME` reads: NAME.csv with the header sent0,sent1 or sent0,sent1,hard_neg."""
-    train_file: Path | None = None
-    """What `corpus: file` reads: .txt or .txt.gz with one sentence a line, or .csv."""
-    senteval: Path | None = None
-    """SentEval's `downstream` folder."""
-    cache: Path | None = None
-    """Folder of the token cache; None for the user's cache folder."""
-
-    @classmethod
-    def from_folder(cls, folder: Path, **overrides: Path | None) -> "DataPaths":
-        """The layout of `--data DIR`; whatever is absent stays None and is named when a run needs it."""
-        nli = sorted((folder / "nli").glob("*.csv"))
-        found = {
-            "wiki": folder / "wiki" / "wiki_sentences.txt.gz",
-            "documents": folder / "wiki" / "wiki_docs_2048.jsonl.gz",
-            "nli": nli[0] if nli else folder / "nli" / "none.csv",
-            "pairs": folder / "pairs",
-            "senteval": folder / "senteval" / "downstream",
-        }
-        paths: dict[str, Path | None] = {k: p.resolve() for k, p in found.items() if p.exists()}
-        return cls(**(paths | {k: v for k, v in overrides.items() if v is not None}))
-
-
 def parse_run(flat: Mapping[str, object]) -> RunConfig:
     """Build a run from dotted keys (`method`, `train.*`, `method.*`); ConfigError lists every problem at once."""
     found = run_problems(flat)
@@ -113,7 +78,7 @@ def parse_run(flat: Mapping[str, object]) -> RunConfig:
         raise ConfigError(found)
     name = str(flat["method"])
     train = fields.made(TrainConfig, _under(flat, "train."))
-    options = fields.made(methods.options(name).Config, _under(flat, "method."))
+    options = fields.made(methods.config_module(name).Config, _under(flat, "method."))
     return RunConfig(method=name, train=train, options=options)
 
 
@@ -124,7 +89,7 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
     if name not in methods.names():
         found.append(f"unknown method: method={name}; {fields.nearest(str(name), methods.names())}")
     else:
-        found += fields.problems(methods.options(str(name)).Config, _under(flat, "method."), "method.")
+        found += fields.problems(methods.config_module(str(name)).Config, _under(flat, "method."), "method.")
     found += fields.problems(TrainConfig, _under(flat, "train."), "train.")
     found += _bucket_problems(flat.get("train.length_buckets"))
     for key in flat:
@@ -152,7 +117,7 @@ def _bucket_problems(value: object) -> list[str]:
 
 def valid_keys(method: str) -> list[str]:
     """Every dotted key that a run of `method` may set; only the shared ones for an unknown method."""
-    own = fields.hints(methods.options(method).Config) if method in methods.names() else ()
+    own = fields.hints(methods.config_module(method).Config) if method in methods.names() else ()
     return ["method", *(f"train.{k}" for k in fields.hints(TrainConfig)), *(f"method.{k}" for k in own)]
 
 

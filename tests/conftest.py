@@ -1,10 +1,21 @@
 """What every test may ask for: real data when it is there, one Ray cluster, and a token cache of its own."""
 
+import json
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from analysis.ledger import Ledger
+from cluster.runtime.options import SweepOptions
+from cluster.sweep.run_sweep import run_sweep
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
 
 REPO = Path(__file__).resolve().parents[1]
 DATA = REPO.parent / "shared" / "data"
@@ -39,8 +50,66 @@ def data_dir() -> Path:
 @pytest.fixture(scope="session")
 def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The session's one Ray cluster of 2 CPUs; the process works from a neutral folder while it lives."""
-    from cluster import ray_cluster
+    from cluster.runtime import start
 
     os.environ["PYTHONPATH"] = str(REPO / "tests" / "cluster")  # workers find stub_training
-    with ray_cluster.ray_cluster(tmp_path_factory.mktemp("ray"), num_cpus=2):
+    with start.ray_cluster(tmp_path_factory.mktemp("ray"), num_cpus=2):
         yield
+
+
+@pytest.fixture
+def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this test runs believes that its process has no Ray, and does not end the session's."""
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.shutdown", lambda: None)
+
+
+@dataclass
+class Swept:
+    """What a sweep of stand-ins gave."""
+
+    outcome: Any
+    ledger: Any
+    folder: Path
+    events: list[tuple[float, Any]] = field(default_factory=list)
+    """Seconds since the start, event."""
+
+    def of(self, seed: int, *kinds: str) -> list[tuple[float, Any]]:
+        return [
+            (at, e) for at, e in self.events if e.signature == f"signature{seed}" and (not kinds or e.kind in kinds)
+        ]
+
+    def row(self, seed: int) -> Any:
+        return self.ledger.run(f"signature{seed}")
+
+    def log(self, seed: int, rank: int) -> str:
+        return Path(self.row(seed).folder, "logs", f"rank{rank}.log").read_text()
+
+
+def planned(seed: int, **settings: Any) -> Any:
+    flat = {"method": "simcse", "train.seed": seed, "train.examples": 128, "train.evaluations": 4} | settings
+    return SimpleNamespace(
+        signature=f"signature{seed}", run=parse_run(flat), identity={}, cell={"seed": seed}, seed=seed, sweep="s"
+    )
+
+
+def sweep_of(folder: Path, told: dict[str, Any], seeds: list[int], **options: Any) -> Swept:
+    """Run seeds under a script: seed -> how its run behaves."""
+    (folder / "script.json").write_text(json.dumps(told))
+    stub = {"function": "stub_training:train", "scorer": "stub_training:score"}
+    events: list[tuple[float, Any]] = []
+    begun = time.monotonic()
+    outcome = run_sweep(
+        [planned(seed) for seed in seeds],
+        folder / "ledger.db",
+        DataPaths(train_file=folder / "script.json"),
+        SweepOptions(storage=folder / "runs", **(stub | options)),
+        lambda event: events.append((time.monotonic() - begun, event)),
+        {"s": ["a"]},
+    )
+    return Swept(outcome, Ledger.open(folder / "ledger.db"), folder, events)
+
+
+@pytest.fixture(scope="module")
+def sweeper() -> Callable[..., Swept]:
+    return sweep_of

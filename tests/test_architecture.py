@@ -1,104 +1,284 @@
-"""Who may import whom, read from the syntax trees."""
+"""The architecture: the table of rooms, and what every module keeps. Read from the syntax trees alone.
+
+A room is a folder of modules, or a single module. `ROOMS` says what each may import beside itself; a longer name is a
+room of its own. The table is the documentation: README shows the same rooms.
+"""
 
 import ast
-import sys
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 REPO = Path(__file__).resolve().parents[1]
-OURS = ("analysis", "benchmarks", "cluster", "cse_train", "search_spaces", "tests")
-MODULES = sorted(p for package in ("analysis", "cluster", "cse_train") for p in (REPO / package).rglob("*.py"))
-COMPOSITION_ROOT = ("cluster.cli", "cluster.commands")
+PACKAGES = ("search_spaces", "cse_train", "cluster", "analysis", "cse")
+OURS = (*PACKAGES, "benchmarks", "docs", "tests")
+MODULES_A_FOLDER = 12
+LINES_A_FILE = 330
+LOADERS = {
+    "cse.cli.loader": "the module of a command, and what only one of its options needs",
+    "cse_train.methods": "the module of a method, by its name in the configuration",
+    "cluster.slots.group_api": "what an option names as module:name",
+}
+"""The modules that import ours by name. Nothing of ours is imported inside a function anywhere."""
 
-
-def dotted(path: Path) -> str:
-    return ".".join(path.relative_to(REPO).with_suffix("").parts).removesuffix(".__init__")
-
-
-def imported(path: Path) -> Iterator[str]:
-    """Every module that a file imports, at any depth; `from a import b` gives `a.b`."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{dotted(path)}: relative import"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+ROOMS: Mapping[str, str] = {
+    # one run
+    "cse_train": "",
+    "cse_train.fields": "",
+    "cse_train.files": "",
+    "cse_train.numerics": "",
+    "cse_train.random_streams": "",
+    "cse_train.distributed": "",
+    "cse_train.data_paths": "cse_train.fields",
+    "cse_train.methods.options": "cse_train.fields",
+    "cse_train.config": "cse_train.fields cse_train.methods",
+    "cse_train.losses": "",
+    "cse_train.text": "cse_train.fields cse_train.data_paths",
+    "cse_train.encoder": "cse_train.numerics cse_train.text",
+    "cse_train.backbone": "cse_train.fields cse_train.text cse_train.encoder",
+    "cse_train.generator": "cse_train.fields cse_train.distributed cse_train.random_streams cse_train.text "
+    "cse_train.losses cse_train.encoder cse_train.backbone",
+    "cse_train.modules": "cse_train.fields cse_train.distributed cse_train.losses cse_train.encoder",
+    "cse_train.methods": "cse_train.fields cse_train.distributed cse_train.random_streams cse_train.methods.options "
+    "cse_train.losses cse_train.text cse_train.encoder cse_train.backbone cse_train.generator cse_train.modules",
+    "cse_train.checkpoint": "cse_train.files cse_train.distributed cse_train.config cse_train.methods "
+    "cse_train.backbone",
+    "cse_train.evaluate": "cse_train.fields cse_train.files cse_train.numerics cse_train.distributed "
+    "cse_train.data_paths cse_train.text cse_train.encoder cse_train.backbone cse_train.modules cse_train.checkpoint",
+    "cse_train.training": "cse_train.fields cse_train.numerics cse_train.random_streams cse_train.distributed "
+    "cse_train.data_paths cse_train.config cse_train.text cse_train.encoder cse_train.backbone cse_train.methods "
+    "cse_train.checkpoint cse_train.evaluate",
+    "cse_train.export": "cse_train.fields cse_train.data_paths cse_train.config cse_train.encoder cse_train.backbone "
+    "cse_train.modules cse_train.checkpoint cse_train.evaluate cse_train.training",
+    "cse_train.pretrain": "cse_train.fields cse_train.files cse_train.data_paths cse_train.text cse_train.encoder "
+    "cse_train.backbone cse_train.modules cse_train.checkpoint cse_train.evaluate",
+    # what may vary
+    "search_spaces": "cse_train.fields cse_train.config cse_train.methods cse_train.evaluate.suites",
+    # from the ledger to a page
+    "analysis": "",
+    "analysis.ledger": "",
+    "analysis.statistics": "",
+    "analysis.frames": "analysis.ledger",
+    "analysis.tables": "analysis.ledger analysis.statistics",
+    "analysis.render": "analysis.tables",
+    "analysis.progress": "analysis.ledger analysis.tables",
+    "analysis.study": "analysis.ledger analysis.statistics analysis.tables",
+    "analysis.figures": "analysis.statistics analysis.tables analysis.study",
+    "analysis.report": "analysis.statistics analysis.tables analysis.render analysis.study analysis.figures",
+    # many runs
+    "cluster": "",
+    "cluster.runtime": "cse_train.fields cse_train.data_paths",
+    "cluster.plan": "search_spaces analysis.ledger cse_train.fields cse_train.data_paths cse_train.config "
+    "cse_train.methods cse_train.text cse_train.backbone cse_train.evaluate",
+    "cluster.search": "cluster.plan search_spaces analysis.ledger cse_train.fields",
+    "cluster.slots": "cluster.runtime cse_train.fields cse_train.data_paths cse_train.config",
+    "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.ledger cse_train.fields "
+    "cse_train.data_paths cse_train.evaluate.suites",
+    "cluster.monitor": "cluster.sweep analysis.ledger analysis.progress cse_train.fields",
+    "cluster.launch": "cluster.runtime search_spaces cse_train.fields",
+    # the face
+    "cse": "",
+    "cse.tables": "cluster.plan cluster.search search_spaces analysis.ledger analysis.tables analysis.render "
+    "analysis.study analysis.report cse_train.fields cse_train.files cse_train.data_paths cse_train.text "
+    "cse_train.backbone cse_train.evaluate cse_train.export",
+    "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
+    "search_spaces analysis.ledger analysis.statistics analysis.tables cse_train.fields cse_train.data_paths "
+    "cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone cse_train.evaluate",
+    "cse.doctor": "cse.experiments cluster.plan cluster.runtime cluster.sweep search_spaces analysis.ledger "
+    "cse_train.fields cse_train.data_paths",
+    "cse.cli": "cse cse.tables cse.experiments cse.doctor cluster search_spaces analysis cse_train",
+}
+"""Room -> the rooms it may import; `cse.cli` may import everything, a package's name stands for all its rooms there."""
+LIBRARIES: Mapping[str, tuple[str, ...]] = {
+    "ray": ("cluster",),
+    "optuna": ("cluster.search",),
+    "torch": ("cse_train", "cluster.slots", "cse.doctor"),
+    "transformers": ("cse_train",),
+    "sentence_transformers": ("cse_train",),
+    "typer": ("cse.cli",),
+    "matplotlib": ("analysis.figures", "analysis.report"),
+    "sqlalchemy": ("analysis.ledger", "analysis.progress", "cluster.search", "cluster.monitor", "cse.cli"),
+}
+"""Library -> the rooms that may import it; a library that is not named here may be imported anywhere."""
 
 
 def within(name: str, *packages: str) -> bool:
     return any(name == package or name.startswith(package + ".") for package in packages)
 
 
-def may_import(importer: str, name: str) -> bool:
-    """The rules of the house for one import."""
-    if within(importer, "analysis"):
-        return not within(name, *(p for p in OURS if p != "analysis"), "ray", "torch", "optuna", "transformers")
-    if within(importer, "cse_train"):
-        return not within(name, *(p for p in OURS if p != "cse_train"), "ray", "optuna") and inside_cse_train(
-            importer, name
-        )
-    if within(importer, *COMPOSITION_ROOT, "cluster.demo", "cluster.progress"):
-        return not within(name, "tests", "benchmarks")
-    return not within(name, "tests", "benchmarks", *COMPOSITION_ROOT)
+Import = ast.Import | ast.ImportFrom
 
 
-def inside_cse_train(importer: str, name: str) -> bool:
-    """`loop -> methods -> {losses, modules, text, distributed}`; losses know torch alone; methods not each other."""
-    if within(importer, "cse_train.losses"):
-        return name.split(".")[0] in {"torch", *sys.stdlib_module_names} or within(name, "cse_train.losses")
-    if within(importer, "cse_train.methods"):
-        return not within(name, "cse_train.loop", "cse_train.evaluate") and not another_method(importer, name)
-    if within(importer, "cse_train.modules", "cse_train.text"):
-        return not within(name, "cse_train.methods", "cse_train.loop", "cse_train.evaluate")
-    return True
+@functools.cache
+def parsed(text: str) -> tuple[ast.Module, tuple[tuple[Import, bool], ...], bool]:
+    """The tree; each import, and whether it is a statement of the module itself; whether any import is by name."""
+    tree = ast.parse(text)
+    direct = {id(node) for node in tree.body}
+    imports = tuple((node, id(node) in direct) for node in ast.walk(tree) if isinstance(node, Import))
+    return tree, imports, any(isinstance(n, ast.Attribute) and n.attr == "import_module" for n in ast.walk(tree))
 
 
-def another_method(importer: str, name: str) -> bool:
-    folder = "cse_train.methods"
-    methods = {p.stem for p in (REPO / "cse_train" / "methods").glob("*.py")} - {"__init__", "base"}
-    return any(within(name, f"{folder}.{m}") for m in methods) and not within(name, importer)
+class Tree:
+    """The modules of the packages, with what each imports; `planted` adds text to a file, or a file."""
+
+    def __init__(self, planted: Mapping[str, str] | None = None) -> None:
+        paths = [path for package in PACKAGES for path in sorted((REPO / package).rglob("*.py"))]
+        texts = {path.relative_to(REPO): path.read_text(encoding="utf8") for path in paths}
+        for file, text in (planted or {}).items():
+            texts[Path(file)] = texts.get(Path(file), "") + text
+        self.files = {self._name(path): path for path in texts}
+        self.texts = {self._name(path): text for path, text in texts.items()}
+        self.imports = {name: parsed(text)[1] for name, text in self.texts.items()}
+
+    @staticmethod
+    def _name(path: Path) -> str:
+        return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+    def imported(self, name: str) -> Iterator[str]:
+        """The modules that a module imports, at any depth."""
+        return (other for node, _ in self.imports[name] for other in self.modules(node))
+
+    def modules(self, node: Import) -> list[str]:
+        """The modules of a statement: `a.b` of `from a import b` where b is a module, else a."""
+        if isinstance(node, ast.Import):
+            return [alias.name for alias in node.names]
+        module = node.module if node.level == 0 else "relative import"
+        full = [f"{module}.{alias.name}" for alias in node.names]
+        return [name if name in self.files else str(module) for name in full]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=dotted)
-def test_imports_point_one_way(path: Path) -> None:
-    refused = [name for name in imported(path) if not may_import(dotted(path), name)]
-    assert not refused, f"{dotted(path)} must not import {', '.join(refused)}"
+def room_of(module: str) -> str | None:
+    """The room with the longest name that fits; a package's own room is its `__init__` alone."""
+    fits = [room for room in ROOMS if within(module, room) and (room not in PACKAGES or module == room)]
+    return "search_spaces" if within(module, "search_spaces") else max(fits, key=len, default=None)
 
 
-@pytest.mark.parametrize(
-    ("importer", "name"),
-    [
-        ("analysis.render", "torch"),
-        ("analysis.ledger", "cse_train.fields.Range"),
-        ("cse_train.loop", "ray.train"),
-        ("cse_train.losses.info_nce", "cse_train.distributed.gather_with_grad"),
-        ("cse_train.losses.info_nce", "numpy"),
-        ("cse_train.methods.simcse", "cse_train.methods.esimcse.Config"),
-        ("cse_train.modules.pooling", "cse_train.methods.base.Batch"),
-        ("cluster.sweep", "cluster.commands.run"),
-        ("cluster.cli", "tests.conftest"),
-    ],
-)
-def test_the_rules_refuse(importer: str, name: str) -> None:
-    assert not may_import(importer, name)
+def allowed(room: str, module: str) -> bool:
+    if room == "cse.cli":
+        return within(module, *PACKAGES)
+    return room_of(module) == room or within(module, *ROOMS[room].split())
 
 
-def test_only_one_module_calls_torch_distributed() -> None:
-    callers = {dotted(p) for p in MODULES for name in imported(p) if within(name, "torch.distributed")}
-    assert callers <= {"cse_train.distributed"} | {c for c in callers if within(c, "cluster")}
+def problems(tree: Tree) -> list[str]:
+    """Every rule that a module breaks, one line each."""
+    found = [*_imports(tree), *_hidden_imports(tree), *_circles(tree), *_folders(tree)]
+    return sorted(dict.fromkeys(found))
 
 
-def test_search_spaces_hold_no_python() -> None:
-    assert not list((REPO / "search_spaces").rglob("*.py"))
+def _imports(tree: Tree) -> Iterator[str]:
+    for name in tree.files:
+        room = room_of(name)
+        if room is None:
+            yield f"{name}: in no room of ROOMS"
+            continue
+        for other in tree.imported(name):
+            library = other.partition(".")[0]
+            if library in LIBRARIES and not within(name, *LIBRARIES[library]):
+                yield f"{name}: imports {library}, which is for {', '.join(LIBRARIES[library])}"
+            if library in OURS and not (other in tree.files and allowed(room, other)):
+                yield f"{name}: room {room} must not import {other}"
+            if other.startswith("relative"):
+                yield f"{name}: {other}"
 
 
-@pytest.mark.parametrize("name", ["utils.py", "common.py"])
-def test_no_drawer_for_odds_and_ends(name: str) -> None:
-    assert name not in {p.name for p in MODULES}
+def _hidden_imports(tree: Tree) -> Iterator[str]:
+    """Imports of ours that are no statement of the module itself: in a function, or for the type checker alone."""
+    for name, imports in tree.imports.items():
+        if parsed(tree.texts[name])[2] and name not in LOADERS:
+            yield f"{name}: imports by name, which is for {', '.join(LOADERS)}"
+        for node, direct in imports:
+            if not direct:
+                ours = [other for other in tree.modules(node) if within(other, *OURS)]
+                yield from (f"{name}: imports {other} below the top of the module" for other in ours)
+            if isinstance(node, ast.ImportFrom) and node.module and within(node.module, *PACKAGES):
+                private = [alias.name for alias in node.names if alias.name.startswith("_")]
+                yield from (f"{name}: imports the private {node.module}.{one}" for one in private)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=dotted)
-def test_files_stay_under_400_lines(path: Path) -> None:
-    assert len(path.read_text(encoding="utf8").splitlines()) <= 400
+def _circles(tree: Tree) -> Iterator[str]:
+    files = {
+        name: {other for other in tree.imported(name) if other in tree.files and other != name} for name in tree.files
+    }
+    rooms: dict[str, set[str]] = {}
+    for name, others in files.items():
+        mine = str(room_of(name))
+        rooms.setdefault(mine, set()).update({str(room_of(other)) for other in others} - {mine})
+    yield from (f"circle of files: {' -> '.join(circle)}" for circle in circles(files))
+    yield from (f"circle of rooms: {' -> '.join(circle)}" for circle in circles(rooms))
+
+
+def circles(edges: Mapping[str, set[str]]) -> list[list[str]]:
+    """Some circle through each node that lies on one, as the nodes in order."""
+    done: set[str] = set()
+    found = []
+
+    def walk(node: str, path: list[str]) -> None:
+        if node in path:
+            found.append([*path[path.index(node) :], node])
+            return
+        if node not in done:
+            for other in sorted(edges.get(node, ())):
+                walk(other, [*path, node])
+            done.add(node)
+
+    for node in sorted(edges):
+        walk(node, [])
+    return found
+
+
+def _folders(tree: Tree) -> Iterator[str]:
+    modules: dict[Path, list[str]] = {}
+    for name, path in tree.files.items():
+        lines = len(tree.texts[name].splitlines())
+        if lines > LINES_A_FILE:
+            yield f"{path}: {lines} lines, {LINES_A_FILE} at most"
+        if not path.name.startswith("__"):
+            modules.setdefault(path.parent, []).append(path.name)
+        if path.stem in ("utils", "common", "helpers", "misc"):
+            yield f"{path}: a name that says nothing"
+    for folder, names in modules.items():
+        if len(names) > MODULES_A_FOLDER:
+            yield f"{folder}: {len(names)} modules, {MODULES_A_FOLDER} at most: {', '.join(sorted(names))}"
+        if folder / "__init__.py" not in tree.files.values():
+            yield f"{folder}: no __init__.py that says what the room is for"
+
+
+def test_the_house_keeps_its_rules() -> None:
+    assert problems(Tree()) == []
+
+
+def test_every_room_exists_and_says_what_it_is_for() -> None:
+    texts = Tree().texts
+    assert [room for room in ROOMS if room not in texts] == []
+    assert [room for room in ROOMS if not ast.get_docstring(parsed(texts[room])[0])] == []
+
+
+PLANTS = [
+    (
+        "cluster/plan/cost.py",
+        "import cluster.plan.planner\n",
+        "circle of files: cluster.plan.cost -> cluster.plan.plan",
+    ),
+    ("analysis/ledger/claims.py", "from analysis.tables.spec import plain\n", "circle of rooms: analysis.ledger -> "),
+    ("analysis/render/table.py", "import torch\n", "analysis.render.table: imports torch, which is for cse_train"),
+    ("analysis/tables/spec.py", "import cse_train.fields\n", "room analysis.tables must not import cse_train.fields"),
+    ("cse_train/training/loop.py", "from ray import train\n", "cse_train.training.loop: imports ray"),
+    ("cse_train/losses/info_nce.py", "from cse_train import fields\n", "room cse_train.losses must not import"),
+    ("cluster/sweep/tune.py", "import cse.cli.app\n", "room cluster.sweep must not import cse.cli.app"),
+    ("cse/cli/app.py", "from tests import conftest\n", "room cse.cli must not import tests"),
+    ("cse/tables/build.py", "def f():\n    from search_spaces import cells\n", "imports search_spaces.cells below the"),
+    ("cse/tables/build.py", "import importlib\nimportlib.import_module('x')\n", "cse.tables.build: imports by name"),
+    ("cse/tables/build.py", "from search_spaces.cells import _x\n", "imports the private search_spaces.cells._x"),
+    ("cluster/plan/utils.py", "", "cluster/plan/utils.py: a name that says nothing"),
+    ("cluster/new.py", "", "cluster.new: in no room of ROOMS"),
+    ("search_spaces/thirteenth.py", "", "search_spaces: 13 modules, 12 at most: "),
+    ("cse_train/losses/info_nce.py", "\n" * LINES_A_FILE, "cse_train/losses/info_nce.py: "),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "line"), PLANTS, ids=[f"{file} {line[:30]}" for file, _, line in PLANTS])
+def test_what_is_planted_is_refused_by_name(file: str, text: str, line: str) -> None:
+    found = problems(Tree({file: text}))
+    assert any(line in problem for problem in found), found

@@ -24,9 +24,9 @@ from cse_train.distributed import gather_with_grad
 from cse_train.fields import Range
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Batch, StepOutput
-from cse_train.modules.packing import pack
+from cse_train.encoder.packing import pack
 from cse_train.modules.pooling import pool
-from cse_train.observe import view_statistics
+from cse_train.training.metrics import view_statistics
 
 VERSION = 1
 
@@ -66,7 +66,7 @@ class Noisy(nn.Module):
 def build(config, backbone, training=True):
     return Noisy(config, backbone)
 '''
-CLI = "import sys; from cluster.cli import main; sys.exit(main(sys.argv[1:]))"
+CLI = "import sys; from cse.cli.app import main; sys.exit(main(sys.argv[1:]))"
 SPACE = """version: 1
 id: noisy
 method: noisy

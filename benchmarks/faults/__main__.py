@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from benchmarks.faults import chain, fuzz, kills, many, nodes, results, storages
 from benchmarks.faults.chain import Fault
-from benchmarks.faults.sweep import REPO
-from cluster.packages import code_digest, provenance
+from cluster.runtime.code_version import code_digest, provenance
+from tests.cluster_real.processes import REPO
 
 
 class Row(NamedTuple):

@@ -10,6 +10,7 @@ import optuna
 
 from analysis.ledger import Claim, LostClaim
 from benchmarks.faults.sweep import RUNS, Sweep
+from cse_train.checkpoint import read_best
 
 Curves = Mapping[str, list[dict[str, Any]]]
 
@@ -72,8 +73,6 @@ def _results(sweep: Sweep, reference: Sweep) -> list[str]:
 
 def weights(folder: str | None) -> str | None:
     """Digest of a run's best tensors, the file's header (clock times) left out."""
-    from cse_train.checkpoint import read_best
-
     if folder is None or not Path(folder, "best").is_dir():
         return None
     total = hashlib.sha256()

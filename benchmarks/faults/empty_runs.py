@@ -12,6 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from analysis.ledger import Ledger
+from cluster.plan.planner import plan
+from cluster.runtime.options import SweepOptions
+from cluster.sweep.run_sweep import run_sweep
+from cse_train.data_paths import DataPaths
+from cse_train.training.loop import Outcome, Point
+from search_spaces.catalog import load_space
+
 RUNS, EARLY = 1000, 100
 SPACE = f"""version: 1
 id: empty
@@ -30,9 +38,7 @@ space:
 
 
 def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None) -> Any:
-    """Two points and a file, as `cse_train.loop.train` would leave them."""
-    from cse_train.loop import Outcome, Point
-
+    """Two points and a file, as `cse_train.training.loop.train` would leave them."""
     points = []
     for step in (1, 2):
         score = {run.train.dev: float(run.train.seed + step)}
@@ -43,6 +49,15 @@ def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | N
             break
     last = points[-1]
     return Outcome("done", last.examples, last.best, last.best_examples, last.seconds, tuple(points))
+
+
+def opened() -> list[str]:
+    """What this process has open: paths, and the kind of what has none (socket, pipe)."""
+    found = []
+    for handle in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.append(handle.readlink().as_posix().partition(":[")[0])
+    return found
 
 
 @dataclass
@@ -90,23 +105,7 @@ def holdings() -> dict[str, float]:
     }
 
 
-def opened() -> list[str]:
-    """What this process has open: paths, and the kind of what has none (socket, pipe)."""
-    found = []
-    for handle in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):
-            found.append(handle.readlink().as_posix().partition(":[")[0])
-    return found
-
-
 def main(folder: Path) -> int:
-    from analysis.ledger import Ledger
-    from cluster.options import SweepOptions
-    from cluster.plan import plan
-    from cluster.space import load_space
-    from cluster.sweep import run_sweep
-    from cse_train.config import DataPaths
-
     (folder / "empty.yaml").write_text(SPACE, encoding="utf8")
     url = folder / "ledger.db"
     ledger = Ledger.open(url)

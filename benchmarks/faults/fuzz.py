@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.faults.chain import Fault
-from benchmarks.fuzz_spaces import fuzz
+from benchmarks.faults.fuzz_spaces import fuzz
 
 SPACES = 2000
 

@@ -13,6 +13,7 @@ import psutil
 
 from analysis.ledger import Ledger, RunRow
 from benchmarks.faults.moment import Moment
+from cluster.search.optuna_mirror import mirror_url
 from tests.cluster_real.processes import REPO, Processes
 
 RUNS, EVALUATIONS = 8, 4
@@ -34,7 +35,7 @@ space:
   train.learning_rate: {{grid: [1.0e-5, 3.0e-5, 1.0e-4, 3.0e-4]}}
 search: {{sampler: tpe, num_samples: {RUNS}}}
 """
-CSE = (sys.executable, "-c", "import sys; from cluster.cli import main; sys.exit(main())")
+CSE = (sys.executable, "-c", "import sys; from cse.cli.app import main; sys.exit(main())")
 
 
 class Sweep:
@@ -62,7 +63,7 @@ class Sweep:
         """Strike, and give the command again where the fault ends it; what was wrong there and then."""
         raise NotImplementedError
 
-    def start(self) -> "subprocess.Popen[bytes]":
+    def start(self) -> subprocess.Popen[bytes]:
         """Give the command; stdout and stderr go to `driver-N.log`."""
         where = ("--ledger", self.url, "--storage", str(self.storage), "--max-concurrent", str(self.slots))
         argv = self.inside(*CSE, "run", "faults.yaml", *where, *self.options)
@@ -72,7 +73,7 @@ class Sweep:
         return made
 
     @property
-    def driver(self) -> "subprocess.Popen[bytes]":
+    def driver(self) -> subprocess.Popen[bytes]:
         """The newest one."""
         return self.started[-1]
 
@@ -104,8 +105,6 @@ class Sweep:
 
     def study(self) -> str:
         """Where the search's copy lies, as Optuna takes it."""
-        from cluster.search_mirror import mirror_url
-
         return mirror_url(self.url)
 
     def wait(self, moment: Moment) -> None:

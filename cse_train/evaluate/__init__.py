@@ -1,0 +1,1 @@
+"""Scores of embeddings, each with the protocol behind it."""

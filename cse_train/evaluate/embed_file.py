@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cse_train.checkpoint import replace_file
-from cse_train.evaluate.models import TextModel
+from cse_train.evaluate.models.text_model import TextModel
 from cse_train.fields import ConfigError
+from cse_train.files import replace_file
 from cse_train.text.sentences import chunks, read_sentences
 
 FORMATS = (".npy", ".parquet")

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from cse_train import distributed
+from cse_train.encoder.packing import Packed, pack
 from cse_train.fields import ConfigError
-from cse_train.modules.packing import Packed, pack
 from cse_train.text.tokens import tokenise
 
 ROWS = 128

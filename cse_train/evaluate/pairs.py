@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cse_train.config import DataPaths
+from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, nearest
 from cse_train.text import generated
 from cse_train.text.sources import load_hub_split, texts_hash

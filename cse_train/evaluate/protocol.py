@@ -1,6 +1,8 @@
 """How a score was made. It is stored with the score and printed under the table; unlike protocols never share one."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from cse_train.evaluate.pairs import Pairs, split_of
 
@@ -47,3 +49,18 @@ def sts_protocol(pairs: Pairs, *, pooler: str, max_length: int, aggregation: str
         max_length=max_length,
         data_hash=pairs.content_hash,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a suite hands back; a suite may hand back several."""
+
+    suite: str
+    """The set or task: sts12, MR, sts_test."""
+    metric: str
+    """spearman, accuracy, devacc, recall@1, alignment, uniformity, mean_abs_error ..."""
+    value: float
+    """Correlations and accuracies times 100."""
+    protocol: Protocol
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers behind the value, as subsets, folds or counts."""

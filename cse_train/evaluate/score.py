@@ -8,15 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from cse_train.checkpoint import replace_file
-from cse_train.config import DataPaths
-from cse_train.evaluate.columns import column_of, columns
-from cse_train.evaluate.models import open_model
-from cse_train.evaluate.protocol import Protocol
-from cse_train.evaluate.results import Result
-from cse_train.evaluate.sts_suite import ScoredPairs
-from cse_train.evaluate.suite_data import require
-from cse_train.evaluate.suites import Options, evaluate
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.protocol import Protocol, Result
+from cse_train.evaluate.suites.registry import column_of, columns, require
+from cse_train.evaluate.suites.run import Options, evaluate
+from cse_train.evaluate.suites.sts import ScoredPairs
+from cse_train.files import replace_file
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,23 @@ import numpy as np
 import torch
 from scipy.stats import rankdata
 
-from cse_train.evaluate.embedding import Embedder, Encode, NotFinite, require_finite
-from cse_train.evaluate.pairs import Pairs, load_pairs, suite_names
+from cse_train.evaluate.embedding import Embedder, Encode, require_finite
+from cse_train.evaluate.pairs import Pairs
 
-__all__ = ["NotFinite", "Pairs", "StsEvaluator", "StsScore", "load_pairs", "spearman", "suite_names"]
+
+def cosines(embeddings_UD: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Cosine in fp64; 0 where an embedding is zero, as SentEval's NaN -> 0."""
+    norms = np.linalg.norm(embeddings_UD, axis=1, keepdims=True)
+    unit_UD = embeddings_UD / np.where(norms == 0, 1.0, norms)
+    return np.einsum("pd,pd->p", unit_UD[left], unit_UD[right])
+
+
+def spearman(a: np.ndarray, b: np.ndarray) -> float:
+    """Spearman correlation times 100 with average ranks for ties; 0 when either side is constant and ranks nothing."""
+    ranks = [rankdata(values) for values in (a, b)]
+    centred = [values - values.mean() for values in ranks]
+    scale = float(np.linalg.norm(centred[0]) * np.linalg.norm(centred[1]))
+    return 100.0 * float(centred[0] @ centred[1]) / scale if scale else 0.0
 
 
 @dataclass(frozen=True)
@@ -50,18 +63,3 @@ class StsEvaluator:
     def embed(self, encode: Encode, device: str | torch.device = "cpu") -> np.ndarray:
         """float64 [U, D] of the distinct texts, the same on every rank."""
         return self.embedder(encode, device)
-
-
-def cosines(embeddings_UD: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Cosine in fp64; 0 where an embedding is zero, as SentEval's NaN -> 0."""
-    norms = np.linalg.norm(embeddings_UD, axis=1, keepdims=True)
-    unit_UD = embeddings_UD / np.where(norms == 0, 1.0, norms)
-    return np.einsum("pd,pd->p", unit_UD[left], unit_UD[right])
-
-
-def spearman(a: np.ndarray, b: np.ndarray) -> float:
-    """Spearman correlation times 100 with average ranks for ties; 0 when either side is constant and ranks nothing."""
-    ranks = [rankdata(values) for values in (a, b)]
-    centred = [values - values.mean() for values in ranks]
-    scale = float(np.linalg.norm(centred[0]) * np.linalg.norm(centred[1]))
-    return 100.0 * float(centred[0] @ centred[1]) / scale if scale else 0.0

@@ -1,0 +1,1 @@
+"""Loss functions; they know torch alone."""

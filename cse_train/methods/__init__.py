@@ -1,10 +1,15 @@
-"""The methods. The folder is the registry: every module here but `base` is a method of that name."""
+"""The methods. The folder is the registry: every module but `base` is a method of that name.
+
+A method's settings lie in `options` under the same name, so that reading them needs no torch.
+"""
 
 import functools
 import importlib
 import pkgutil
 from types import ModuleType
 from typing import Any
+
+from cse_train.methods import options
 
 
 def names() -> list[str]:
@@ -14,7 +19,7 @@ def names() -> list[str]:
 
 @functools.cache
 def _listed() -> tuple[str, ...]:
-    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name != "base"))
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in ("base", "options")))
 
 
 def load(name: str) -> ModuleType:
@@ -24,18 +29,16 @@ def load(name: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.{name}")
 
 
-def options(name: str) -> ModuleType:
+def config_module(name: str) -> ModuleType:
     """Where a method's `Config` and `VERSION` are: a module that needs no torch, or else the method's own; KeyError."""
     if name not in _listed():
         raise KeyError(name)
-    return importlib.import_module(f"cse_train.options.{name}") if name in _apart() else load(name)
+    return importlib.import_module(f"cse_train.methods.options.{name}") if name in _apart() else load(name)
 
 
 @functools.cache
 def _apart() -> frozenset[str]:
-    from cse_train import options as folder
-
-    return frozenset(m.name for m in pkgutil.iter_modules(folder.__path__))
+    return frozenset(m.name for m in pkgutil.iter_modules(options.__path__))
 
 
 def optional(name: str, export: str, default: Any) -> Any:

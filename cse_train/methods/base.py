@@ -1,7 +1,7 @@
 """The contract of a method: a module of this folder that exports four names.
 
 `VERSION: int`      raised whenever the numbers of a run change
-`Config`            frozen keyword-only dataclass, defaults are the paper's; both may lie in `cse_train.options`
+`Config`            frozen keyword-only dataclass, defaults are the paper's; both may lie in `cse_train.methods.options`
 `make_collate(config, tokenizer, max_seq_length)`   gives `collate(share: Share) -> Batch`
 `build(config, backbone, training=True)`            gives an `nn.Module` that is a `Method`
 
@@ -26,8 +26,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cse_train.modules.packing import Packed
-from cse_train.streams import Place
+from cse_train.encoder.packing import Packed
+from cse_train.random_streams import Place
 from cse_train.text.tokens import TokenStore
 
 

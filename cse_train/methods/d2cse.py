@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from cse_train.backbone.backbone import Backbone, own_encoder
 from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.generator.corruption import Rule, corrupted, with_corrupted
+from cse_train.generator.generator import generator_inputs
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.replaced_token import replaced_token
 from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.modules.backbone import Backbone, own_encoder
-from cse_train.modules.corruption import Rule, corrupted, with_corrupted
-from cse_train.modules.encoder import Encoder
-from cse_train.modules.generator import generator_inputs
-from cse_train.modules.packing import Packed, pack_lists
+from cse_train.methods.options.d2cse import VERSION as VERSION
+from cse_train.methods.options.d2cse import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
-from cse_train.observe import view_statistics
-from cse_train.options.d2cse import VERSION as VERSION
-from cse_train.options.d2cse import Config as Config
+from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.sources import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore
 

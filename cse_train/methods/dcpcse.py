@@ -10,21 +10,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from cse_train.backbone.backbone import Backbone, own_encoder, required_head
 from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.encoder.masked_inputs import Masking
+from cse_train.encoder.masked_lm_head import MaskedLMHead
+from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.energy import energy_hinge
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.modules.backbone import Backbone, own_encoder, required_head
-from cse_train.modules.masked_inputs import Masking
-from cse_train.modules.masked_lm_head import MaskedLMHead
-from cse_train.modules.packing import Packed, pack_lists
+from cse_train.methods.options.dcpcse import VERSION as VERSION
+from cse_train.methods.options.dcpcse import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
-from cse_train.observe import view_statistics
-from cse_train.options.dcpcse import VERSION as VERSION
-from cse_train.options.dcpcse import Config as Config
+from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.sources import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore
 

@@ -13,20 +13,20 @@ import torch
 from torch import Tensor, nn
 
 from cse_train import distributed
+from cse_train.backbone.backbone import Backbone, own_encoder, required_head
 from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.encoder.encoder import Encoder, Hidden
+from cse_train.encoder.masked_inputs import Masking
+from cse_train.encoder.masked_lm_head import MaskedLMHead
+from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.losses.nt_xent import nt_xent
 from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.modules.backbone import Backbone, own_encoder, required_head
-from cse_train.modules.encoder import Encoder, Hidden
-from cse_train.modules.masked_inputs import Masking
-from cse_train.modules.masked_lm_head import MaskedLMHead
-from cse_train.modules.packing import Packed, pack_lists
+from cse_train.methods.options.declutr import VERSION as VERSION
+from cse_train.methods.options.declutr import Config as Config
 from cse_train.modules.pooling import SentencePooler
-from cse_train.observe import view_statistics
-from cse_train.options.declutr import VERSION as VERSION
-from cse_train.options.declutr import Config as Config
+from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.spans import SpanRule, sample_spans
 from cse_train.text.tokens import TokenStore
 

@@ -13,20 +13,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cse_train.backbone.backbone import Backbone, own_encoder, required_head
 from cse_train.distributed import gather_with_grad
+from cse_train.encoder.packing import Packed, pack
 from cse_train.fields import ConfigError
+from cse_train.generator.conditional_tasks import ConditionalMaskedLM, ConditionalTask, CorrectiveLM, ReplacedToken
+from cse_train.generator.edit_store import EditStore, Rule, StoreWithEdits, with_edits
+from cse_train.generator.edited import Edited, fill, pack_edits
+from cse_train.generator.generator import Generator, generator_inputs
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Batch, RngOf, Share, StepOutput
-from cse_train.modules.backbone import Backbone, own_encoder, required_head
-from cse_train.modules.conditional_tasks import ConditionalMaskedLM, ConditionalTask, CorrectiveLM, ReplacedToken
-from cse_train.modules.edit_store import EditStore, Rule, StoreWithEdits, with_edits
-from cse_train.modules.edited import Edited, fill, pack_edits
-from cse_train.modules.generator import Generator, generator_inputs
-from cse_train.modules.packing import Packed, pack
+from cse_train.methods.options.diffcse import VERSION as VERSION
+from cse_train.methods.options.diffcse import Config as Config
 from cse_train.modules.pooling import SentencePooler
-from cse_train.observe import view_statistics
-from cse_train.options.diffcse import VERSION as VERSION
-from cse_train.options.diffcse import Config as Config
+from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.edits import Edit, Vocabulary, edit, edited_lengths
 from cse_train.text.tokens import TokenColumn, TokenStore
 

@@ -8,23 +8,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import all_gather_rows, gather_with_grad
+from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
+from cse_train.generator.filling import fill_views, pack_views
+from cse_train.generator.generator import Generator, generator_inputs
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.modules.backbone import Backbone
-from cse_train.modules.filling import fill_views, pack_views
-from cse_train.modules.generator import Generator, generator_inputs
+from cse_train.methods.options.esimcse import VERSION as VERSION
+from cse_train.methods.options.esimcse import Config as Config
 from cse_train.modules.momentum import MomentumEncoder
-from cse_train.modules.packing import Packed, pack_lists
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.queue import Queue
-from cse_train.observe import view_statistics
-from cse_train.options.esimcse import VERSION as VERSION
-from cse_train.options.esimcse import Config as Config
+from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.augment import KEPT, WORD_EXTENSIONS, Extend
-from cse_train.text.stop_words import stop_word_ids
-from cse_train.text.words import truncate
+from cse_train.text.words import stop_word_ids, truncate
 
 TRAINING_ONLY = ("momentum.", "queue.", "generator.")
 """State that `encode` does not need: kept in the last checkpoint, left out of the best."""

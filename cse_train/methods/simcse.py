@@ -11,24 +11,24 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cse_train.backbone.backbone import Backbone, required_head
 from cse_train.distributed import gather_with_grad, mean_over_ranks
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.masked_inputs import Masking
+from cse_train.encoder.masked_lm_head import MaskedLMHead
+from cse_train.encoder.packing import Packed
 from cse_train.fields import ConfigError
+from cse_train.generator.filling import fill_views, pack_views
+from cse_train.generator.generator import Generator, generator_inputs
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.modules.backbone import Backbone, required_head
-from cse_train.modules.encoder import Encoder
-from cse_train.modules.filling import fill_views, pack_views
-from cse_train.modules.generator import Generator, generator_inputs
-from cse_train.modules.masked_inputs import Masking
-from cse_train.modules.masked_lm_head import MaskedLMHead
-from cse_train.modules.packing import Packed
+from cse_train.methods.options.simcse import VERSION as VERSION
+from cse_train.methods.options.simcse import Config as Config
 from cse_train.modules.pooling import SentencePooler, has_projector
-from cse_train.observe import view_statistics
-from cse_train.options.simcse import VERSION as VERSION
-from cse_train.options.simcse import Config as Config
+from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.augment import KEPT, WORD_EDITS, Augment
-from cse_train.text.blanks import BLANK
+from cse_train.text.masking import BLANK
 from cse_train.text.sources import PAIR_COLUMNS
 from cse_train.text.synonyms import Synonyms, wordnet_folder, wordnet_hash
 from cse_train.text.tokens import TokenStore

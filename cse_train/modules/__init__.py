@@ -1,0 +1,1 @@
+"""Parts that methods share: pooling, prompts, projectors, queues."""

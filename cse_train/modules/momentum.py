@@ -6,8 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from cse_train.modules.encoder import Hidden
-from cse_train.modules.packing import Packed
+from cse_train.encoder.encoder import Hidden
+from cse_train.encoder.packing import Packed
 
 
 class MomentumEncoder(nn.Module):

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from cse_train.modules.encoder import Hidden
+from cse_train.encoder.encoder import Hidden
 from cse_train.modules.projector import BatchNormProjector, MlpProjector
 
 POOLERS = ("cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1")

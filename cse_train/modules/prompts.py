@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from cse_train.encoder.dropout import dropout
+from cse_train.encoder.encoder import Encoder, Hidden
+from cse_train.encoder.packing import Packed
 from cse_train.fields import ConfigError
-from cse_train.modules.dropout import dropout
-from cse_train.modules.encoder import Encoder, Hidden
-from cse_train.modules.packing import Packed
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

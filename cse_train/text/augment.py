@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cse_train.text.blanks import BLANK, blank_tokens
+from cse_train.text.masking import BLANK, blank_tokens
 from cse_train.text.synonyms import Synonyms
 from cse_train.text.tokens import TokenColumn
 from cse_train.text.words import (

@@ -19,3 +19,11 @@ def mask_tokens(
     at_random = chosen & (action >= 0.9)
     masked[at_random] = rng.integers(0, vocab_size, int(at_random.sum()))
     return masked, chosen
+
+
+BLANK = -1
+
+
+def blank_tokens(ids: np.ndarray, maskable: np.ndarray, rate: float, rng: np.random.Generator) -> np.ndarray:
+    """BLANK at each maskable position with probability `rate`. ids: int [L]; maskable: bool [L]."""
+    return np.where(maskable & (rng.random(len(ids)) < rate), BLANK, ids)

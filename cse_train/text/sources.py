@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from cse_train.config import DataPaths
+from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, nearest
 from cse_train.text import generated
 

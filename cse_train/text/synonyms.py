@@ -12,7 +12,7 @@ import numpy as np
 
 from cse_train.fields import ConfigError
 from cse_train.text.sources import file_hash
-from cse_train.text.stop_words import STOP_WORDS
+from cse_train.text.words import STOP_WORDS
 
 DEBIAN = Path("/usr/share/wordnet")
 """Where the package `wordnet-base` puts the files."""

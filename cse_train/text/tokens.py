@@ -69,12 +69,15 @@ class TokenStore:
 
 def tokenizer_hash(tokenizer: Any) -> str:
     """Hash of everything that decides the ids of a text; the truncation and padding of the last call do not count."""
-    return _state_hash(_fast(tokenizer).backend_tokenizer.to_str())
+    return state_hash(_fast(tokenizer).backend_tokenizer.to_str())
 
 
 @lru_cache(maxsize=4)
-def _state_hash(text: str) -> str:
-    """Remembered, because every run of a slot asks for it twice: 11 ms each for 8,192 pieces."""
+def state_hash(text: str) -> str:
+    """`tokenizer_hash` of a tokenizer's state as JSON.
+
+    Remembered, because every run of a slot asks for it twice: 11 ms each for 8,192 pieces.
+    """
     state = json.loads(text)
     state.pop("truncation", None)
     state.pop("padding", None)

@@ -10,6 +10,7 @@ stays, so a sentence of one word is never changed by cropping or deletion; a sen
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -99,3 +100,16 @@ def insert_after(words: Words, at: np.ndarray, inserted: Sequence[np.ndarray]) -
 def _without(words: Words, out: int, rng: np.random.Generator) -> Words:
     gone = set(rng.choice(len(words), out, replace=False).tolist()) if out else set()
     return [word for i, word in enumerate(words) if i not in gone]
+
+
+STOP_WORDS = (
+    "a an the and or but if as of at by for in into on to from with about over under then than so "
+    "this that these those it its he she they we you i his her their our your is are was were be been "
+    "has have had do does did will would can could should may not no only also very just there here"
+).split()
+
+
+def stop_word_ids(tokenizer: Any) -> list[np.ndarray]:
+    """Each stop word's sub-word ids, as they stand after a blank."""
+    backend = tokenizer.backend_tokenizer
+    return [np.array(backend.encode(f" {word}", add_special_tokens=False).ids) for word in STOP_WORDS]

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
-from analysis import schema
-from analysis.database import parse_url
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, schema
+from analysis.ledger.database import parse_url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -5,18 +5,17 @@ from pathlib import Path
 import pytest
 
 from analysis import frames
-from analysis.database import LedgerError
-from analysis.ledger import Ledger
-from benchmarks import ledger_rows
+from analysis.ledger import Ledger, LedgerError
+from benchmarks.growth import synthetic_ledger
 
 
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return ledger_rows.write(tmp_path_factory.mktemp("frames"), runs=40, points=4)
+    return synthetic_ledger.write(tmp_path_factory.mktemp("frames"), runs=40, points=4)
 
 
 def test_a_mean_over_seeds_by_a_setting_is_one_line(ledger: Path) -> None:
-    found = frames.runs(ledger, ledger_rows.SWEEP)
+    found = frames.runs(ledger, synthetic_ledger.SWEEP)
     opened = Ledger.open(ledger, create=False)
     rows = opened.runs()
     opened.close()

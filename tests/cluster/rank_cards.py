@@ -1,16 +1,16 @@
-"""`cse_train.loop.train`, with a note of the card on which each rank of a run trained, and when."""
+"""`cse_train.training.loop.train`, with a note of the card on which each rank of a run trained, and when."""
 
 import json
 import time
 from pathlib import Path
 from typing import Any
 
+from cse_train.training import loop
+
 
 def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None) -> Any:
     import torch
     import torch.distributed as dist
-
-    from cse_train import loop
 
     begun = time.time()
     torch.cuda.reset_peak_memory_stats()

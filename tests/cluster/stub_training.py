@@ -1,4 +1,4 @@
-"""A stand-in for `cse_train.loop.train` that costs nothing and misbehaves on request.
+"""A stand-in for `cse_train.training.loop.train` that costs nothing and misbehaves on request.
 
 `paths.train_file` names a JSON file: seed (or "" for all) -> {score, pause, tail, at, raise_on, diverge_on, kill_on,
 always}.
@@ -13,6 +13,8 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+
+from cse_train.training import loop
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,5 @@ def _save(folder, rank, step):
 
 def mixed(run, paths, folder, report, resume_from=None):
     """The real loop, but the stand-in for seeds that the script (here `paths.documents`) names."""
-    from cse_train import loop
-
     stand_in = str(run.train.seed) in json.loads(paths.documents.read_text())
     return (train if stand_in else loop.train)(run, paths, folder, report, resume_from=resume_from)

@@ -10,7 +10,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from cluster import left_behind
+from cluster.runtime import processes
+from cluster.runtime import start as left_behind
 
 REPO = Path(__file__).resolve().parents[2]
 MARK = "CSE_TEST_PROCESSES"
@@ -33,7 +34,7 @@ class Processes:
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
         }
 
-    def start(self, *argv: str, log: str, env: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
+    def start(self, *argv: str, log: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """A program in the background; what it says goes to the file `log` of the folder."""
         with (self.folder / log).open("ab") as file:
             return subprocess.Popen(
@@ -48,7 +49,7 @@ class Processes:
 
     def run(
         self, *argv: str, timeout: float = 240, env: Mapping[str, str] | None = None
-    ) -> "subprocess.CompletedProcess[str]":
+    ) -> subprocess.CompletedProcess[str]:
         """A program to its end, at most `timeout` seconds."""
         return subprocess.run(
             argv,
@@ -69,7 +70,7 @@ class Processes:
         """End every process that was started here, first asked, then killed; AssertionError for one that stays."""
         deadline = time.monotonic() + END_S
         asked: set[int] = set()
-        left = left_behind.of_processes(self._alive())
+        left = processes.of_processes(self._alive())
         while (alive := self._alive()) and time.monotonic() < deadline:
             patient = time.monotonic() < deadline - END_S + ASK_S
             for pid in alive if not patient else alive - asked:

@@ -1,14 +1,14 @@
-"""`cse_train.loop.train`, with a note of the host on which each rank of a run was."""
+"""`cse_train.training.loop.train`, with a note of the host on which each rank of a run was."""
 
 import platform
 from pathlib import Path
 from typing import Any
 
+from cse_train.training import loop
+
 
 def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None) -> Any:
     import torch.distributed as dist
-
-    from cse_train import loop
 
     notes = folder / "hosts"
     notes.mkdir(parents=True, exist_ok=True)

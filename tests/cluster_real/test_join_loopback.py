@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 FIRST = """
 import sys, time
 from pathlib import Path
-from cluster.ray_cluster import ray_cluster
+from cluster.runtime.start import ray_cluster
 with ray_cluster(Path(sys.argv[1]), num_cpus=1):
     import ray
     Path(sys.argv[1], "address").write_text(ray.get_runtime_context().gcs_address)

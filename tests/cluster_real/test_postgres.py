@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.ledger import Ledger
 from tests.cluster_real.postgres import PASSWORD, Postgres, programs
 from tests.cluster_real.processes import Processes
 
@@ -51,8 +52,6 @@ def session() -> Iterator[Path]:
 
 def test_ledger_and_mirror_lie_in_postgresql(server: Postgres, processes: Processes, session: Path) -> None:
     import optuna
-
-    from analysis.ledger import Ledger
 
     (processes.folder / "searched.yaml").write_text(SEARCH, encoding="utf8")
     command = ("cse", "run", "searched.yaml", "--max-concurrent", "1", "--ledger", server.url)

@@ -3,8 +3,6 @@
 import json
 import threading
 import time
-import urllib.error
-import urllib.parse
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,12 +11,16 @@ from typing import Any
 
 import pytest
 
-from cluster.monitor_metrics import RAY_GPU_MEMORY
-from tests.cluster.conftest import planned
+from cluster.monitor.exporter import Monitor
+from cluster.monitor.metrics import RAY_GPU_MEMORY
+from cluster.runtime.options import SweepOptions
+from cluster.sweep.run_sweep import run_sweep
+from cse_train.data_paths import DataPaths
 from tests.cluster_real.processes import Processes
+from tests.conftest import planned
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
-GRAFANA = Path(__file__).resolve().parents[2] / "cluster" / "deploy" / "grafana_dashboard.json"
+GRAFANA = Path(__file__).resolve().parents[2] / "cluster" / "monitor" / "grafana_dashboard.json"
 SEEDS = range(4)
 TOLD = {"": {"pause": 15}, "1": {"raise_on": 0, "pause": 0}, "2": {"kill_on": 0, "at": 0, "pause": 1}}
 """Seed -> how its stand-in behaves: one fails, one is retried, the others are slow enough to be scraped."""
@@ -56,11 +58,6 @@ def answer(port: int, query: str) -> list[Any]:
 @pytest.fixture
 def sweep(ray_cluster: None, tmp_path: Path) -> Iterator[threading.Thread]:
     """Three stand-in runs and one that was found in the ledger, two at once, watched as `cse run` watches."""
-    from cluster.monitor import Monitor
-    from cluster.options import SweepOptions
-    from cluster.sweep import run_sweep
-    from cse_train.config import DataPaths
-
     script, ledger = tmp_path / "script.json", tmp_path / "ledger.db"
     script.write_text(json.dumps(TOLD), encoding="utf8")
     *runs, found = [planned(seed) for seed in SEEDS]

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from analysis.ledger import Ledger
+from cluster.runtime.code_version import OURS
 from tests.cluster_real.processes import Processes, wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -90,8 +92,6 @@ def test_a_job_with_the_token_finishes_a_sweep_and_another_token_is_refused(head
 
 
 def check_ledger(path: Path) -> None:
-    from analysis.ledger import Ledger
-
     ledger = Ledger.open(path, create=False)
     runs = ledger.runs()
     assert [run.state for run in runs] == ["done", "done"]
@@ -100,8 +100,6 @@ def check_ledger(path: Path) -> None:
 
 
 def check_code(uploaded: Path) -> None:
-    from cluster.packages import OURS
-
     assert {path.name for path in uploaded.iterdir() if path.name != "__pycache__"} == set(OURS)
     parts = {part for path in uploaded.rglob("*") for part in path.relative_to(uploaded).parts}
     assert not {".venv", ".git", "results", "large.bin"} & parts

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from analysis.ledger import Ledger
 from tests.cluster_real.processes import Processes, wait_until
 from tests.cluster_real.slurm import Slurm
 
@@ -38,8 +39,6 @@ def log_of(slurm: Slurm) -> str:
 
 
 def test_a_job_of_two_nodes_finishes_a_sweep(slurm: Slurm) -> None:
-    from analysis.ledger import Ledger
-
     folder = slurm.processes.folder
     (folder / "cluster.yaml").write_text(CLUSTER.format(folder=folder, python=sys.executable), encoding="utf8")
     settings = [word for pair in TINY for word in ("--set", pair)]

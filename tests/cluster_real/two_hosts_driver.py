@@ -3,25 +3,27 @@
 import sys
 from pathlib import Path
 
-from cluster.commands import sweeping
-from cluster.options import SweepOptions
-from cluster.space import load_space
-from cse_train.config import DataPaths
+from analysis.ledger import Ledger
+from cluster.runtime.options import SweepOptions
+from cse.cli import exit
+from cse.experiments import request as sweeping
+from cse.experiments import run
+from cse_train.data_paths import DataPaths
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
 
 
 def main(address: str, folder: Path) -> int:
-    from analysis.ledger import Ledger
-
     space = load_space(str(folder / "tiny.yaml"))
     ledger = Ledger.open(folder / "ledger.db")
     options = SweepOptions(
         storage=folder / "results", workers=2, max_concurrent=1, address=address, function="rank_hosts:train"
     )
     request = sweeping.Request(
-        resolved=space.resolve(), seeds=space.seeds, paths=DataPaths(), ledger=ledger.url, options=options
+        resolved=resolve(space), seeds=space.seeds, paths=DataPaths(), ledger=ledger.url, options=options
     )
     work = sweeping.work_of(request, ledger)
-    return sweeping.told(sweeping.run_grid(request, work), ledger.url)
+    return exit.told(run.run_grid(request, work), ledger.url)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from cse_train import checkpoint
-from cse_train.config import DataPaths, parse_run
-from cse_train.loop import train
+from cse_train import checkpoint, files
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.training.loop import train
 
 
 @pytest.fixture
@@ -24,14 +25,14 @@ def trained(tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path)
 
 def test_disk_full_at_the_rename_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "last" / "state.pt"
-    checkpoint.replace_file(path, lambda p: p.write_bytes(b"old"))
+    files.replace_file(path, lambda p: p.write_bytes(b"old"))
 
     def full(source: object, target: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="No space left"):
-        checkpoint.replace_file(path, lambda p: p.write_bytes(b"new"))
+        files.replace_file(path, lambda p: p.write_bytes(b"new"))
     assert path.read_bytes() == b"old" and os.listdir(path.parent) == ["state.pt"]
 
 

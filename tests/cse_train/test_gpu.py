@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train import methods, streams
-from cse_train.batches import Batches
-from cse_train.config import DataPaths, parse_run
+from cse_train import methods, random_streams
+from cse_train.backbone.backbone import load_backbone
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
 from cse_train.evaluate.score import score_checkpoint
-from cse_train.loop import Outcome, train
 from cse_train.methods.base import Share
-from cse_train.modules.backbone import load_backbone
+from cse_train.training.batches import Batches
+from cse_train.training.loop import Outcome, train
 
 pytestmark = [
     pytest.mark.gpu,
@@ -55,8 +56,8 @@ def test_first_step_equals_the_cpu(method: str, tiny_settings: Callable[..., dic
         backbone = load_backbone(run.train.encoder, 0.0)
         batches = Batches.open(run, DataPaths(train_file=text_file), backbone)
         rows = batches.rows[:8]
-        batch = batches.collate(Share(batches.store, rows, rows, partial(streams.augmentation, 0, 0)))
-        streams.seed_new_weights(0)
+        batch = batches.collate(Share(batches.store, rows, rows, partial(random_streams.augmentation, 0, 0)))
+        random_streams.seed_new_weights(0)
         model = methods.load(method).build(run.options, backbone).train().to(device)
         with torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
             loss = model(batch.to(device)).loss

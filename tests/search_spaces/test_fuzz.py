@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzz_spaces import fuzz, outcome
-from cluster.cli import main
+from benchmarks.faults.fuzz_spaces import fuzz, outcome
+from cse.cli.app import main
 
 HEAD = "version: 1\nid: T\nmethod: simcse\n"
 GRID = "space: {train.learning_rate: {grid: [1.0e-4]}}\n"
@@ -24,7 +24,7 @@ def test_two_thousand_mutated_spaces() -> None:
 
 
 def test_what_breaks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.fuzz_spaces.parse_file", lambda path: {}["absent"])
+    monkeypatch.setattr("benchmarks.faults.fuzz_spaces.parse_file", lambda path: {}["absent"])
     assert outcome(HEAD, tmp_path / "s.yaml").startswith("KeyError")
 
 

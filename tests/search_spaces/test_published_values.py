@@ -2,7 +2,8 @@
 
 import pytest
 
-from cluster.space import load_space
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
 
 STS, TRANSFER = "sts_dev", "transfer_dev"
 AXIS = {
@@ -68,7 +69,7 @@ def rows(name):
 def test_one_axis(name):
     axis, values = AXIS[name]
     assert {key[axis]: cells for key, cells in rows(name)} == {v: {STS: score} for v, score in values.items()}
-    assert len(values) == load_space(name).resolve("paper").size()
+    assert len(values) == resolve(load_space(name), "paper").size()
 
 
 @pytest.mark.parametrize("name", TWO_COLUMNS)
@@ -81,7 +82,7 @@ def test_one_axis_two_results(name):
 def test_listed_cells(name):
     space = load_space(name)
     assert tuple(cells[STS] for _, cells in rows(name)) == LISTED[name]
-    assert [dict(key) for key, _ in rows(name)] == [cell.key for cell in space.resolve("paper").cells()]
+    assert [dict(key) for key, _ in rows(name)] == [cell.key for cell in resolve(space, "paper").cells()]
 
 
 @pytest.mark.parametrize("name", LISTED_TRANSFER)

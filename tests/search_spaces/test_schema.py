@@ -5,14 +5,14 @@ import json
 import jsonschema
 import pytest
 
-from cluster.catalog import catalog, shipped
-from cluster.space_schema import schema, text
-from cluster.yaml_strict import parse_yaml, read_yaml
+from search_spaces.catalog import catalog, shipped
+from search_spaces.schema import schema, text
+from search_spaces.strict_yaml import parse_yaml, read_yaml
 
 
 def test_published_schema_is_current():
     published = (shipped() / "schema.json").read_text()
-    assert published == text(), "run `python -m cluster.space_schema` and commit search_spaces/schema.json"
+    assert published == text(), "run `python -m search_spaces.schema` and commit search_spaces/schema.json"
     jsonschema.Draft202012Validator.check_schema(json.loads(published))
 
 

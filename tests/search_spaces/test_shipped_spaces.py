@@ -2,10 +2,10 @@
 
 import pytest
 
-from cluster.catalog import catalog, shipped
-from cluster.profiles import load_profile
-from cluster.space import load_space
 from cse_train import methods
+from search_spaces.catalog import catalog, load_space, shipped
+from search_spaces.cells import resolve
+from search_spaces.profiles import load_profile
 
 
 @pytest.mark.parametrize("name", sorted(catalog()))
@@ -13,7 +13,7 @@ from cse_train import methods
 def test_every_space_resolves_under_every_profile(name, profile):
     space = load_space(name)
     assert space.id == name
-    resolved = space.resolve(profile)
+    resolved = resolve(space, profile)
     if resolved.size() is None:
         assert space.search and space.search.num_samples
     else:
@@ -30,7 +30,7 @@ def test_profiles_hold_every_scale_setting(name):
 
 def test_demo_is_two_methods_three_settings_two_seeds():
     demo = load_space("demo")
-    assert (demo.resolve().size(), len(demo.methods()), len(demo.seeds)) == (6, 2, 2)
+    assert (resolve(demo).size(), len(demo.methods()), len(demo.seeds)) == (6, 2, 2)
 
 
 def test_every_method_has_a_search():
@@ -40,7 +40,7 @@ def test_every_method_has_a_search():
 
 
 def test_the_small_profile_names_its_generators_by_relative_size():
-    space = load_space("D6").resolve("small")
+    space = resolve(load_space("D6"), "small")
     runs = {str(cell.key["method.generator"]): cell.run(0).options.generator for cell in space.cells()}
     assert runs == {
         "bert-base-uncased": "wiki-l4-h128",
@@ -50,7 +50,7 @@ def test_the_small_profile_names_its_generators_by_relative_size():
 
 
 def test_the_small_profile_keeps_the_shares_of_declutr_s_training_set():
-    space = load_space("L3").resolve("small")
+    space = resolve(load_space("L3"), "small")
     shares = sorted({cell.run(0).train.examples for cell in space.cells()})
     assert shares == [10240, 25600] and shares[0] / shares[1] == 0.4
     assert shares[1] == space.profile.train["train.examples"]

@@ -5,9 +5,10 @@ from statistics import fmean
 
 import pytest
 
-from cluster.catalog import catalog, shipped
-from cluster.commands.table import columns_of
-from cluster.space import load_space, load_spaces
+from cse.tables.build import columns_of
+from cse_train.evaluate.suites.registry import columns
+from search_spaces.catalog import catalog, load_space, load_spaces, shipped
+from search_spaces.cells import resolve
 
 IDS = {f"{paper}{n}" for paper, last in {"S": 9, "D": 12, "E": 10, "C": 6, "L": 8}.items() for n in range(1, last + 1)}
 SOURCES = {
@@ -79,7 +80,7 @@ def test_every_row_average_is_the_mean_of_its_row_or_a_known_misprint():
 @pytest.mark.parametrize(("name", "label"), ROWS)
 def test_a_row_of_every_main_table(name, label):
     space = tables()[name]
-    cells = space.resolve("paper").cells()
+    cells = resolve(space, "paper").cells()
     key = next(c.key for c in cells if (c.label or " ".join(f"{k}={v}" for k, v in c.key.items())) == label)
     named = {k: v for k, v in key.items() if k not in space.settings}
     found = next(r.cells for r in space.paper.rows if {k: r.key[k] for k in named if k in r.key} == named == r.key)
@@ -118,7 +119,7 @@ def test_a_figure_without_numbers_says_what_it_shows(name):
 def test_the_published_winner_lies_inside_its_search(name):
     space = load_space(name)
     assert space.search is not None or name == "d2cse_prompt_length"
-    resolved = space.resolve("paper")
+    resolved = resolve(space, "paper")
     assert resolved.contains(space.paper.default)
     assert all(resolved.contains(row.key) for row in space.paper.rows)
 
@@ -139,7 +140,7 @@ def test_the_winners_of_appendix_tables():
 
 def runs(name):
     """Every cell's run at the paper's scale, as settings."""
-    return [cell.run(0).flat() for cell in tables()[name].resolve("paper").cells()]
+    return [cell.run(0).flat() for cell in resolve(tables()[name], "paper").cells()]
 
 
 def test_tables_share_the_runs_of_their_default_rows():
@@ -155,12 +156,10 @@ def test_tables_share_the_runs_of_their_default_rows():
 
 
 def test_every_column_is_a_stored_name_or_the_paper_s_alone():
-    from cse_train.evaluate.columns import columns
-
     for name, space in tables().items():
         stored = {column for suite in space.evaluate for column in columns(suite)}
         assert set(space.paper.scores.values()) <= stored, name
-        assert columns_of(space.resolve("paper")), name
+        assert columns_of(resolve(space, "paper")), name
 
 
 def test_searches_cover_the_methods_knobs():

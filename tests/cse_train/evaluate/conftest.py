@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cse_train.config import DataPaths
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import Pairs, load_pairs
-from cse_train.modules.backbone import Backbone, load_backbone
 
 
 @pytest.fixture

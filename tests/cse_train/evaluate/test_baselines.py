@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train.config import DataPaths
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.packing import pack_lists
 from cse_train.evaluate import baselines
 from cse_train.evaluate.baselines import glove_average, idf_bag_of_words, untrained_rows, whitened, word_counts
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.sts import StsEvaluator, spearman
-from cse_train.modules.backbone import Backbone, load_backbone
-from cse_train.modules.packing import pack_lists
 from cse_train.modules.pooling import pool
 from cse_train.text.sources import open_source
 

@@ -12,13 +12,14 @@ import torch.distributed as dist
 from torch import nn
 
 from cse_train import checkpoint, methods
-from cse_train.config import DataPaths, parse_run
+from cse_train.backbone.backbone import load_backbone
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
 from cse_train.evaluate import embedding
 from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
-from cse_train.loop import train
-from cse_train.modules.backbone import load_backbone
+from cse_train.training.loop import train
 
 BATCH_NORM = {"method_projector": "batchnorm", "method_pooler": "cls"}
 

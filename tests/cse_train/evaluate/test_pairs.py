@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cse_train.config import DataPaths
+from cse_train.data_paths import DataPaths
 from cse_train.evaluate import pairs as module
 from cse_train.evaluate.pairs import load_pairs, split_of
 from cse_train.fields import ConfigError

@@ -9,12 +9,12 @@ import torch.distributed as dist
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from cse_train.config import DataPaths
+from cse_train.backbone.backbone import Backbone
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.evaluate import embedding
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.sts import StsEvaluator, spearman
-from cse_train.modules.backbone import Backbone
-from cse_train.modules.packing import Packed, pack_lists
 
 
 def one_by_one(backbone: Backbone, pairs: Pairs) -> np.ndarray:

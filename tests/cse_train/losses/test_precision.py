@@ -13,7 +13,7 @@ from cse_train.losses.masked_lm import masked_lm
 from cse_train.losses.nt_xent import nt_xent
 from cse_train.losses.replaced_token import replaced_token
 from cse_train.modules.projector import BatchNormProjector, JointBatchNorm
-from cse_train.observe import view_statistics
+from cse_train.modules.view_statistics import view_statistics
 
 IDS = torch.arange(24) % 7
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

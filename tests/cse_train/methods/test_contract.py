@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train import checkpoint, methods, streams
-from cse_train.batches import Batches
-from cse_train.config import DataPaths, RunConfig, parse_run
+from cse_train import checkpoint, methods, random_streams
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.config import RunConfig, parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.packing import pack_lists
 from cse_train.methods.base import Batch, Share
-from cse_train.modules.backbone import Backbone, load_backbone
-from cse_train.modules.packing import pack_lists
-from cse_train.optimiser import optimiser_of
+from cse_train.training.batches import Batches
+from cse_train.training.optimiser import optimiser_of
 
 METHODS = methods.names()
 
@@ -29,16 +30,16 @@ def parts(tiny_settings: Callable[..., dict], text_file: Path):
         backbone = load_backbone(run.train.encoder)
         batches = Batches.open(run, DataPaths(train_file=text_file), backbone)
         rows = batches.rows[:8]
-        share = Share(batches.store, rows, rows, partial(streams.augmentation, 0, 0))
+        share = Share(batches.store, rows, rows, partial(random_streams.augmentation, 0, 0))
         again = partial(batches.collate, share)
-        streams.seed_new_weights(0)
+        random_streams.seed_new_weights(0)
         return run, backbone, methods.load(method).build(run.options, backbone).train(), again(), again
 
     return build
 
 
 def step(run: RunConfig, model: torch.nn.Module, batch: Batch, index: int) -> float:
-    streams.seed_dropout(run.train.seed, index, 0)
+    random_streams.seed_dropout(run.train.seed, index, 0)
     output = model(batch)
     output.loss.backward()
     return output.loss.item()

@@ -9,17 +9,18 @@ import torch
 import torch.nn.functional as F
 from transformers import BertConfig
 
-from cse_train import streams
-from cse_train.batches import Batches
-from cse_train.config import DataPaths, parse_run
+from cse_train import random_streams
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods import d2cse
 from cse_train.methods.base import Share
-from cse_train.modules.backbone import Backbone, load_backbone
-from cse_train.modules.encoder import Encoder
-from cse_train.modules.packing import pack_lists
-from cse_train.optimiser import optimiser_of
+from cse_train.training.batches import Batches
+from cse_train.training.optimiser import optimiser_of
 
 FRAMEWORKS = ("a", "b", "c", "d")
 ROWS = np.arange(6)
@@ -35,11 +36,11 @@ def parts(tiny_settings, text_file: Path, triplets_file: Path):
         backbone = load_backbone(run.train.encoder, dropout)
         file = text_file if run.options.objective == "unsupervised" else triplets_file
         batches = Batches.open(run, DataPaths(train_file=file), backbone)
-        streams.seed_new_weights(0)
+        random_streams.seed_new_weights(0)
         model = d2cse.build(run.options, backbone).train()
         with torch.no_grad():
             model.prompted.prompts.weight.mul_(30)
-        share = Share(batches.store, rows, ROWS, partial(streams.augmentation, 0, 0))
+        share = Share(batches.store, rows, ROWS, partial(random_streams.augmentation, 0, 0))
         return run, model, batches.collate(share), batches.store
 
     return make
@@ -73,7 +74,7 @@ def test_T21_encoder_is_bit_identical_after_ten_steps(parts, framework: str) -> 
     moving = {n: p.clone() for n, p in model.named_parameters() if p.requires_grad}
     optimiser = optimiser_of(model, run.train)
     for index in range(10):
-        streams.seed_dropout(0, index, 0)
+        random_streams.seed_dropout(0, index, 0)
         loss = model(batch).loss
         assert torch.isfinite(loss)
         loss.backward()

@@ -8,21 +8,22 @@ import pytest
 import torch
 from transformers import BertConfig
 
-from cse_train import checkpoint, methods, streams
-from cse_train.batches import Batches
-from cse_train.config import DataPaths, parse_run
-from cse_train.export import export
+from cse_train import checkpoint, methods, random_streams
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.packing import pack_lists
+from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.losses.energy import energy_hinge
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods import dcpcse
 from cse_train.methods.base import Share
-from cse_train.modules.backbone import Backbone, load_backbone
-from cse_train.modules.encoder import Encoder
-from cse_train.modules.packing import pack_lists
-from cse_train.optimiser import optimiser_of
 from cse_train.text.sources import PAIR_COLUMNS
+from cse_train.training.batches import Batches
+from cse_train.training.optimiser import optimiser_of
 
 
 @pytest.fixture
@@ -36,11 +37,11 @@ def parts(tiny_settings, text_file: Path, triplets_file: Path):
         file = text_file if run.options.objective == "unsupervised" else triplets_file
         batches = Batches.open(run, DataPaths(train_file=file), backbone)
         rows = np.arange(6)
-        streams.seed_new_weights(0)
+        random_streams.seed_new_weights(0)
         model = dcpcse.build(run.options, backbone).train()
         with torch.no_grad():
             model.prompted.prompts.weight.mul_(30)
-        batch = batches.collate(Share(batches.store, rows, rows, partial(streams.augmentation, 0, 0)))
+        batch = batches.collate(Share(batches.store, rows, rows, partial(random_streams.augmentation, 0, 0)))
         return run, model, batch, batches.store
 
     return make
@@ -68,7 +69,7 @@ def test_T21_encoder_is_bit_identical_after_ten_steps_and_the_optimiser_never_ha
     optimiser = optimiser_of(model, run.train)
     assert sum(len(group["params"]) for group in optimiser.param_groups) == len(trained)
     for index in range(10):
-        streams.seed_dropout(0, index, 0)
+        random_streams.seed_dropout(0, index, 0)
         loss = model(batch).loss
         assert torch.isfinite(loss)
         loss.backward()

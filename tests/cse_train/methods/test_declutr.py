@@ -12,18 +12,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cse_train import streams
-from cse_train.batches import Batches
-from cse_train.config import DataPaths, parse_run
+from cse_train import random_streams
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.losses.nt_xent import nt_xent
 from cse_train.methods import declutr
 from cse_train.methods.base import Batch, Share
-from cse_train.modules.backbone import Backbone, load_backbone
-from cse_train.modules.packing import pack_lists
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import TokenStore, open_store
+from cse_train.training.batches import Batches
 
 SMALL = {"min_length": 2, "max_length": 8}
 
@@ -51,7 +52,7 @@ def store_of(backbone: Backbone, folder: Path, *lengths: int) -> TokenStore:
 def collated(config: declutr.Config, backbone: Backbone, store: TokenStore) -> Batch:
     rows = np.arange(store.rows)
     collate = declutr.make_collate(config, backbone.tokenizer, 32)
-    return collate(Share(store, rows, rows, partial(streams.augmentation, 0, 0)))
+    return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0)))
 
 
 def rows_of(batch: Batch, name: str) -> list[list[int]]:
@@ -170,7 +171,7 @@ def test_short_documents_adapt(tiny_settings, tmp_path: Path, caplog: pytest.Log
     assert "3 of 4 documents have fewer than 32 tokens" in caplog.text
     longest = [0] * 5
     for seed in range(50):
-        share = Share(batches.store, batches.rows, batches.rows, partial(streams.augmentation, seed, 0))
+        share = Share(batches.store, batches.rows, batches.rows, partial(random_streams.augmentation, seed, 0))
         for i, ids in enumerate(rows_of(batches.collate(share), "anchors")):
             longest[1 + i // 2] = max(longest[1 + i // 2], len(ids) - 2)
     assert longest == [0, 2, 4, 6, 7]

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train import streams
-from cse_train.config import DataPaths
+from cse_train import random_streams
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
+from cse_train.generator.filling import fill_views
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods import esimcse
 from cse_train.methods.base import Batch, Share
-from cse_train.modules.backbone import Backbone, load_backbone
-from cse_train.modules.filling import fill_views
 from cse_train.modules.momentum import MomentumEncoder
-from cse_train.modules.packing import Packed, pack_lists
 from cse_train.modules.queue import Queue
 from cse_train.text.sources import open_source
-from cse_train.text.stop_words import STOP_WORDS
 from cse_train.text.tokens import open_store
+from cse_train.text.words import STOP_WORDS
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def batches(backbone: Backbone, text_file: Path):
         store = open_store(open_source("file", DataPaths(train_file=text_file)), backbone.tokenizer, 16)
         make = esimcse.make_collate(config, backbone.tokenizer, 16)
         rows = [np.arange(k, k + 8) for k in range(0, 40, 8)]
-        return [make(Share(store, eight, eight, partial(streams.augmentation, 0, 0))) for eight in rows]
+        return [make(Share(store, eight, eight, partial(random_streams.augmentation, 0, 0))) for eight in rows]
 
     return collate
 
@@ -135,7 +135,7 @@ def views(backbone: Backbone, text_file: Path):
         kept = esimcse.tokens_kept(config, length)
         store = open_store(open_source("file", DataPaths(train_file=text_file)), backbone.tokenizer, kept)
         rows = np.arange(40)
-        share = Share(store, rows, rows, partial(streams.augmentation, 0, 0))
+        share = Share(store, rows, rows, partial(random_streams.augmentation, 0, 0))
         batch = esimcse.make_collate(config, backbone.tokenizer, length)(share)
         both = sentences_in(batch.inputs["text"])
         return both[:40], both[40:], text_file.read_text(encoding="utf8").split("\n"), batch

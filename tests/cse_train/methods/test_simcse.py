@@ -8,14 +8,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cse_train import streams
-from cse_train.config import DataPaths
+from cse_train import random_streams
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods import simcse
 from cse_train.methods.base import Share
-from cse_train.modules.backbone import Backbone, load_backbone
-from cse_train.modules.packing import pack_lists
 from cse_train.text.masking import mask_tokens
 from cse_train.text.sources import PAIR_COLUMNS, open_source
 from cse_train.text.tokens import open_store
@@ -30,7 +30,7 @@ def batch_of(config: simcse.Config, backbone: Backbone, file: Path):
     store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
     collate = simcse.make_collate(config, backbone.tokenizer, 16)
     rows = np.arange(6)
-    return collate(Share(store, rows, rows, partial(streams.augmentation, 0, 0))), store
+    return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0))), store
 
 
 def test_T5_two_dropout_views_differ_in_training_and_agree_without(backbone: Backbone, text_file: Path) -> None:
@@ -64,7 +64,7 @@ def test_T23_masked_lm_loss_equals_a_loop(backbone: Backbone, text_file: Path) -
     config = simcse.Config(mlm_weight=0.1, mlm_probability=0.3)
     batch, store = batch_of(config, backbone, text_file)
     model = simcse.build(config, backbone).eval()
-    rng = {i: streams.augmentation(0, 0, i) for i in range(6)}
+    rng = {i: random_streams.augmentation(0, 0, i) for i in range(6)}
     losses = []
     for _ in range(2):
         for i in range(6):

@@ -10,19 +10,20 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from cse_train import checkpoint, streams
-from cse_train.batches import Batches
-from cse_train.config import DataPaths, parse_run
+from cse_train import checkpoint, random_streams
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
+from cse_train.generator.filling import fill_views
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods import simcse
 from cse_train.methods.base import Batch, Share
-from cse_train.modules.backbone import Backbone, load_backbone
-from cse_train.modules.filling import fill_views
-from cse_train.modules.packing import pack_lists
-from cse_train.optimiser import optimiser_of
 from cse_train.text.sources import PAIR_COLUMNS, open_source
 from cse_train.text.tokens import TokenStore, open_store
+from cse_train.training.batches import Batches
+from cse_train.training.optimiser import optimiser_of
 
 LENGTH = 8
 """Tokens of a sentence: most of the 40 lines are longer, so truncation shows."""
@@ -42,7 +43,7 @@ def collated(backbone: Backbone, text_file: Path):
         kept = simcse.tokens_kept(config, LENGTH)
         store = open_store(open_source("file", DataPaths(train_file=text_file)), backbone.tokenizer, kept)
         rows = simcse.usable_rows(config, store)
-        share = Share(store, rows, rows, partial(streams.augmentation, 0, epoch))
+        share = Share(store, rows, rows, partial(random_streams.augmentation, 0, epoch))
         batch = simcse.make_collate(config, backbone.tokenizer, LENGTH)(share)
         return batch, text_file.read_text(encoding="utf8").split("\n"), store
 
@@ -159,9 +160,9 @@ def test_T32_rows_without_all_their_next_rows_are_left_out(tiny_settings, text_f
 @pytest.mark.parametrize("options", [{}, {"objective": "next_sentence"}, {"augmentation": "crop"}])
 def test_S2_two_encoders_start_equal_and_part(options: dict, collated, backbone: Backbone, tiny_settings) -> None:
     shared, two = simcse.Config(**options), simcse.Config(**options, encoders="two")
-    streams.seed_new_weights(0)
+    random_streams.seed_new_weights(0)
     expected = simcse.build(shared, backbone).train()(collated(shared)[0])
-    streams.seed_new_weights(0)
+    random_streams.seed_new_weights(0)
     model = simcse.build(two, backbone).train()
     loss = model(collated(two)[0]).loss
     assert loss.item() == pytest.approx(expected.loss.item(), abs=1e-4)
@@ -176,7 +177,9 @@ def test_S2_hard_negatives_go_through_the_second_encoder(backbone: Backbone, tri
     config = simcse.Config(objective="triplets", encoders="two", pooler="cls_no_mlp")
     store = open_store(open_source("file", DataPaths(train_file=triplets_file)), backbone.tokenizer, LENGTH)
     rows = np.arange(6)
-    batch = simcse.make_collate(config, backbone.tokenizer, LENGTH)(Share(store, rows, rows, streams.augmentation))
+    batch = simcse.make_collate(config, backbone.tokenizer, LENGTH)(
+        Share(store, rows, rows, random_streams.augmentation)
+    )
     model = simcse.build(config, backbone).train()
     with torch.no_grad():
         model.second_encoder.word.weight.mul_(0.5)
@@ -268,7 +271,7 @@ def test_T33_blank_cells_train_as_one_blank(tiny_settings, tmp_path: Path, backb
     path.write_text('sent0,sent1,hard_neg\n"one, ""two""",,three\n' + "four,five,\n" * 7, encoding="utf8")
     run = parse_run(tiny_settings("simcse", method_objective="triplets"))
     batches = Batches.open(run, DataPaths(train_file=path), backbone)
-    batch = batches.collate(Share(batches.store, batches.rows, batches.rows, streams.augmentation))
+    batch = batches.collate(Share(batches.store, batches.rows, batches.rows, random_streams.augmentation))
     rows = sentences_in(batch)
     blank = backbone.tokenizer(" ")["input_ids"]
     assert rows[0] == backbone.tokenizer('one, "two"')["input_ids"] and rows[8] == blank == rows[17]

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from cse_train.modules.packing import pack_lists
+from cse_train.backbone.transformers_io import encoder_from_transformers
+from cse_train.encoder.packing import pack_lists
 from cse_train.modules.pooling import POOLERS, SentencePooler, has_projector, needs_tokens, pool
 from cse_train.modules.projector import MlpProjector
-from cse_train.modules.transformers_io import encoder_from_transformers
 
 
 def by_hand(states: tuple[torch.Tensor, ...], mask: torch.Tensor, pooler: str) -> torch.Tensor:

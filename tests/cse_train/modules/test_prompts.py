@@ -4,11 +4,11 @@ import pytest
 import torch
 from transformers import BertConfig
 
+from cse_train.backbone.transformers_io import encoder_from_transformers
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
-from cse_train.modules.encoder import Encoder
-from cse_train.modules.packing import pack_lists
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
-from cse_train.modules.transformers_io import encoder_from_transformers
 
 
 @pytest.fixture

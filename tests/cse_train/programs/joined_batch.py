@@ -11,10 +11,11 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from cse_train import distributed, methods, streams
-from cse_train.batches import Batches
-from cse_train.config import DataPaths, parse_run
-from cse_train.modules.backbone import load_backbone
+from cse_train import distributed, methods, random_streams
+from cse_train.backbone.backbone import load_backbone
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.training.batches import Batches
 
 SHORT_SPANS = {
     "method.min_length": 1,
@@ -86,7 +87,7 @@ def losses_and_gradients(settings: dict, encoder: str, text: Path, triplets: Pat
     run = parse_run(shared | settings)
     backbone = load_backbone(encoder, run.train.dropout)
     batches = Batches.open(run, DataPaths(train_file=corpus), backbone)
-    streams.seed_new_weights(0)
+    random_streams.seed_new_weights(0)
     model = methods.load(run.method).build(run.options, backbone).train()
     trained = distributed.wrap(model)
     steps = []

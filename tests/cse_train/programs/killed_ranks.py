@@ -12,8 +12,10 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from cse_train import checkpoint, loop
-from cse_train.config import DataPaths, parse_run
+from cse_train import checkpoint
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.training import loop
 
 RANKS = 2
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import torch
 
-from cse_train import loop
-from cse_train.config import DataPaths, parse_run
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.training import loop
 
 
 def main(settings: str, text: str, folder: str, step: int) -> None:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from cse_train.text.blanks import BLANK, blank_tokens
+from cse_train.text.masking import BLANK, blank_tokens
 
 
 def test_T23_share_of_blanks_and_where_they_may_be() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cse_train.config import DataPaths
+from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from cse_train.text.sources import GENERATED_SENTENCES, open_source
 

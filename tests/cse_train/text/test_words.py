@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from cse_train.text.stop_words import STOP_WORDS, stop_word_ids
 from cse_train.text.tokens import tokenise
 from cse_train.text.words import (
+    STOP_WORDS,
     Words,
     crop,
     delete_one,
@@ -19,6 +19,7 @@ from cse_train.text.words import (
     replace_one,
     selected,
     split_words,
+    stop_word_ids,
     truncate,
 )
 

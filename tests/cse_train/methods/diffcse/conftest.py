@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from torch import Tensor, nn
 
-from cse_train import streams
-from cse_train.config import DataPaths
+from cse_train import random_streams
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.packing import Packed
 from cse_train.methods import diffcse
 from cse_train.methods.base import Batch, Share
-from cse_train.methods.diffcse import Config, DiffCSE
-from cse_train.modules.backbone import Backbone, load_backbone
-from cse_train.modules.packing import Packed
+from cse_train.methods.diffcse import DiffCSE
+from cse_train.methods.options.diffcse import Config
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import TokenStore, open_store
 
@@ -36,7 +37,7 @@ def batch_of(backbone: Backbone, store: TokenStore):
     """(configuration, rows, rows of all ranks) -> a batch."""
 
     def collate(config: Config, rows: np.ndarray = ROWS, together: np.ndarray | None = None) -> Batch:
-        share = Share(store, rows, rows if together is None else together, partial(streams.augmentation, 0, 0))
+        share = Share(store, rows, rows if together is None else together, partial(random_streams.augmentation, 0, 0))
         return diffcse.make_collate(config, backbone.tokenizer, 16)(share)
 
     return collate
@@ -47,7 +48,7 @@ def model_of(backbone: Backbone):
     """Configuration -> a model in training mode, its new weights seeded, the backbone untouched."""
 
     def build(config: Config) -> DiffCSE:
-        streams.seed_new_weights(0)
+        random_streams.seed_new_weights(0)
         return diffcse.build(config, copy.deepcopy(backbone)).train()
 
     return build
@@ -58,7 +59,7 @@ def still(tiny_encoder: Path):
     """Configuration -> a model without any dropout."""
 
     def build(config: Config) -> DiffCSE:
-        streams.seed_new_weights(0)
+        random_streams.seed_new_weights(0)
         return diffcse.build(config, load_backbone(str(tiny_encoder), dropout=0.0)).train()
 
     return build
@@ -81,7 +82,7 @@ def step():
     """One forward pass under the dropout of a step."""
 
     def step(model: nn.Module, batch: Batch, index: int = 0):
-        streams.seed_dropout(0, index, 0)
+        random_streams.seed_dropout(0, index, 0)
         return model(batch)
 
     return step

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from cse_train.backbone.backbone import Backbone
+from cse_train.encoder.packing import Packed
 from cse_train.methods import diffcse
-from cse_train.methods.diffcse import Config
-from cse_train.modules.backbone import Backbone
-from cse_train.modules.packing import Packed
+from cse_train.methods.options.diffcse import Config
 from cse_train.text.tokens import TokenStore
 
 ROWS = np.arange(8)

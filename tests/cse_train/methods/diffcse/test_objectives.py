@@ -11,13 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import BertForMaskedLM
 
-from cse_train import streams
+from cse_train import random_streams
+from cse_train.backbone.backbone import Backbone
 from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods import diffcse, simcse
 from cse_train.methods.base import Batch, Share
-from cse_train.methods.diffcse import Config, DiffCSE
-from cse_train.modules.backbone import Backbone
+from cse_train.methods.diffcse import DiffCSE
+from cse_train.methods.options.diffcse import Config
 from cse_train.text.tokens import TokenStore
 
 ROWS = np.arange(8)
@@ -160,13 +161,13 @@ def test_T15_lambda_0_equals_simcse_with_batch_norm_step_by_step(backbone: Backb
     losses: list[list[float]] = []
     for module, config in ((diffcse, ours), (simcse, theirs)):
         collate = module.make_collate(config, backbone.tokenizer, 16)
-        streams.seed_new_weights(3)
+        random_streams.seed_new_weights(3)
         model = module.build(config, copy.deepcopy(backbone)).train()
         optimiser = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
         losses.append([])
         for index in range(5):
             rows = np.arange(8) + 8 * index
-            output = step(model, collate(Share(store, rows, rows, partial(streams.augmentation, 3, 0))), index)
+            output = step(model, collate(Share(store, rows, rows, partial(random_streams.augmentation, 3, 0))), index)
             output.loss.backward()
             optimiser.step()
             optimiser.zero_grad()

@@ -10,17 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cse_train.batches import Batches
-from cse_train.config import DataPaths, parse_run
+from cse_train.backbone.backbone import load_backbone
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from cse_train.loop import Outcome, train
+from cse_train.generator import edit_store
+from cse_train.generator.edit_store import StoreWithEdits
+from cse_train.generator.edited import fill
 from cse_train.methods import diffcse
-from cse_train.methods.diffcse import Config
-from cse_train.modules import edit_store
-from cse_train.modules.backbone import load_backbone
-from cse_train.modules.edit_store import StoreWithEdits
-from cse_train.modules.edited import fill
-from cse_train.streams import Place
+from cse_train.methods.options.diffcse import Config
+from cse_train.random_streams import Place
+from cse_train.training.batches import Batches
+from cse_train.training.loop import Outcome, train
 
 Settings = Callable[..., dict]
 

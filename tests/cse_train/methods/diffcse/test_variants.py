@@ -8,21 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train import streams
-from cse_train.config import DataPaths
+from cse_train import random_streams
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import diffcse
 from cse_train.methods.base import Share
-from cse_train.methods.diffcse import Config
-from cse_train.modules.backbone import Backbone, load_backbone
-from cse_train.modules.packing import pack_lists
+from cse_train.methods.options.diffcse import Config
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import open_store
 
 ROWS = np.arange(8)
 SHIPPED = partial(Config, generator="wiki-l1-h64")
-
-
 TABLES = {
     "T3_without_contrastive": {"contrastive": False},
     "T3_next": {"source": "next"},
@@ -65,7 +63,7 @@ def test_every_row_trains_all_it_has(batch_of, model_of, row: str, step) -> None
 def test_one_word_sentences_train_with_every_operator(backbone: Backbone, tmp_path: Path, step) -> None:
     (tmp_path / "short.txt").write_text("river\nstone\nbridge\nold\nmarket\n", encoding="utf8")
     store = open_store(open_source("file", DataPaths(train_file=tmp_path / "short.txt")), backbone.tokenizer, 16)
-    share = Share(store, np.arange(4), np.arange(4), partial(streams.augmentation, 0, 0))
+    share = Share(store, np.arange(4), np.arange(4), partial(random_streams.augmentation, 0, 0))
     for operator in ("replace", "insert", "delete", "all"):
         config = SHIPPED(operator=operator)
         batch = diffcse.make_collate(config, backbone.tokenizer, 16)(share)

@@ -1,0 +1,85 @@
+"""Claims as rows: who holds a run, how it is taken over, and the note that each transition leaves."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, insert, or_, select, update
+
+from analysis.ledger import queries, schema
+from analysis.ledger.rows import Claim
+
+
+def take_over(connection: Connection, signature: str, owner: str, lease_end: ColumnElement[float]) -> Claim | None:
+    """The next attempt of a known run, or None where it is done or held; the row stays locked to the caller."""
+    runs = schema.runs
+    stale = and_(runs.c.state.in_(schema.HELD), runs.c.lease_until <= schema.now())
+    found = connection.execute(
+        select(runs.c.state, runs.c.attempt, runs.c.owner).where(runs.c.signature == signature).with_for_update()
+    ).one()
+    previous = "lost" if found.state in schema.HELD else found.state
+    changed = connection.execute(
+        update(runs)
+        .where(runs.c.signature == signature, runs.c.attempt == found.attempt, runs.c.state == found.state)
+        .where(or_(runs.c.state.in_(schema.OPEN), stale))
+        .values(
+            state="claimed",
+            attempt=found.attempt + 1,
+            owner=owner,
+            lease_until=lease_end,
+            previous_state=previous,
+            reason=None,
+            updated=schema.now(),
+        )
+    )
+    if changed.rowcount != 1:
+        return None
+    if found.state in schema.HELD:
+        orphan = Claim(signature, found.attempt, found.owner, None, None)
+        note(connection, orphan, "lost", reason=f"lease ended; taken over by {owner}")
+    folders = queries.folders(connection, signature)
+    return Claim(signature, found.attempt + 1, owner, folders[0] if folders else None, previous, folders)
+
+
+def held_by(owner: str) -> ColumnElement[bool]:
+    return and_(schema.runs.c.owner == owner, schema.runs.c.state.in_(schema.HELD))
+
+
+def is_held(claim: Claim) -> ColumnElement[bool]:
+    runs = schema.runs
+    return and_(runs.c.signature == claim.signature, runs.c.attempt == claim.attempt, held_by(claim.owner))
+
+
+def folder_value(folder: str | Path | None) -> dict[str, str]:
+    return {} if folder is None else {"folder": str(folder)}
+
+
+def curve_row(claim: Claim, point: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("examples", "step", "seconds", "best", "best_examples")
+    return {
+        "signature": claim.signature,
+        "attempt": claim.attempt,
+        "metrics": dict(point["metrics"]),
+        **{name: point.get(name) for name in names},
+    }
+
+
+def note(
+    connection: Connection,
+    claim: Claim,
+    state: str,
+    *,
+    folder: str | Path | None = None,
+    reason: str | None = None,
+) -> None:
+    connection.execute(
+        insert(schema.history).values(
+            signature=claim.signature,
+            attempt=claim.attempt,
+            state=state,
+            owner=claim.owner,
+            at=schema.now(),
+            reason=reason,
+            **folder_value(folder),
+        )
+    )

@@ -1,0 +1,246 @@
+"""Connections to the ledger's database: URLs, transactions, schema version, and errors told in one line."""
+
+import contextlib
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import JSON, Connection, Engine, Text, create_engine, event, insert, inspect, select, type_coerce
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
+
+from analysis.ledger import schema
+from analysis.ledger.errors import LedgerError, shown_url, told
+
+__all__ = ["LedgerError", "connect", "parse_url", "transaction"]
+
+MALFORMED = "malformed JSON"
+"""What SQLite says of a text that it is to look into."""
+BUSY_SECONDS = 60
+"""How long a SQLite writer waits for another before it gives up."""
+
+
+def parse_url(url: str | Path) -> URL:
+    """A SQLAlchemy URL from `sqlite:///PATH`, `postgresql://…` or a bare path."""
+    text = str(url)
+    if "://" not in text:
+        return URL.create("sqlite", database=str(Path(text).expanduser()))
+    try:
+        parsed = make_url(text)
+    except ArgumentError as error:
+        raise LedgerError(f"ledger url: value={shown_url(text)!r} cannot be read; {_KNOWN}") from error
+    dialect = parsed.get_backend_name()
+    if dialect not in ("sqlite", "postgresql"):
+        raise LedgerError(f"ledger url: dialect={dialect!r} is not supported; {_KNOWN}")
+    if dialect == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise LedgerError(f"ledger url: value={shown_url(text)!r} names no file; {_KNOWN}")
+    return parsed.set(drivername="postgresql+psycopg") if dialect == "postgresql" else parsed
+
+
+_KNOWN = "use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
+
+
+def connect(url: str | Path, *, create: bool = True, mounts: str | None = None) -> Engine:
+    """An engine on a ledger of our schema version; a missing one is created unless `create` is False. LedgerError."""
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        _prepare_file(Path(str(parsed.database)), create, mounts)
+    engine = _engine(parsed)
+    try:
+        _check_schema(engine, create)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def _prepare_file(path: Path, create: bool, mounts: str | None) -> None:
+    kind = network_file_system(path, mounts)
+    if kind:
+        raise LedgerError(
+            f"ledger file: path={path} lies on a network file system ({kind}), where SQLite's locks do not hold; "
+            "use a local path or --ledger postgresql://USER@HOST/DATABASE (PostgreSQL)"
+        )
+    if not create and not path.exists():
+        raise LedgerError(f"ledger file: path={path} does not exist; run a sweep first or name another --ledger")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerError(
+            f"ledger file: path={path} cannot be created ({error.strerror}); use another --ledger"
+        ) from error
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(url, json_serializer=schema.dumps)
+        _configure_sqlite(engine)
+        return engine
+    try:
+        return create_engine(url, json_serializer=schema.dumps, pool_pre_ping=True, connect_args=_PATIENCE)
+    except ModuleNotFoundError as error:
+        raise LedgerError(
+            f"ledger driver: url={shown_url(url)} needs {error.name}; pip install 'psycopg[binary]'"
+        ) from error
+
+
+_PATIENCE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""libpq's limits on a server that no longer answers: seconds, and milliseconds for data that is not acknowledged."""
+
+
+def _configure_sqlite(engine: Engine) -> None:
+    """All that is SQLite's alone: write-ahead log, full syncs (4 ms a commit), waits, writers that lock at BEGIN."""
+
+    @event.listens_for(engine, "connect")
+    def set_pragmas(connection: Any, record: Any) -> None:
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+        _use_write_ahead_log(connection)
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("cse_writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _use_write_ahead_log(connection: Any) -> None:
+    """SQLite does not wait for a lock when the journal mode changes, so the first openers of a file take turns here."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _broken_json(engine: Engine, error: Exception) -> Exception:
+    """Names the first row whose JSON a hand has broken; the error itself where no row has such."""
+    reason = error.msg if isinstance(error, json.JSONDecodeError) else MALFORMED
+    with engine.connect() as connection:
+        for table in schema.metadata.sorted_tables:
+            for column in (one for one in table.columns if isinstance(one.type, JSON)):
+                keys = list(table.primary_key)
+                for *key, text in connection.execute(select(*keys, type_coerce(column, Text))):
+                    if text is not None and not _is_json(text):
+                        named = " ".join(f"{k.name}={value}" for k, value in zip(keys, key, strict=True))
+                        return LedgerError(
+                            f"ledger row: {table.name} {named} has broken JSON in {column.name} ({reason}); "
+                            "mend it there or restore a copy"
+                        )
+    return error
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]:
+    """One transaction; commits at the end, rolls back on any error, and tells database errors as LedgerError."""
+    try:
+        with engine.connect().execution_options(cse_writes=writes) as connection, connection.begin():
+            yield connection
+    except json.JSONDecodeError as error:
+        raise _broken_json(engine, error) from error
+    except IntegrityError:
+        raise
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        if MALFORMED in str(error):
+            raise _broken_json(engine, told(error, engine.url)) from error
+        raise told(error, engine.url) from error
+
+
+def _check_schema(engine: Engine, create: bool) -> None:
+    found = _version(engine)
+    if found is None and create:
+        found = _create_or_join(engine)
+    where = shown_url(engine.url)
+    if found is None:
+        raise LedgerError(f"ledger schema: url={where} holds no ledger; run a sweep first or name another --ledger")
+    if found != str(schema.SCHEMA_VERSION):
+        raise LedgerError(
+            f"ledger schema: version={found} at {where}, this cse-search reads {schema.SCHEMA_VERSION}; "
+            "use another --ledger or upgrade"
+        )
+
+
+def _create_or_join(engine: Engine) -> str | None:
+    """The version after creation; of two creators at one moment the second fails and finds the first one's tables."""
+    try:
+        _create(engine)
+    except (LedgerError, IntegrityError):
+        found = _version(engine)
+        if found is None:
+            raise
+        return found
+    return _version(engine)
+
+
+def _version(engine: Engine) -> str | None:
+    """The schema version found; None where there is no ledger yet."""
+    with transaction(engine) as connection:
+        tables = set(inspect(connection).get_table_names())
+        if schema.meta.name not in tables:
+            return "unknown" if schema.runs.name in tables else None
+        value = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == "schema_version"))
+        return "unknown" if value is None else str(value)
+
+
+def _create(engine: Engine) -> None:
+    """All tables and their version in one transaction."""
+    with transaction(engine, writes=True) as connection:
+        if schema.meta.name not in inspect(connection).get_table_names():
+            schema.metadata.create_all(connection)
+            connection.execute(insert(schema.meta).values(key="schema_version", value=str(schema.SCHEMA_VERSION)))
+
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    {
+        *("nfs", "nfs4", "cifs", "smb", "smbfs", "smb2", "smb3", "ncpfs", "afs", "davfs"),
+        *("lustre", "gpfs", "beegfs", "ceph", "glusterfs", "pvfs2", "orangefs", "ocfs2"),
+        *("fuse.sshfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.davfs2"),
+    }
+)
+"""Kinds in /proc/mounts on which SQLite's locks and its shared memory do not hold between machines.
+9p is not among them: it is the root of several sandboxes, local to one machine."""
+
+
+def network_file_system(path: Path, mounts: str | None = None) -> str | None:
+    """The kind of network file system that `path` lies on, or None; `mounts` is the text of /proc/mounts."""
+    if mounts is None:
+        mounts = _read_mounts()
+    target = path.resolve()
+    kind, depth = "", -1
+    for line in mounts.splitlines():
+        fields = line.split()
+        if len(fields) < 3:
+            continue
+        point = Path(fields[1].replace("\\040", " "))
+        if target.is_relative_to(point) and len(point.parts) >= depth:
+            kind, depth = fields[2], len(point.parts)
+    return kind if kind in NETWORK_FILE_SYSTEMS else None
+
+
+def _read_mounts() -> str:
+    try:
+        return Path("/proc/mounts").read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,58 @@
+"""What can be wrong with the ledger's database, each told in one line."""
+
+import re
+import sqlite3
+
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+
+
+class LedgerError(ValueError):
+    """The ledger cannot be used as asked: one line with the rule, `name=value` and what to do."""
+
+
+class LedgerAway(LedgerError):
+    """The database does not answer now, and may in a while."""
+
+
+def told(error: SQLAlchemyError | sqlite3.Error, url: URL) -> LedgerError:
+    """The one line for a database error; the password is hidden."""
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    text = (str(cause).strip() or type(cause).__name__).splitlines()[0]
+    where = shown_url(url)
+    for mark, line in _MARKS.items():
+        if mark in text:
+            kind = LedgerAway if mark == "is locked" else LedgerError
+            return kind(line.format(url=where, text=text))
+    if isinstance(error, OperationalError | InterfaceError):
+        return LedgerAway(f"ledger unreachable: url={where} ({text}); check the address and that the server runs")
+    return LedgerError(
+        f"ledger database: url={where} refused the request ({text}); check your rights there or use another --ledger"
+    )
+
+
+_MARKS = {
+    "file is not a database": "ledger file: url={url} is no SQLite database; use another --ledger",
+    "malformed": "ledger file: url={url} is damaged ({text}); restore a copy or use another --ledger",
+    "unable to open": "ledger file: url={url} cannot be opened; check that the folder exists and is writable",
+    "readonly": "ledger file: url={url} is read-only; make it writable or use another --ledger",
+    "disk is full": "ledger disk: url={url} has no space left; free some and give the same command again, "
+    "nothing finished is lost",
+    "No space left": "ledger disk: url={url} has no space left; free some and give the same command again, "
+    "nothing finished is lost",
+    "disk I/O error": "ledger disk: url={url} cannot be written ({text}); check it and give the same command again",
+    "is locked": "ledger busy: url={url} is locked by another process; wait for it and give the same command again",
+    "no such": "ledger schema: url={url} was changed by hand ({text}); restore a copy or use another --ledger",
+}
+
+PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/]*@|(?<=[?&])(password|passfile|sslpassword)=[^&]*")
+
+
+def shown_url(url: str | URL) -> str:
+    """The address with `***` for a password, wherever in it that stands: SQLAlchemy hides it before the `@` alone."""
+    text = url.render_as_string(hide_password=False) if isinstance(url, URL) else url
+    return PASSWORD.sub(lambda found: f"{found[2]}=***" if found[2] else f"{found[1]}:***@", text)
+
+
+class LostClaim(RuntimeError):
+    """The run is no longer this attempt's: another owner took it over, or it was given back."""

@@ -1,0 +1,314 @@
+"""The ledger: which runs exist, who holds them, and what came out. One database, shared by any number of drivers.
+
+A run is identified by its signature. A driver claims it by insert; the claim is a lease by the database's clock that
+`heartbeat` renews. A run whose lease ended, or that stopped, failed or was lost, is claimed again as the next attempt,
+and from that moment the earlier attempt can report nothing. Each method is one transaction.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, literal, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from analysis.ledger import claims, queries, schema
+from analysis.ledger.database import connect, transaction
+from analysis.ledger.errors import LostClaim, shown_url
+from analysis.ledger.rows import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
+
+LEASE_SECONDS = 60.0
+FINAL = ("done", "stopped", "failed", "lost")
+"""States in which `finish` may leave a run."""
+PROGRESS = ("examples", "best", "best_examples", "seconds")
+
+
+class Ledger:
+    """One ledger; open with `Ledger.open`. Safe to share between threads, not across a fork."""
+
+    def __init__(self, engine: Engine, lease: float = LEASE_SECONDS) -> None:
+        self._engine, self.lease = engine, lease
+        self._insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
+
+    @classmethod
+    def open(
+        cls, url: str | Path, *, lease: float = LEASE_SECONDS, create: bool = True, mounts: str | None = None
+    ) -> "Ledger":
+        """The ledger at `sqlite:///PATH`, a bare path, or `postgresql://…`; LedgerError in one line.
+
+        `lease` is in seconds; `create=False` refuses a ledger that does not exist yet; `mounts` replaces /proc/mounts.
+        """
+        return cls(connect(url, create=create, mounts=mounts), lease)
+
+    @property
+    def url(self) -> str:
+        """The address, password hidden."""
+        return shown_url(self._engine.url)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def run(self, signature: str) -> RunRow | None:
+        """One run, or None."""
+        with self._reads() as connection:
+            return next(iter(queries.runs(connection, signatures=[signature])), None)
+
+    def runs(
+        self,
+        sweep: str | None = None,
+        states: Iterable[str] | None = None,
+        signatures: Iterable[str] | None = None,
+    ) -> list[RunRow]:
+        """Runs in the order of their creation: all, or a sweep's, or in these states, or with these signatures."""
+        with self._reads() as connection:
+            return list(queries.runs(connection, sweep, states, signatures))
+
+    def states(self, signatures: Iterable[str]) -> dict[str, str]:
+        """Signature -> state of those that exist; a dead owner's run counts as lost."""
+        with self._reads() as connection:
+            return queries.states(connection, signatures)
+
+    def curve(self, signature: str) -> list[dict[str, Any]]:
+        """The stored points of a run by examples, each as `add_points` takes them."""
+        return self.curves([signature]).get(signature, [])
+
+    def curves(self, signatures: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+        """`curve` for many runs at once; runs without points are absent."""
+        with self._reads() as connection:
+            return queries.curves(connection, signatures)
+
+    def scores(self, signatures: Iterable[str]) -> list[ScoreRow]:
+        """All scores of these runs, oldest first."""
+        with self._reads() as connection:
+            return queries.scores(connection, signatures)
+
+    def history(self, signature: str) -> list[HistoryRow]:
+        """Every transition of a run, oldest first."""
+        with self._reads() as connection:
+            return queries.history(connection, signature)
+
+    def provenance(self, signature: str) -> list[ProvenanceRow]:
+        """Commit, versions, host, data and cost of each attempt, oldest first."""
+        with self._reads() as connection:
+            return queries.provenance(connection, signature)
+
+    def attempts(self, signatures: Iterable[str]) -> dict[str, list[ProvenanceRow]]:
+        """`provenance` for many runs at once."""
+        with self._reads() as connection:
+            return queries.attempts(connection, signatures)
+
+    def codes(self) -> dict[str, int]:
+        """Digest of our code -> runs of which it trained a part."""
+        with self._reads() as connection:
+            return queries.codes(connection)
+
+    def sweeps(self) -> list[SweepRow]:
+        """All sweeps, oldest first, with the number of their runs by state."""
+        with self._reads() as connection:
+            return queries.sweeps(connection)
+
+    def sweep_spec(self, sweep: str) -> dict[str, Any]:
+        """What was recorded of a sweep; empty for an unknown one."""
+        with self._reads() as connection:
+            return queries.sweep_spec(connection, sweep)
+
+    def cells(self, sweep: str) -> list[SweepCell]:
+        """Every linked (cell, seed) of a sweep."""
+        with self._reads() as connection:
+            return queries.cells(connection, sweep)
+
+    def claim(
+        self,
+        signature: str,
+        config: Mapping[str, Any],
+        *,
+        method: str,
+        seed: int,
+        owner: str,
+        identity: Mapping[str, Any],
+        provenance: Mapping[str, Any],
+    ) -> Claim | None:
+        """The next attempt of this run, or None where it is done or a live claim (also one's own) holds it."""
+        with self._writes() as connection:
+            fresh = self._insert(schema.runs).values(
+                signature=signature,
+                state="claimed",
+                attempt=1,
+                owner=owner,
+                lease_until=self._lease_end(),
+                method=method,
+                seed=seed,
+                config=dict(config),
+                identity=dict(identity),
+                created=schema.now(),
+                updated=schema.now(),
+            )
+            unknown = fresh.on_conflict_do_nothing().returning(schema.runs.c.signature)
+            if connection.scalar(unknown) is not None:
+                claim = Claim(signature, 1, owner, None, None)
+            else:
+                taken = claims.take_over(connection, signature, owner, self._lease_end())
+                if taken is None:
+                    return None
+                claim = taken
+            claims.note(connection, claim, "claimed")
+            connection.execute(
+                insert(schema.provenance).values(
+                    signature=signature, attempt=claim.attempt, details=dict(provenance), at=schema.now()
+                )
+            )
+            return claim
+
+    def heartbeat(self, owner: str) -> int:
+        """Renews all leases of an owner; the number it still holds."""
+        with self._writes() as connection:
+            return connection.execute(
+                update(schema.runs).where(claims.held_by(owner)).values(lease_until=self._lease_end())
+            ).rowcount
+
+    def running(self, claim: Claim, folder: str | Path | None = None) -> None:
+        """The attempt has started, in `folder` (where the next attempt looks for a checkpoint). Raises LostClaim."""
+        with self._writes() as connection:
+            self._change(connection, claim, {"state": "running", **claims.folder_value(folder)})
+            claims.note(connection, claim, "running", folder=folder)
+
+    def add_points(self, claim: Claim, points: Sequence[Mapping[str, Any]]) -> None:
+        """Stores points `{examples, step, seconds, metrics, best, best_examples}`; renews the lease. Raises LostClaim.
+
+        A point at the same examples replaces the stored one, so reporting again after a resume changes nothing.
+        """
+        if points:
+            with self._writes() as connection:
+                self._store_points(connection, claim, points)
+
+    def finish(
+        self,
+        claim: Claim,
+        state: str,
+        *,
+        examples: int | None,
+        best: float | None,
+        best_examples: int | None,
+        seconds: float | None,
+        folder: str | Path | None,
+        reason: str | None = None,
+        points: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Ends the attempt as done, stopped, failed or lost, with its last points, as `add_points` takes them.
+
+        Raises LostClaim; the same end said twice is none.
+        """
+        assert state in FINAL, state
+        values = {"examples": examples, "best": best, "best_examples": best_examples, "seconds": seconds}
+        with self._writes() as connection:
+            if queries.stands(connection, claim) == state:
+                return
+            if points:
+                self._store_points(connection, claim, points)
+            self._change(connection, claim, {**values, **claims.folder_value(folder), "state": state, "reason": reason})
+            claims.note(connection, claim, state, folder=folder, reason=reason)
+            cost = schema.provenance
+            connection.execute(
+                update(cost)
+                .where(cost.c.signature == claim.signature, cost.c.attempt == claim.attempt)
+                .values(examples=examples, seconds=seconds)
+            )
+
+    def release(self, who: Claim | str, reason: str = "released") -> int:
+        """Gives back one claim, or all that an owner still holds; the next driver need not wait for the lease.
+
+        A run that started becomes lost; one that did not returns to how its last attempt ended. Returns their number.
+        """
+        runs = schema.runs
+        target = claims.held_by(who) if isinstance(who, str) else claims.is_held(who)
+        untouched = and_(runs.c.state == "claimed", runs.c.previous_state.is_not(None))
+        state = case((untouched, runs.c.previous_state), else_=literal("lost"))
+        with self._writes() as connection:
+            given = connection.execute(
+                select(runs.c.signature, runs.c.attempt, runs.c.owner, state.label("state"))
+                .where(target)
+                .with_for_update()
+            ).all()
+            connection.execute(update(runs).where(target).values(state=state, reason=reason, updated=schema.now()))
+            for row in given:
+                one = Claim(row.signature, row.attempt, row.owner, None, None)
+                claims.note(connection, one, row.state, reason=reason)
+        return len(given)
+
+    def add_score(
+        self,
+        signature: str,
+        suite: str,
+        value: float,
+        protocol: Mapping[str, Any],
+        cosines_file: str | Path | None = None,
+        cosines_hash: str | None = None,
+    ) -> None:
+        """Stores one suite's value under its protocol; scoring again under the same protocol replaces it."""
+        values = {
+            "value": value,
+            "protocol": dict(protocol),
+            "cosines_hash": cosines_hash,
+            "cosines_file": None if cosines_file is None else str(cosines_file),
+            "at": schema.now(),
+        }
+        key = {"signature": signature, "suite": suite, "protocol_hash": schema.digest(protocol)}
+        with self._writes() as connection:
+            statement = self._insert(schema.scores).values(**key, **values)
+            connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
+
+    def record_sweep(self, sweep: str, spec: Mapping[str, Any]) -> None:
+        """Stores a sweep's description; recording it again replaces the description and keeps its runs."""
+        values = {"spec": dict(spec), "updated": schema.now()}
+        with self._writes() as connection:
+            statement = self._insert(schema.sweeps).values(id=sweep, created=schema.now(), **values)
+            connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
+
+    def link(self, sweep: str, signature: str, cell: Mapping[str, Any], seed: int) -> None:
+        """Says which run answers a (cell, seed) of a recorded sweep; the run need not exist yet."""
+        self.link_all(sweep, [(signature, cell, seed)])
+
+    def link_all(self, sweep: str, rows: Iterable[tuple[str, Mapping[str, Any], int]]) -> None:
+        """`link` for many `(signature, cell, seed)` in one transaction."""
+        values = [
+            {"sweep": sweep, "signature": signature, "cell_hash": schema.digest(cell), "cell": dict(cell), "seed": seed}
+            for signature, cell, seed in rows
+        ]
+        if values:
+            with self._writes() as connection:
+                connection.execute(self._insert(schema.sweep_runs).on_conflict_do_nothing(), values)
+
+    def _store_points(self, connection: Connection, claim: Claim, points: Sequence[Mapping[str, Any]]) -> None:
+        last = max(points, key=lambda point: point["examples"])
+        self._change(connection, claim, {name: last.get(name) for name in PROGRESS})
+        statement = self._insert(schema.curves)
+        keys = ("attempt", "step", "seconds", "best", "best_examples", "metrics")
+        connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=["signature", "examples"], set_={key: statement.excluded[key] for key in keys}
+            ),
+            [claims.curve_row(claim, point) for point in points],
+        )
+
+    def _change(self, connection: Connection, claim: Claim, values: Mapping[str, Any]) -> None:
+        """Updates the row of a held claim and renews its lease, or raises LostClaim."""
+        changed = connection.execute(
+            update(schema.runs)
+            .where(claims.is_held(claim))
+            .values(**values, lease_until=self._lease_end(), updated=schema.now())
+        )
+        if changed.rowcount != 1:
+            raise LostClaim(
+                f"claim lost: signature={claim.signature} attempt={claim.attempt} of {claim.owner} "
+                f"{queries.holder(connection, claim.signature)}; this attempt reports nothing"
+            )
+
+    def _lease_end(self) -> ColumnElement[float]:
+        return schema.now() + self.lease
+
+    def _reads(self) -> AbstractContextManager[Connection]:
+        return transaction(self._engine)
+
+    def _writes(self) -> AbstractContextManager[Connection]:
+        return transaction(self._engine, writes=True)

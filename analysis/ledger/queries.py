@@ -1,0 +1,192 @@
+"""The ledger's reads, each on an open connection."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
+
+from analysis.ledger import schema
+from analysis.ledger.integrity import intact
+from analysis.ledger.rows import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
+
+CHUNK = 500
+"""Signatures in one statement: below every database's limit of bound values."""
+
+LIVE = and_(schema.runs.c.state.in_(schema.HELD), schema.runs.c.lease_until > schema.now())
+"""Whether somebody holds a run now."""
+_RUN_COLUMNS = tuple(schema.runs.c[name] for name in RunRow.__dataclass_fields__ if name != "live")
+
+
+def runs(
+    connection: Connection,
+    sweep: str | None = None,
+    states: Iterable[str] | None = None,
+    signatures: Iterable[str] | None = None,
+) -> Iterator[RunRow]:
+    """Runs that meet all conditions, in the order of their creation (within each 500 signatures)."""
+    table = schema.runs
+    query = select(*_RUN_COLUMNS, LIVE.label("live")).order_by(table.c.created, table.c.signature)
+    if sweep is not None:
+        linked = select(schema.sweep_runs.c.signature).where(schema.sweep_runs.c.sweep == sweep)
+        query = query.where(table.c.signature.in_(linked))
+    if states is not None:
+        query = query.where(table.c.state.in_(list(states)))
+    for statement in _by_signature(query, table.c.signature, signatures):
+        for row in connection.execute(statement):
+            intact(schema.runs, row._asdict())
+            values = (*row[:-1], bool(row.live))
+            yield RunRow(*values)
+
+
+def _by_signature(
+    query: Select[Any], column: ColumnElement[str], signatures: Iterable[str] | None
+) -> Iterator[Select[Any]]:
+    if signatures is None:
+        yield query
+        return
+    unique = list(dict.fromkeys(signatures))
+    for start in range(0, len(unique), CHUNK):
+        yield query.where(column.in_(unique[start : start + CHUNK]))
+
+
+def states(connection: Connection, signatures: Iterable[str]) -> dict[str, str]:
+    """Signature -> state; held without a live lease counts as lost."""
+    table = schema.runs
+    found = {}
+    query = select(table.c.signature, table.c.state, LIVE.label("live"))
+    for statement in _by_signature(query, table.c.signature, signatures):
+        for signature, state, live in connection.execute(statement):
+            intact(schema.runs, {"signature": signature, "state": state})
+            found[signature] = "lost" if state in schema.HELD and not live else state
+    return found
+
+
+def stands(connection: Connection, claim: Claim) -> str | None:
+    """The state of the run while it is this claim's attempt, else None."""
+    table = schema.runs
+    return connection.scalar(
+        select(table.c.state).where(
+            table.c.signature == claim.signature, table.c.attempt == claim.attempt, table.c.owner == claim.owner
+        )
+    )
+
+
+def holder(connection: Connection, signature: str) -> str:
+    """How a run stands, in words for a message."""
+    table = schema.runs
+    row = connection.execute(
+        select(table.c.state, table.c.attempt, table.c.owner).where(table.c.signature == signature)
+    ).one_or_none()
+    return "is not in the ledger" if row is None else f"gave way to attempt {row.attempt} of {row.owner} ({row.state})"
+
+
+def folders(connection: Connection, signature: str) -> tuple[str, ...]:
+    """Folders of all attempts so far, newest first."""
+    table = schema.history
+    rows = connection.scalars(
+        select(table.c.folder)
+        .where(table.c.signature == signature, table.c.folder.is_not(None))
+        .order_by(table.c.id.desc())
+    )
+    return tuple(dict.fromkeys(rows))
+
+
+def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """Signature -> points by examples."""
+    table = schema.curves
+    names = ("examples", "step", "seconds", "metrics", "best", "best_examples")
+    query = select(table.c.signature, *(table.c[name] for name in names)).order_by(table.c.signature, table.c.examples)
+    found = defaultdict(list)
+    for statement in _by_signature(query, table.c.signature, signatures):
+        for signature, *values in connection.execute(statement):
+            found[signature].append(dict(zip(names, values, strict=True)))
+    return dict(found)
+
+
+def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
+    """Scores of these runs, oldest first."""
+    table = schema.scores
+    query = select(*(table.c[name] for name in ScoreRow.__dataclass_fields__))
+    found = [
+        ScoreRow(*row)
+        for statement in _by_signature(query, table.c.signature, signatures)
+        for row in connection.execute(statement)
+    ]
+    return sorted(found, key=lambda row: row.at)
+
+
+def history(connection: Connection, signature: str) -> list[HistoryRow]:
+    """Transitions of a run, oldest first."""
+    table = schema.history
+    query = select(*(table.c[name] for name in HistoryRow.__dataclass_fields__))
+    rows = connection.execute(query.where(table.c.signature == signature).order_by(table.c.id))
+    return [HistoryRow(*row) for row in rows]
+
+
+def provenance(connection: Connection, signature: str) -> list[ProvenanceRow]:
+    """Provenance of each attempt, oldest first."""
+    table = schema.provenance
+    query = select(*(table.c[name] for name in ProvenanceRow.__dataclass_fields__))
+    rows = connection.execute(query.where(table.c.signature == signature).order_by(table.c.attempt))
+    return [ProvenanceRow(*row) for row in rows]
+
+
+def attempts(connection: Connection, signatures: Iterable[str]) -> dict[str, list[ProvenanceRow]]:
+    """Signature -> provenance of its attempts, oldest first."""
+    table = schema.provenance
+    query = select(*(table.c[name] for name in ProvenanceRow.__dataclass_fields__))
+    found = defaultdict(list)
+    for statement in _by_signature(query.order_by(table.c.signature, table.c.attempt), table.c.signature, signatures):
+        for row in connection.execute(statement):
+            found[row.signature].append(ProvenanceRow(*row))
+    return dict(found)
+
+
+def codes(connection: Connection) -> dict[str, int]:
+    """`code_digest` of the attempts -> distinct runs; attempts that do not tell it are left out."""
+    table = schema.provenance
+    code = table.c.details["code_digest"].as_string()
+    query = select(code, func.count(table.c.signature.distinct())).where(code.is_not(None)).group_by(code)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def sweep_spec(connection: Connection, sweep: str) -> dict[str, Any]:
+    """What was recorded of a sweep; empty for one that the ledger does not know."""
+    return dict(connection.scalar(select(schema.sweeps.c.spec).where(schema.sweeps.c.id == sweep)) or {})
+
+
+def sweeps(connection: Connection) -> list[SweepRow]:
+    """Sweeps, oldest first, with their runs counted by state."""
+    counts = _counts(connection)
+    query = select(schema.sweeps).order_by(schema.sweeps.c.created, schema.sweeps.c.id)
+    found = connection.execute(query).all()
+    for row in found:
+        intact(schema.sweeps, row._asdict())
+    return [
+        SweepRow(row.id, row.spec, row.created, row.updated, counts[row.id].total(), dict(counts[row.id]))
+        for row in found
+    ]
+
+
+def _counts(connection: Connection) -> dict[str, Counter[str]]:
+    links, table = schema.sweep_runs, schema.runs
+    linked = select(links.c.sweep, links.c.signature).distinct().subquery()
+    state = func.coalesce(table.c.state, "unclaimed")
+    query = (
+        select(linked.c.sweep, state, func.count())
+        .outerjoin(table, table.c.signature == linked.c.signature)
+        .group_by(linked.c.sweep, state)
+    )
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for sweep, found, number in connection.execute(query):
+        counts[sweep][found] += number
+    return counts
+
+
+def cells(connection: Connection, sweep: str) -> list[SweepCell]:
+    """Every linked (cell, seed) of a sweep."""
+    table = schema.sweep_runs
+    query = select(table.c.signature, table.c.cell, table.c.seed).where(table.c.sweep == sweep)
+    rows = connection.execute(query.order_by(table.c.cell_hash, table.c.seed))
+    return [SweepCell(*row) for row in rows]

@@ -1,0 +1,1 @@
+"""How far sweeps are, read from the ledger alone."""

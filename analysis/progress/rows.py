@@ -1,0 +1,114 @@
+"""What is read of a ledger to say how far its sweeps are: few columns, one transaction, whatever the size."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, select
+
+from analysis.ledger import schema
+from analysis.ledger.integrity import intact
+from analysis.ledger.queries import LIVE
+
+ENDED = ("done", "stopped", "failed")
+"""States of runs that nobody works on any more."""
+RECENT = 400
+"""Transitions of a sweep that its pace is taken from, the newest ones."""
+
+
+@dataclass(frozen=True)
+class ProgressRow:
+    """One (cell, seed) of a sweep and how far its run is; times in seconds since 1970 by the database's clock."""
+
+    sweep: str
+    signature: str
+    cell: Mapping[str, Any]
+    seed: int
+    state: str
+    """A state of the ledger; `lost` where the owner's lease ended, `unclaimed` where nobody has begun."""
+    method: str | None = None
+    examples: int = 0
+    total: int | None = None
+    """Examples of the whole run; None before anybody has begun."""
+    dev: str | None = None
+    """Name of the dev score among a point's metrics."""
+    best: float | None = None
+    best_examples: int | None = None
+    updated: float | None = None
+    folder: str | None = None
+    reason: str | None = None
+
+    @property
+    def share(self) -> float:
+        """Trained part, 0 to 1."""
+        if self.state == "done":
+            return 1.0
+        return min(1.0, self.examples / self.total) if self.total else 0.0
+
+
+def clock(connection: Connection) -> float:
+    """The database's time, seconds since 1970."""
+    return float(connection.scalar(select(schema.now())) or 0.0)
+
+
+def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[str, list[ProgressRow]]:
+    """Sweep -> its rows by cell and seed; all sweeps, or these."""
+    links, runs = schema.sweep_runs, schema.runs
+    query = select(
+        links.c.sweep,
+        links.c.signature,
+        links.c.cell,
+        links.c.seed,
+        runs.c.state,
+        LIVE.label("live"),
+        runs.c.method,
+        runs.c.examples,
+        _setting("train.examples").label("horizon"),
+        _setting("train.batch_size").label("batch"),
+        runs.c.config["train.dev"].as_string().label("dev"),
+        *(runs.c[name] for name in ("best", "best_examples", "updated", "folder", "reason")),
+    ).outerjoin(runs, runs.c.signature == links.c.signature)
+    if sweeps is not None:
+        query = query.where(links.c.sweep.in_(list(sweeps)))
+    found: dict[str, list[ProgressRow]] = defaultdict(list)
+    for row in connection.execute(query.order_by(links.c.sweep, links.c.cell_hash, links.c.seed)):
+        found[row.sweep].append(_row(dict(row._mapping)))
+    return dict(found)
+
+
+def _setting(key: str) -> ColumnElement[int]:
+    return schema.runs.c.config[key].as_integer()
+
+
+def _row(values: Mapping[str, Any]) -> ProgressRow:
+    intact(schema.runs, values)
+    kept = {name: values[name] for name in ProgressRow.__dataclass_fields__ if name in values}
+    state = kept.pop("state") or "unclaimed"
+    if state in schema.HELD and not values["live"]:
+        state = "lost"
+    total = _whole_batches(values["horizon"], values["batch"])
+    return ProgressRow(**{**kept, "examples": kept["examples"] or 0, "state": state, "total": total})
+
+
+def _whole_batches(examples: int | None, batch: int | None) -> int | None:
+    """A run ends with its last whole batch."""
+    return max(1, examples // batch) * batch if examples and batch else None
+
+
+def recent(connection: Connection, sweep: str) -> dict[str, list[tuple[str, float]]]:
+    """Signature -> (state, time) of its newest attempt's starts and ends, oldest first; of the sweep's newest ones."""
+    table, links = schema.history, schema.sweep_runs
+    query = (
+        select(table.c.signature, table.c.attempt, table.c.state, table.c.at)
+        .where(table.c.signature.in_(select(links.c.signature).where(links.c.sweep == sweep)))
+        .where(table.c.state.in_(("running", "done", "stopped")))
+        .order_by(table.c.id.desc())
+        .limit(RECENT)
+    )
+    newest: dict[str, int] = {}
+    found: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    for signature, attempt, state, at in connection.execute(query):
+        if newest.setdefault(signature, attempt) == attempt:
+            found[signature].insert(0, (state, at))
+    return dict(found)

@@ -1,0 +1,189 @@
+"""How far sweeps are, out of the ledger alone: what `cse status` prints and the page of `cse dashboard` shows."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+
+from analysis.ledger import SweepRow, cluster_log, queries
+from analysis.ledger.cluster_log import Cluster
+from analysis.ledger.database import transaction
+from analysis.progress import pace
+from analysis.progress import rows as progress_rows
+from analysis.progress.rows import ENDED, ProgressRow
+from analysis.tables.labels import label, telling
+
+SHOWN_RUNS = 200
+"""Rows of a sweep's list; those beyond are counted, not listed."""
+SHOWN_CURVES = 24
+"""Learning curves in one figure: the running runs, then the best."""
+
+
+@dataclass(frozen=True)
+class SweepProgress:
+    """One sweep as it stands; scores are dev scores, Spearman x 100."""
+
+    id: str
+    space: str
+    """ID of the space that the sweep is of."""
+    title: str
+    runs: int
+    """(cell, seed) pairs that are recorded; a search records them as it goes."""
+    asked: int | None
+    """Runs that a search may make at most; None where all are recorded."""
+    search: bool
+    """Whether a sampler proposes the runs."""
+    counts: Mapping[str, int]
+    """State -> runs, states without runs left out; `unclaimed` is nobody's yet, `lost` a dead driver's."""
+    share: float
+    """Trained part of all runs, 0 to 1."""
+    live: bool
+    """Whether a driver holds one of its runs now."""
+    best: float | None
+    best_run: str
+    seconds_left: float | None
+    """At the pace of the newest runs; None where nobody is training or nothing is known yet."""
+    updated: float | None
+    """When the newest run said something, seconds since 1970."""
+    dashboard: str
+    """HOST:PORT of the Ray dashboard of its driver while one lives, else empty."""
+    blocked: int
+    """Cells that cannot be trained for want of data."""
+
+    @property
+    def ended(self) -> int:
+        return sum(self.counts.get(state, 0) for state in ENDED)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Every sweep of a ledger, the newest first, at one moment of the database's clock."""
+
+    now: float
+    sweeps: Sequence[SweepProgress]
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """One run in a sweep's list."""
+
+    label: str
+    row: ProgressRow
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The dev score of one run over training examples."""
+
+    label: str
+    signature: str
+    state: str
+    points: Sequence[tuple[int, float]]
+
+
+@dataclass(frozen=True)
+class SweepDetail:
+    """One sweep with its runs: those that run, then those that ended badly, then the best."""
+
+    progress: SweepProgress
+    runs: Sequence[RunProgress]
+    unlisted: int
+    curves: Sequence[Curve]
+
+    @property
+    def failures(self) -> list[RunProgress]:
+        return [run for run in self.runs if run.row.state == "failed"]
+
+
+def overview(engine: Engine) -> Overview:
+    """All sweeps of a ledger. LedgerError."""
+    with transaction(engine) as connection:
+        now = progress_rows.clock(connection)
+        rows, known = progress_rows.rows(connection), cluster_log.read(connection)
+        found = [_progress(connection, one, rows.get(one.id, []), known, now) for one in queries.sweeps(connection)]
+    return Overview(now, sorted(found, key=lambda one: (one.live, one.updated or 0.0), reverse=True))
+
+
+def detail(engine: Engine, sweep: str) -> SweepDetail | None:
+    """One sweep, or None where the ledger has no such. LedgerError."""
+    with transaction(engine) as connection:
+        known = {one.id: one for one in queries.sweeps(connection)}
+        if sweep not in known:
+            return None
+        now = progress_rows.clock(connection)
+        rows = progress_rows.rows(connection, [sweep]).get(sweep, [])
+        progress = _progress(connection, known[sweep], rows, cluster_log.read(connection), now)
+        names = _labels(rows)
+        listed = sorted(rows, key=_prominence)[:SHOWN_RUNS]
+        runs = [RunProgress(names[row.signature], row) for row in listed]
+        return SweepDetail(progress, runs, len(rows) - len(listed), _curves(connection, rows, names))
+
+
+def _progress(
+    connection: Connection, sweep: SweepRow, rows: Sequence[ProgressRow], known: Mapping[str, Cluster], now: float
+) -> SweepProgress:
+    counts = Counter(row.state for row in rows)
+    live = bool(counts["running"] or counts["claimed"])
+    asked = sweep.spec.get("asked")
+    best = max((row for row in rows if row.best is not None), key=lambda row: row.best or 0.0, default=None)
+    cluster = known.get(sweep.id)
+    return SweepProgress(
+        id=sweep.id,
+        space=str(sweep.spec.get("space", sweep.id)),
+        title=str(sweep.spec.get("title", "")),
+        runs=len(rows),
+        asked=asked if isinstance(asked, int) and asked > len(rows) else None,
+        search=asked is not None,
+        counts=dict(counts),
+        share=sum(1.0 if row.state in ENDED else row.share for row in rows) / max(len(rows), 1),
+        live=live,
+        best=best.best if best else None,
+        best_run=_labels(rows)[best.signature] if best else "",
+        seconds_left=pace.seconds_left(connection, sweep.id, rows, asked, now) if live else None,
+        updated=max((row.updated for row in rows if row.updated is not None), default=None),
+        dashboard=cluster.dashboard if cluster and live and cluster.ended is None else "",
+        blocked=len(sweep.spec.get("blocked") or ()),
+    )
+
+
+def _labels(rows: Sequence[ProgressRow]) -> dict[str, str]:
+    """Signature -> the axes that tell its cell from others, and its seed."""
+    axes = list(dict.fromkeys(axis for row in rows for axis in row.cell))
+    kept = telling([row.cell for row in rows], axes)
+    return {row.signature: _label(row.cell, kept, row.seed) for row in rows}
+
+
+def _label(cell: Mapping[str, Any], axes: Sequence[str], seed: int) -> str:
+    return f"{label(cell, axes)} seed {seed}" if axes else f"seed {seed}"
+
+
+def _prominence(row: ProgressRow) -> tuple[int, float]:
+    order = ("running", "claimed", "failed", "lost", "done", "stopped", "unclaimed")
+    return order.index(row.state), -(row.best or 0.0)
+
+
+def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[str, str]) -> list[Curve]:
+    """Of the runs that run and of the best others, each with two points or more or running."""
+    ranked = sorted((row for row in rows if row.examples), key=lambda row: (row.state != "running", -(row.best or 0.0)))
+    chosen = ranked[:SHOWN_CURVES]
+    points = queries.curves(connection, [row.signature for row in chosen])
+    found = [
+        Curve(names[row.signature], row.signature, row.state, _dev_points(points.get(row.signature, ()), row.dev))
+        for row in chosen
+    ]
+    return [curve for curve in found if curve.points]
+
+
+def _dev_points(points: Iterable[Mapping[str, Any]], dev: str | None) -> list[tuple[int, float]]:
+    """(examples, dev score) where it was measured."""
+    known = ((int(point["examples"]), point["metrics"].get(dev)) for point in points)
+    return [(examples, float(value)) for examples, value in known if value is not None]
+
+
+def run_folder(engine: Engine, signature: str) -> str | None:
+    """Where a run's files lie; None where there is no such run, or it has none yet. LedgerError."""
+    with transaction(engine) as connection:
+        found = next(queries.runs(connection, signatures=[signature]), None)
+    return found.folder if found else None

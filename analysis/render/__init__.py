@@ -1,0 +1,1 @@
+"""A table as Markdown, LaTeX, CSV, HTML, JSON or plain text."""

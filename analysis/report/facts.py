@@ -1,0 +1,139 @@
+"""A report's small tables: cost, runs without a result, where the numbers come from, shares and verdicts."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.statistics.importance import Importance
+from analysis.study.study import Study
+from analysis.tables.aggregate import Table
+from analysis.tables.labels import axis_text, label
+from analysis.tables.verdict import Verdicts
+
+EXAMPLES = 3
+"""Runs named beside a reason that many share."""
+MOST = 50
+"""Lines of one table; the rest is counted."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A small table; the first `texts` columns are words."""
+
+    caption: str
+    header: Sequence[str]
+    body: Sequence[Sequence[str]]
+    texts: int = 1
+
+
+def slug(text: str) -> str:
+    """Letters, digits and dashes for a file's name."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.") or "x"
+
+
+def cost(study: Study) -> Grid:
+    """Examples and hours of finished runs, and of attempts that came to nothing or still run."""
+    spent: dict[str, list[tuple[int, float]]] = {"finished runs": [], "other attempts": []}
+    for member in study.members:
+        for attempt in study.attempts.get(member.run.signature, ()) if member.run else ():
+            ended = member.done and member.run is not None and attempt.attempt == member.run.attempt
+            spent["finished runs" if ended else "other attempts"].append(
+                (attempt.examples or 0, attempt.seconds or 0.0)
+            )
+    spent["all"] = [pair for pairs in spent.values() for pair in pairs]
+    body = [
+        [name, str(len(pairs)), f"{sum(examples for examples, _ in pairs):,}", f"{sum(s for _, s in pairs) / 3600:.2f}"]
+        for name, pairs in spent.items()
+    ]
+    return Grid("Cost, as the runs report it", ["", "attempts", "training examples", "hours"], body)
+
+
+def missing(study: Study) -> Grid:
+    """Runs without a result by state and reason."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for member in study.missing:
+        reason = (member.run.reason if member.run else None) or ""
+        groups[member.state, reason].append(f"{member.cell} seed {member.seed}")
+    body = [[state, reason, _some(runs), str(len(runs))] for (state, reason), runs in sorted(groups.items())]
+    return Grid("Runs without a result", ["state", "reason", "runs", "number"], _most(body, 4), texts=3)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - EXAMPLES} more" if len(names) > EXAMPLES else ""
+    return "; ".join(names[:EXAMPLES]) + more
+
+
+def _most(body: list[list[str]], width: int) -> list[list[str]]:
+    """The first lines, and one that counts the others."""
+    if len(body) <= MOST:
+        return body
+    return [*body[:MOST], [f"and {len(body) - MOST} more", *[""] * (width - 1)]]
+
+
+def environment(study: Study) -> Grid:
+    """Commits, hosts, packages of the attempts that finished."""
+    found: Counter[tuple[str, str]] = Counter()
+    for _, run in study.finished:
+        for attempt in study.attempts.get(run.signature, ()):
+            if attempt.attempt == run.attempt:
+                found.update(_plain(attempt.details))
+    return _counted("Code, machines and packages", found)
+
+
+def _plain(details: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    """Nested details as (dotted name, value) pairs."""
+    for name, value in details.items():
+        if isinstance(value, Mapping):
+            yield from _plain(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, axis_text(value)
+
+
+def inputs(study: Study) -> Grid:
+    """Content hashes of what the finished runs read."""
+    found = Counter((name, str(value)) for _, run in study.finished for name, value in run.identity.items())
+    return _counted("Data, by content hash", found)
+
+
+def protocols(study: Study) -> Grid:
+    """How each suite was scored."""
+    found: Counter[tuple[str, str]] = Counter()
+    texts: dict[str, str] = {}
+    for score in study.scores:
+        if score.protocol_hash not in texts:
+            texts[score.protocol_hash] = ", ".join(f"{k} {axis_text(v)}" for k, v in sorted(score.protocol.items()))
+        found[score.suite, texts[score.protocol_hash]] += 1
+    return _counted("Protocols of the scores", found)
+
+
+def _counted(caption: str, found: Counter[tuple[str, str]]) -> Grid:
+    body = [[name, value, str(number)] for (name, value), number in sorted(found.items())]
+    return Grid(caption, ["what", "value", "runs"], _most(body, 3), texts=2)
+
+
+def shares(found: Importance) -> Grid:
+    """The importance of each axis as numbers."""
+    body = [
+        [one.axis, str(one.levels), _percent(one.share), _percent(one.floor), "" if one.p is None else f"{one.p:.2g}"]
+        for one in sorted(found.axes, key=lambda one: (-one.share, one.axis))
+    ]
+    body += [[name, "", _percent(v), "", ""] for name, v in (("seeds", found.seeds), ("interactions", found.rest)) if v]
+    header = ["axis", "values", "share", "seeds alone (1 of 20)", "p"]
+    return Grid("Share of the sum of squares", header, body)
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f}%"
+
+
+def verdicts(table: Table, found: Verdicts) -> Grid:
+    """What is said of each published value."""
+    body = []
+    for (index, column), verdict in found.items():
+        row, interval = table.rows[index], verdict.interval
+        shown = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
+        body.append([label(row.key), column, verdict.word, verdict.reason, shown, f"{verdict.published:.2f}"])
+    header = ["row", "column", "verdict", "reason", "interval", "published"]
+    return Grid("Verdict on each published value", header, body, texts=4)

@@ -1,0 +1,214 @@
+"""A study's report as data: sections of sentences, tables and figures, each only where the ledger has what it needs."""
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from analysis.figures.axes import effects_plot, importance_plot
+from analysis.figures.embeddings import histogram_plot, plane_plot
+from analysis.figures.runs import budget_plot, learning_plot
+from analysis.figures.table import axis_plot
+from analysis.render.verdicts import order_lines
+from analysis.report import facts
+from analysis.report.facts import Grid
+from analysis.statistics.importance import Importance, importance
+from analysis.study.alignment import plane
+from analysis.study.budget import budget
+from analysis.study.learning_curves import SHOWN, Band, learning_bands
+from analysis.study.rating_groups import kept_cosines, rating_histogram
+from analysis.study.study import Study
+from analysis.tables.aggregate import Table
+from analysis.tables.labels import telling
+from analysis.tables.ordering import Ordering
+from analysis.tables.spec import plain
+from analysis.tables.verdict import Verdicts
+
+ROWS = 40
+"""Rows above which one axis plot is no picture any more."""
+COLUMNS = 3
+"""Columns of the table that get an axis plot."""
+PANELS = 9
+"""Axes that get a panel of their own."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One figure with the words that stand for it where it is not seen."""
+
+    name: str
+    """Its file's name without suffix."""
+    alt: str
+    caption: str
+    figure: Figure
+
+
+@dataclass(frozen=True)
+class Section:
+    """One heading with what stands under it, in this order."""
+
+    heading: str
+    texts: Sequence[str] = ()
+    table: Table | None = None
+    pictures: Sequence[Picture] = ()
+    grids: Sequence[Grid] = ()
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page."""
+
+    title: str
+    summary: str
+    sections: Sequence[Section]
+
+    @property
+    def pictures(self) -> list[Picture]:
+        return [picture for section in self.sections for picture in section.pictures]
+
+
+def make_report(
+    study: Study, table: Table, verdicts: Verdicts | None = None, ordering: Sequence[Ordering] = ()
+) -> Report:
+    """The report of a study with at least one finished run; equal ledgers give equal reports."""
+    assert study.finished, study.id
+    makers: Sequence[Callable[[Study], Section]] = (
+        _learning, _axes, _plane, _cosines, _budget, facts_of("Cost", facts.cost), _missing,
+        facts_of("Provenance", facts.environment, facts.inputs, facts.protocols), _repeat,
+    )  # fmt: skip
+    title = " · ".join(part for part in (study.id, study.title) if part)
+    return Report(
+        title, _summary(study), [_results(table, verdicts or {}, ordering), *(make(study) for make in makers)]
+    )
+
+
+def facts_of(heading: str, *grids: Callable[[Study], Grid]) -> Callable[[Study], Section]:
+    """A section of small tables."""
+    return lambda study: Section(heading, grids=[grid(study) for grid in grids])
+
+
+def _summary(study: Study) -> str:
+    best = study.ranked[0]
+    values = [run.best for _, run in study.cells[best] if run.best is not None]
+    spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+    return (
+        f"{len(study.finished)} of {len(study.members)} runs finished, {len(study.cells)} cells. Best on {study.dev}: "
+        f"{best}, {statistics.fmean(values):.2f}{spread} (n {len(values)}), picked as the highest of "
+        f"{len(study.cells)} means."
+    )
+
+
+def _results(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> Section:
+    grids = [facts.verdicts(table, verdicts)] if verdicts else []
+    order = order_lines(table, ordering)
+    known = [c for c in table.spec.columns if any(row.cells[c].mean is not None for row in table.rows)]
+    if len(table.rows) > ROWS:
+        text = f"{len(table.rows)} rows are too many for one axis; each axis has its own panel below."
+        return Section("Results", [text, *order], table, grids=grids)
+    pictures = [_axis_picture(table, column) for column in known[:COLUMNS]]
+    lacking = [column for column in table.spec.columns if column not in known]
+    texts = [f"No run has a score on {', '.join(lacking)}."] if lacking else []
+    return Section("Results", [*texts, *order], table, pictures, grids)
+
+
+def _axis_picture(table: Table, column: str) -> Picture:
+    means = [row.cells[column].mean for row in table.rows]
+    known = [mean for mean in means if mean is not None]
+    over = ", ".join(telling([row.key for row in table.rows], table.spec.axes)) or "one cell"
+    published = any(row.cells[column].published is not None for row in table.rows)
+    return Picture(
+        f"axis-{facts.slug(column)}",
+        f"{column} over {over}: {len(known)} means from {min(known):.2f} to {max(known):.2f}",
+        "A dot per seed, the mean, a band of the seeds' standard deviation"
+        + (", and the published curve on a scale of its own with the same span." if published else "."),
+        axis_plot(table, column),
+    )
+
+
+def _learning(study: Study) -> Section:
+    bands = learning_bands(study)
+    if not bands:
+        return Section("Learning curves", ["The ledger has no curve of a finished run."])
+    few = f"The {SHOWN - 1} best of {len(study.cells)} cells, and the worst. " if len(study.cells) > SHOWN else ""
+    alt = f"{study.dev} over training examples for {len(bands)} cells; at the end from {_ends(bands)}"
+    caption = f"{few}Mean over seeds at each evaluation, with a band of one standard deviation."
+    return Section("Learning curves", pictures=[Picture("learning", alt, caption, learning_plot(bands, study.dev))])
+
+
+def _ends(bands: Sequence[Band]) -> str:
+    ends = [band.means[-1] for band in bands]
+    return f"{min(ends):.2f} to {max(ends):.2f}"
+
+
+def _axes(study: Study) -> Section:
+    keys = [{axis: plain(value) for axis, value in member.key.items()} for member, _ in study.finished]
+    scores = [run.best or 0.0 for _, run in study.finished]
+    found = importance(keys, scores, study.axes)
+    if found is None:
+        return Section("Importance of axes", ["No axis has two values with finished runs."])
+    names = [one.axis for one in sorted(found.axes, key=lambda one: (-one.share, one.axis))]
+    largest = ", ".join(f"{one.axis} {one.share:.0%}" for one in found.axes)
+    share = Picture("importance", f"Share of each axis: {largest}", _importance_caption(found), importance_plot(found))
+    effects = Picture(
+        "effects",
+        f"{study.dev} over the values of {', '.join(names[:PANELS])}, one panel each",
+        "A dot per run, and the mean of a value over all other axes.",
+        effects_plot(keys, scores, names[:PANELS], study.dev),
+    )
+    pictures = [share, effects] if len(names) > 1 else [share]
+    return Section("Importance of axes", pictures=pictures, grids=[facts.shares(found)])
+
+
+def _importance_caption(found: Importance) -> str:
+    parts = [
+        f"Sums of squares of an additive model over {found.runs} runs (type II): what it loses without an axis.",
+        "The mark is the share that seeds alone reach once in twenty times (F test against differences within cells)."
+        if found.seeds is not None
+        else "No cell has two seeds: what seeds alone would show is not known.",
+        "" if found.balanced else "The runs are not balanced over the axes: what two axes share counts for neither.",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _plane(study: Study) -> Section:
+    found = plane(study)
+    if found is None:
+        return Section("Alignment and uniformity", ["No finished run has both numbers."])
+    alt = f"Alignment over uniformity of {len(found.points)} runs, coloured by {study.dev}"
+    caption = f"A dot per run; measured on: {found.source}."
+    return Section("Alignment and uniformity", pictures=[Picture("plane", alt, caption, plane_plot(found, study.dev))])
+
+
+def _cosines(study: Study) -> Section:
+    cells = list(dict.fromkeys([study.ranked[0], study.ranked[-1]]))
+    suite, kept = kept_cosines(study, cells)
+    found = [rating_histogram(cell, runs) for cell, runs in kept.items() if runs]
+    if not found:
+        return Section("Cosines by rating", ["No kept per-pair cosines of the best or the worst cell are at hand."])
+    alt = f"Histograms of cosines on {suite} in five rating groups for {' and '.join(one.label for one in found)}"
+    caption = f"{suite}, all seeds together; the line is the group's mean. Best cell" + (
+        " and worst cell." if len(found) > 1 else "."
+    )
+    return Section("Cosines by rating", pictures=[Picture("cosines", alt, caption, histogram_plot(found))])
+
+
+def _budget(study: Study) -> Section:
+    found = budget(study)
+    reached = f"from {found.scores[0]:.2f} to {found.best[-1]:.2f}"
+    alt = f"Best {study.dev} so far over {found.spent[-1]} training examples: {reached}"
+    caption = (
+        "Cells in the order in which they ended. Dashed: the expected best of as many of these cells drawn at random."
+    )
+    return Section("Budget against best", pictures=[Picture("budget", alt, caption, budget_plot(found, study.dev))])
+
+
+def _missing(study: Study) -> Section:
+    if not study.missing:
+        return Section("Runs without a result", ["None: every run finished."])
+    return Section("Runs without a result", grids=[facts.missing(study)])
+
+
+def _repeat(study: Study) -> Section:
+    return Section("How to repeat it", code=study.command)

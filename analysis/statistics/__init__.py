@@ -1,0 +1,1 @@
+"""Means, intervals, agreement, importance, selection: arithmetic on plain numbers."""

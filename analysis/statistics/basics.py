@@ -1,0 +1,81 @@
+"""The few statistics that tables need: spread over seeds, intervals, agreement of orders."""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+
+def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Mean and standard deviation (n - 1 below the line); None where there are too few values for it."""
+    if not values:
+        return None, None
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A standard deviation and how many degrees of freedom it has."""
+
+    sd: float
+    freedom: float
+
+    def t(self, confidence: float) -> float:
+        """Student's quantile for a two-sided interval."""
+        return float(scipy.stats.t.ppf(0.5 + confidence / 2, self.freedom))
+
+
+def pooled(spreads: Iterable[Spread]) -> Spread | None:
+    """One spread of several groups that share it, each variance weighted by its degrees of freedom; None of none."""
+    known = list(spreads)
+    freedom = sum(one.freedom for one in known)
+    return Spread(math.sqrt(sum(one.freedom * one.sd**2 for one in known) / freedom), freedom) if freedom else None
+
+
+def welch(left: Spread, left_n: int, right: Spread, right_n: int) -> Spread:
+    """Standard error of a difference of two means and its degrees of freedom (Welch 1947, Satterthwaite's formula).
+
+    Needs one positive standard deviation.
+    """
+    parts = [left.sd**2 / left_n, right.sd**2 / right_n]
+    error = sum(parts)
+    return Spread(math.sqrt(error), error**2 / (parts[0] ** 2 / left.freedom + parts[1] ** 2 / right.freedom))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P values corrected for being many (Holm 1979), in the order given: reject where at most the wanted level."""
+    count, corrected, largest = len(p_values), [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(count), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (count - rank) * p_values[index]))
+        corrected[index] = largest
+    return corrected
+
+
+def t_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float] | None:
+    """Student's interval of the mean; None for fewer than two values."""
+    mean, sd = mean_and_sd(values)
+    if mean is None or sd is None:
+        return None
+    half = float(scipy.stats.t.ppf(0.5 + confidence / 2, len(values) - 1)) * sd / math.sqrt(len(values))
+    return mean - half, mean + half
+
+
+def bootstrap_interval(
+    values: Sequence[float], generator: np.random.Generator, confidence: float = 0.95, draws: int = 10_000
+) -> tuple[float, float]:
+    """Percentile interval of the mean over resamples drawn by `generator`; needs at least one value."""
+    sample = np.asarray(values, dtype=float)
+    assert sample.ndim == 1 and sample.size > 0
+    means = sample[generator.integers(sample.size, size=(draws, sample.size))].mean(axis=1)
+    low, high = np.quantile(means, [0.5 - confidence / 2, 0.5 + confidence / 2])
+    return float(low), float(high)
+
+
+def kendall_tau(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:
+    """Kendall's tau-b of two orders of the same things, and its p value; NaN where one side is constant."""
+    assert len(left) == len(right)
+    found = scipy.stats.kendalltau(left, right)
+    return float(found.statistic), float(found.pvalue)

@@ -1,0 +1,1 @@
+"""Everything that a report says of a sweep, as data."""

@@ -1,0 +1,68 @@
+"""The alignment-uniformity plane: how close positives lie, how evenly the sphere is covered; lower is better."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from analysis.ledger import RunRow, ScoreRow
+from analysis.study.study import Study
+
+ALIGNMENT, UNIFORMITY = "alignment", "uniformity"
+
+
+@dataclass(frozen=True)
+class PlanePoint:
+    """One run on the plane."""
+
+    cell: str
+    seed: int
+    alignment: float
+    uniformity: float
+    score: float
+    """Best dev score."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """All points, and what measured them."""
+
+    points: tuple[PlanePoint, ...]
+    source: str
+
+
+def plane(study: Study) -> Plane | None:
+    """From the geometry scores where every placed run has them, else from the curve at the best checkpoint; None
+    where no run has both numbers."""
+    scored = _scores(study.scores)
+    for source, found in (("geometry suite", scored), ("training batch at the best checkpoint", _curves(study))):
+        points = [
+            PlanePoint(member.cell, member.seed, *found[run.signature], run.best or 0.0)
+            for member, run in study.finished
+            if run.signature in found
+        ]
+        if points:
+            return Plane(tuple(points), source)
+    return None
+
+
+def _scores(scores: Sequence[ScoreRow]) -> dict[str, tuple[float, float]]:
+    """Signature -> (alignment, uniformity) of the geometry suite; of several kinds of positives the first by name."""
+    found: dict[str, dict[str, float]] = {}
+    for score in scores:
+        metric = score.suite.partition(":")[2].partition(" ")[0]
+        if metric in (ALIGNMENT, UNIFORMITY) and score.value is not None:
+            found.setdefault(score.signature, {}).setdefault(metric, score.value)
+    return {signature: (one[ALIGNMENT], one[UNIFORMITY]) for signature, one in found.items() if len(one) == 2}
+
+
+def _curves(study: Study) -> dict[str, tuple[float, float]]:
+    found = {run.signature: _at_best(study, run) for _, run in study.finished}
+    return {
+        signature: (float(metrics[ALIGNMENT]), float(metrics[UNIFORMITY]))
+        for signature, metrics in found.items()
+        if metrics.get(ALIGNMENT) is not None and metrics.get(UNIFORMITY) is not None
+    }
+
+
+def _at_best(study: Study, run: RunRow) -> Mapping[str, float]:
+    points = study.curves.get(run.signature, ())
+    return next((point["metrics"] for point in points if point["examples"] == run.best_examples), {})

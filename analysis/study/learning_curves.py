@@ -1,0 +1,52 @@
+"""Learning curves: mean and spread over the seeds of a cell."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.statistics.basics import mean_and_sd
+from analysis.study.study import Study
+
+SHOWN = 8
+"""Cells in one figure; more lines cannot be told apart."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """One cell's curve: at each number of examples that all its seeds reached, mean and sd over them."""
+
+    label: str
+    seeds: int
+    examples: tuple[int, ...]
+    means: tuple[float, ...]
+    sds: tuple[float, ...]
+    """0 for a single seed."""
+
+
+def learning_bands(study: Study, shown: int = SHOWN) -> list[Band]:
+    """Bands of the dev metric, cells by their rank: all of them, or the best and, last, the worst."""
+    ranked = study.ranked if len(study.ranked) <= shown else [*study.ranked[: shown - 1], study.ranked[-1]]
+    bands = [
+        band(cell, [dev_points(study, run.signature, str(run.config["train.dev"])) for _, run in study.cells[cell]])
+        for cell in ranked
+    ]
+    return [one for one in bands if one.examples]
+
+
+def dev_points(study: Study, signature: str, metric: str) -> dict[int, float]:
+    """Examples -> the metric at that point of a run's curve, where it was measured."""
+    points: Iterable[Mapping[str, Any]] = study.curves.get(signature, ())
+    known = ((int(point["examples"]), point["metrics"].get(metric)) for point in points)
+    return {examples: float(value) for examples, value in known if value is not None}
+
+
+def band(label: str, curves: Sequence[Mapping[int, float]]) -> Band:
+    """The band of one cell's curves (examples -> value, one mapping per seed)."""
+    at: dict[int, list[float]] = defaultdict(list)
+    for curve in curves:
+        for examples, value in curve.items():
+            at[examples].append(value)
+    whole = {examples: mean_and_sd(values) for examples, values in sorted(at.items()) if len(values) == len(curves)}
+    means = tuple(mean for mean, _ in whole.values() if mean is not None)
+    return Band(label, len(curves), tuple(whole), means, tuple(sd or 0.0 for _, sd in whole.values()))

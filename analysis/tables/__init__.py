@@ -1,0 +1,1 @@
+"""A table as data: aggregated cells, verdicts, the order of its rows."""

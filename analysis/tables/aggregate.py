@@ -1,0 +1,227 @@
+"""A table as data: means over seeds beside published values. Rendered elsewhere (`render`, `plots`)."""
+
+import json
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.statistics.basics import Spread, mean_and_sd, pooled
+from analysis.tables.spec import Key, Line, TableError, TableSpec, identify, plain
+
+SUITE_FIELDS = ("suite", "data_hash", "split", "aggregation", "rule")
+"""Protocol fields in which the columns of one table may differ; every other field is the whole table's."""
+RIVALS = {"aggregation": ("all", "mean", "wmean"), "rule": ("senteval", "fast")}
+"""Suite fields' values, up to a comma, that are choices of the scorer and not of the suite: all columns share one."""
+ABSENT = {"case": "as is", "rule": ""}
+"""What scores were made with that were stored before these fields existed."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table with its seeds; `sd` (n - 1 below the line) needs two."""
+
+    n: int
+    mean: float | None
+    sd: float | None
+    published: float | None
+    values: tuple[float, ...] = ()
+    """One value per seed, in the order of the seeds."""
+    seeds: tuple[int, ...] = ()
+    """The seeds of `values`."""
+
+    @property
+    def delta(self) -> float | None:
+        """Ours minus the published value."""
+        return None if self.mean is None or self.published is None else self.mean - self.published
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: its axis values and a cell for every column."""
+
+    key: dict[str, Any]
+    cells: dict[str, Cell]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A row without training: column -> value; a column may be absent."""
+
+    label: str
+    cells: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is printed: the spec, its rows, rows without training, the protocol that all numbers share, and remarks."""
+
+    spec: TableSpec
+    rows: list[Row]
+    baselines: list[Baseline]
+    protocol: dict[str, Any]
+    notes: list[str]
+    no_signal: bool = False
+    """All cells lie within the cells' median standard deviation between seeds of the untrained encoder."""
+
+    def seed_sd(self, column: str) -> float | None:
+        """Standard deviation between seeds, pooled over the column's cells; None where no cell has two seeds."""
+        spread = self.seed_spread(column)
+        return None if spread is None else spread.sd
+
+    def seed_spread(self, column: str) -> Spread | None:
+        """The pooled standard deviation with its degrees of freedom; None where no cell has two seeds."""
+        cells = (row.cells[column] for row in self.rows)
+        return pooled(Spread(cell.sd, cell.n - 1) for cell in cells if cell.sd is not None)
+
+
+def aggregate(
+    spec: TableSpec,
+    results: Sequence[Line],
+    *,
+    baselines: Sequence[Baseline] = (),
+    untrained: Mapping[str, float] | None = None,
+) -> Table:
+    """The table of `results`.
+
+    `untrained` (column -> value of the untrained encoder) is given for small profiles: a table whose cells all lie
+    within the median seed sd of it is marked as without signal. Raises TableError where scores have different
+    protocols or one seed has two values.
+    """
+    values = _values(spec, results)
+    printed = {identify(row["key"]): row["cells"] for row in spec.published}
+    rows = [_row(spec, key, values, printed) for key in spec.rows or _keys(spec, results)]
+    table = Table(spec, rows, list(baselines), _protocol(spec, results), [*spec.notes, *_remarks(spec, results)])
+    if untrained and _without_signal(table, untrained):
+        told = ", ".join(f"{column} {value:.2f}" for column, value in untrained.items() if column in spec.columns)
+        note = f"no signal at this scale: every cell lies within the median seed sd of no training ({told})"
+        return Table(spec, rows, table.baselines, table.protocol, [*table.notes, note], no_signal=True)
+    return table
+
+
+def _records(spec: TableSpec, results: Sequence[Line]) -> list[Line]:
+    """The lines that belong to the table's columns."""
+    needed = {*spec.axes, "seed", "column", "value"}
+    missing = sorted(next((needed - line.keys() for line in results if not needed <= line.keys()), ()))
+    if missing:
+        raise TableError(f"results: fields={missing} are missing for table {spec.id}; name the axes as the spec")
+    return [line for line in results if line["column"] in spec.columns]
+
+
+Identity = tuple[Any, ...]
+Values = Mapping[tuple[Identity, str], Mapping[int, float]]
+"""(row identity, column) -> seed -> value."""
+
+
+def _values(spec: TableSpec, results: Sequence[Line]) -> Values:
+    found: dict[tuple[Identity, str], dict[int, float]] = defaultdict(dict)
+    for line in _records(spec, results):
+        value, seed = float(line["value"]), int(line["seed"])
+        if not math.isfinite(value):
+            continue
+        seeds = found[identify(line, spec.axes), line["column"]]
+        if seeds.get(seed, value) != value:
+            key = {axis: line[axis] for axis in spec.axes}
+            raise TableError(
+                f"two values: seed={seed} of {key} in {line['column']} has {seeds[seed]} and {value}; "
+                "give the table an axis that tells these runs apart"
+            )
+        seeds[seed] = value
+    return found
+
+
+def _keys(spec: TableSpec, results: Sequence[Line]) -> list[dict[str, Any]]:
+    """Row keys in order of first appearance, for a table whose spec lists none."""
+    keys = {identify(line, spec.axes): {axis: line[axis] for axis in spec.axes} for line in _records(spec, results)}
+    return list(keys.values())
+
+
+def _row(spec: TableSpec, key: Key, values: Values, printed: Mapping[Identity, Mapping[str, float]]) -> Row:
+    name = identify(key)
+    paper = printed.get(name, {})
+    cells = {column: _cell(values.get((name, column), {}), paper.get(column)) for column in spec.columns}
+    return Row({axis: plain(key[axis]) for axis in spec.axes}, cells)
+
+
+def _cell(seeds: Mapping[int, float], published: float | None) -> Cell:
+    order = tuple(sorted(seeds))
+    values = tuple(seeds[seed] for seed in order)
+    mean, sd = mean_and_sd(values)
+    return Cell(len(values), mean, sd, published, values, order)
+
+
+def _remarks(spec: TableSpec, results: Sequence[Line]) -> list[str]:
+    """What the table lacks: runs that are not done, by state, and done runs without a score."""
+    told = [line for line in results if "state" in line]
+    runs = {line.get("signature", number): line["state"] for number, line in enumerate(told)}
+    states = Counter(runs.values())
+    lacking = states.total() - states["done"]
+    counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != "done")
+    remarks = [f"{lacking} of {states.total()} runs are not done ({counted})"] if lacking else []
+    unscored = Counter(line["column"] for line in told if line["state"] == "done" and math.isnan(line["value"]))
+    return remarks + [f"done runs without a {name} score: {unscored[name]}" for name in spec.columns if unscored[name]]
+
+
+def _protocol(spec: TableSpec, results: Sequence[Line]) -> dict[str, Any]:
+    """The protocol fields that all scores share, over those of the spec. Raises TableError where scores disagree."""
+    found = _protocols(spec, results)
+    fields = {name for protocols in found.values() for protocol in protocols for name in protocol}
+    varied = {axis.rsplit(".", 1)[-1] for axis in spec.axes}
+    for name in sorted(fields - varied):
+        _check_field(spec, name, found)
+    shared = {}
+    for name in sorted(fields):
+        values = {_field(protocol, name) for protocols in found.values() for protocol in protocols}
+        if len(values) == 1:
+            shared[name] = json.loads(values.pop())
+    return {**spec.protocol, **shared}
+
+
+def _protocols(spec: TableSpec, results: Sequence[Line]) -> dict[str, list[dict[str, Any]]]:
+    """Column -> the distinct protocols of its scores."""
+    distinct = dict.fromkeys((line["column"], line.get("protocol")) for line in results)
+    found = defaultdict(list)
+    for column, protocol in distinct:
+        if column in spec.columns and isinstance(protocol, str):
+            found[column].append(json.loads(protocol))
+    return found
+
+
+def _check_field(spec: TableSpec, name: str, found: Mapping[str, list[dict[str, Any]]]) -> None:
+    """One field agrees within each column and, unless it belongs to the suite, between them; rivals never meet."""
+    whole = [protocol for protocols in found.values() for protocol in protocols]
+    groups = {"the table": whole}
+    if name in SUITE_FIELDS:
+        groups = {**found, "the table": [protocol for protocol in whole if _is_rival(protocol, name)]}
+    for group, protocols in groups.items():
+        values = sorted({_field(protocol, name) for protocol in protocols})
+        if len(values) > 1:
+            raise TableError(
+                f"one protocol: {name}={' and '.join(values)} in {group} of {spec.id}; "
+                "score the runs again under one protocol, or make it an axis"
+            )
+
+
+def _field(protocol: Mapping[str, Any], name: str) -> str:
+    """A field as JSON."""
+    return json.dumps(protocol.get(name, ABSENT.get(name)))
+
+
+def _is_rival(protocol: Mapping[str, Any], name: str) -> bool:
+    return str(protocol.get(name, "")).partition(",")[0] in RIVALS.get(name, ())
+
+
+def _without_signal(table: Table, untrained: Mapping[str, float]) -> bool:
+    """Whether no cell of any column leaves the untrained encoder by more than seeds do; False without seeds to tell."""
+    judged = [column for column in table.spec.columns if column in untrained]
+    return bool(judged) and all(_column_without_signal(table, column, untrained[column]) for column in judged)
+
+
+def _column_without_signal(table: Table, column: str, untrained: float) -> bool:
+    """By the cells' median sd: the pooled one lets a few cells with collapsed seeds hide what all others show."""
+    cells = [row.cells[column] for row in table.rows]
+    sds = [cell.sd for cell in cells if cell.sd is not None]
+    known = [cell.mean for cell in cells if cell.mean is not None]
+    return bool(sds) and all(abs(mean - untrained) <= statistics.median(sds) for mean in known)

@@ -1,0 +1,50 @@
+"""Names of rows for figures and lists: short, and different for different rows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analysis.tables.spec import plain
+
+Keys = Sequence[Mapping[str, Any]]
+
+
+def label(key: Mapping[str, Any], axes: Sequence[str] | None = None) -> str:
+    """A key in a reader's words, `dup_rate=0.32 momentum=off`, or some of its axes; `all` where there are none."""
+    named = key if axes is None else axes
+    return " ".join(f"{axis.rpartition('.')[2]}={axis_text(key.get(axis))}" for axis in named) or "all"
+
+
+def telling(keys: Keys, axes: Sequence[str]) -> list[str]:
+    """The axes that are enough to tell the keys apart; of two that say the same the first stays."""
+    kept = [axis for axis in axes if len({plain(key.get(axis)) for key in keys}) > 1]
+    whole = len(_distinct(keys, kept))
+    for axis in reversed(kept[:]):
+        without = [other for other in kept if other != axis]
+        if len(_distinct(keys, without)) == whole:
+            kept = without
+    return kept
+
+
+def _distinct(keys: Keys, axes: Sequence[str]) -> set[tuple[Any, ...]]:
+    return {tuple(plain(key.get(axis)) for axis in axes) for key in keys}
+
+
+def shortened(text: str, most: int = 48) -> str:
+    """Text that fits beside a figure; the middle of a longer one is left out."""
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
+
+
+def axis_text(value: object) -> str:
+    """An axis value as a reader writes it: `off` for None, `yes`/`no`, numbers without a needless tail."""
+    if value is None:
+        return "off"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def row_text(key: Mapping[str, Any]) -> str:
+    """A row in a person's words: `masking_ratio 0.3`."""
+    return ", ".join(
+        f"{axis.rpartition('.')[2]} {axis_text(value)}" for axis, value in key.items() if value is not None
+    )

@@ -1,0 +1,102 @@
+"""The cosines of single sentence pairs that runs have kept: read back, checked against the ledger, put into rows."""
+
+import functools
+import hashlib
+import io
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+from analysis.ledger import Ledger, ScoreRow
+from analysis.tables.spec import Key, TableError, identify
+
+Planned = tuple[Mapping[str, Any], str, int]
+"""(row key, signature, seed)."""
+
+
+@dataclass(frozen=True)
+class ColumnCosines:
+    """What is kept of one column."""
+
+    gold: np.ndarray
+    """float64 [pairs]: the grades."""
+    rows: Mapping[int, Sequence[np.ndarray]]
+    """Row index -> the cosines [pairs] of each of its seeds; rows without any are absent."""
+    problems: tuple[str, ...] = ()
+    """One line for each reason why a row or a seed is absent."""
+
+    @functools.cached_property
+    def means(self) -> dict[int, float]:
+        """Row index -> Spearman's correlation times 100, mean over its seeds."""
+        return {row: float(np.mean([self._value(one) for one in seeds])) for row, seeds in self.rows.items()}
+
+    def _value(self, cosines: np.ndarray) -> float:
+        value = float(scipy.stats.spearmanr(cosines, self.gold).statistic) if np.ptp(cosines) > 0 else 0.0
+        return 100 * value
+
+
+def read_cosines(score: ScoreRow) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines and grades, float64 [pairs] each, of one score. TableError for a file that is gone, changed or no npz."""
+    path = Path(score.cosines_file or "")
+    again = "score the run again (cse eval)"
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise TableError(f"cosines not readable: file={path} ({error.strerror}); {again}") from error
+    if hashlib.sha256(content).hexdigest() != score.cosines_hash:
+        raise TableError(f"cosines changed since they were scored: file={path}; {again}")
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            return np.asarray(file["cosines"], dtype=float), np.asarray(file["gold"], dtype=float)
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise TableError(f"no file of cosines: file={path}; {again}") from error
+
+
+def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Key], suite: str) -> ColumnCosines | None:
+    """The newest kept cosines of a suite for rows with these keys; None where no run has any.
+
+    Seeds whose grades differ from the first one's (another set under one name) are left out, with a line that says so.
+    """
+    wanted = sorted(planned, key=lambda one: one[2])
+    kept = {s.signature: s for s in ledger.scores([name for _, name, _ in wanted]) if s.suite == suite}
+    index = {identify(key): row for row, key in enumerate(keys)}
+    found = _Collected()
+    for key, signature, _ in wanted:
+        score = kept.get(signature)
+        if score is not None and score.cosines_file and identify(key) in index:
+            found.add(index[identify(key)], score)
+    return found.column(len(keys), suite)
+
+
+class _Collected:
+    """What has been read of a column so far."""
+
+    def __init__(self) -> None:
+        self.gold: np.ndarray | None = None
+        self.rows: dict[int, list[np.ndarray]] = {}
+        self.problems: list[str] = []
+
+    def add(self, row: int, score: ScoreRow) -> None:
+        try:
+            cosines, gold = read_cosines(score)
+        except TableError as error:
+            self.problems.append(str(error))
+            return
+        self.gold = gold if self.gold is None else self.gold
+        if np.array_equal(gold, self.gold):
+            self.rows.setdefault(row, []).append(cosines)
+        else:
+            self.problems.append(f"other grades: file={score.cosines_file}; score the run again on the same set")
+
+    def column(self, rows: int, suite: str) -> ColumnCosines | None:
+        """All of it; None where nothing was found."""
+        without = rows - len(self.rows)
+        if self.gold is None:
+            return ColumnCosines(np.array([]), {}, tuple(self.problems)) if self.problems else None
+        lacking = [f"rows without kept cosines of {suite}: {without} of {rows}"] if without else []
+        return ColumnCosines(self.gold, self.rows, (*self.problems, *lacking))

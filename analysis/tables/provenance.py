@@ -1,0 +1,112 @@
+"""What lies behind one cell of a table, as data: its runs, where each came from, and in what they differ."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.ledger import Ledger, RunRow
+from analysis.tables.results import Planned, results_of
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt at a run, how it ended, and where it ran."""
+
+    attempt: int
+    state: str
+    reason: str | None
+    examples: int | None
+    seconds: float | None
+    details: Mapping[str, Any]
+    """Commit, versions, host and hardware."""
+
+
+@dataclass(frozen=True)
+class SeedRun:
+    """The run of one seed with everything that the ledger has of it."""
+
+    run: RunRow
+    values: Mapping[str, float | None]
+    """Column -> value; None where the run is not done or was not scored."""
+    attempts: tuple[Attempt, ...]
+    checkpoint: str | None
+    """Folder of the best checkpoint; None where it is not on this machine."""
+    sweeps: tuple[str, ...]
+    """Every sweep that the run belongs to."""
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Provenance and inputs of several runs, compared field by field."""
+
+    shared: Mapping[str, Any]
+    differing: Mapping[str, Mapping[str, tuple[int, ...]]]
+    """Field -> {value: the seeds that have it}."""
+
+
+def seed_runs(
+    ledger: Ledger, runs: Sequence[RunRow], columns: Sequence[str], names: Mapping[str, str] | None = None
+) -> tuple[list[SeedRun], dict[str, list[dict[str, Any]]]]:
+    """The runs by seed, and per column the distinct protocols of its scores. `names`: column -> stored suite."""
+    planned: list[Planned] = [({}, run.signature, run.seed) for run in runs]
+    values: dict[str, dict[str, float | None]] = {run.signature: {} for run in runs}
+    protocols: dict[str, list[dict[str, Any]]] = {column: [] for column in columns}
+    for line in results_of(ledger, planned, columns, names, runs):
+        column, value = line["column"], line["value"]
+        values[line["signature"]][column] = None if math.isnan(value) else value
+        if isinstance(line["protocol"], str) and (read := json.loads(line["protocol"])) not in protocols[column]:
+            protocols[column].append(read)
+    swept = _sweeps(ledger, values)
+    found = [_seed_run(ledger, run, values[run.signature], swept[run.signature]) for run in runs]
+    return sorted(found, key=lambda one: one.run.seed), protocols
+
+
+def _seed_run(ledger: Ledger, run: RunRow, values: Mapping[str, float | None], sweeps: Sequence[str]) -> SeedRun:
+    ends = {row.attempt: row for row in ledger.history(run.signature)}
+    attempts = tuple(
+        Attempt(row.attempt, ends[row.attempt].state, ends[row.attempt].reason, row.examples, row.seconds, row.details)
+        for row in ledger.provenance(run.signature)
+    )
+    best = Path(run.folder, "best") if run.folder else None
+    return SeedRun(run, values, attempts, str(best) if best and best.is_dir() else None, tuple(sweeps))
+
+
+def _sweeps(ledger: Ledger, signatures: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {signature: [] for signature in signatures}
+    for sweep in ledger.sweeps():
+        for signature in {link.signature for link in ledger.cells(sweep.id)} & found.keys():
+            found[signature].append(sweep.id)
+    return found
+
+
+def origins(runs: Sequence[SeedRun]) -> Origins:
+    """What the runs' last attempts and inputs have in common, and every field in which two of them differ."""
+    facts = {one.run.seed: _facts(one) for one in runs}
+    names = dict.fromkeys(name for own in facts.values() for name in own)
+    values = {name: _seeds_by_value(name, facts) for name in names}
+    shared = {name: json.loads(next(iter(found))) for name, found in values.items() if len(found) == 1}
+    differing = {name: found for name, found in values.items() if len(found) > 1}
+    return Origins(shared, differing)
+
+
+def _facts(one: SeedRun) -> dict[str, Any]:
+    details = one.attempts[-1].details if one.attempts else {}
+    flat = {name: value for name, value in details.items() if not isinstance(value, Mapping)}
+    nested = {
+        f"{name}.{inner}": value
+        for name, group in details.items()
+        if isinstance(group, Mapping)
+        for inner, value in group.items()
+    }
+    return {**flat, **nested, **{f"input.{name}": value for name, value in one.run.identity.items()}}
+
+
+def _seeds_by_value(name: str, facts: Mapping[int, Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for seed, own in facts.items():
+        value = json.dumps(own.get(name), sort_keys=True)
+        found[value] = (*found.get(value, ()), seed)
+    return found

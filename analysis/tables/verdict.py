@@ -1,0 +1,182 @@
+"""Does our table say what the paper's says? For every published value a word, its interval and a reason.
+
+At the paper's own scale values are compared; at another scale only the direction of each row from a reference row.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from analysis.statistics.basics import Spread, welch
+from analysis.tables.aggregate import Cell, Table
+from analysis.tables.spec import identify
+
+Word = Literal[
+    "reproduced", "within seed noise", "different", "not run", "undecided",
+    "same direction", "opposite direction", "reference",
+]  # fmt: skip
+Interval = tuple[float, float]
+
+SHARP = 1.0
+"""Points: a wider half interval of our mean is too blunt for `reproduced`."""
+SEED_NOISE = 2.0
+"""Points between seeds of one setting at the papers' scale (SimCSE, issue 63)."""
+UNIT_VALUES = 5.0
+"""A column whose published values all lie below this is not in points (cosines, alignment): there 0.01 is a point."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of one published value."""
+
+    word: Word
+    interval: Interval | None
+    """The interval that decided: of our mean, of one further seed, or of our difference from the reference row."""
+    published: float
+    """What is looked for in it: the paper's value, or its difference from the paper's reference row."""
+    reason: str
+
+
+Verdicts = Mapping[tuple[int, str], Verdict]
+"""(row index, column) -> verdict; values that the paper does not print have none."""
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One result's cells with what is said of all of them."""
+
+    cells: Sequence[Cell]
+    shared: Spread | None
+    """Seeds' spread pooled over the column."""
+    confidence: float
+
+    @property
+    def printed(self) -> list[float]:
+        return [cell.published for cell in self.cells if cell.published is not None]
+
+    @property
+    def point(self) -> float:
+        return 0.01 if all(abs(value) < UNIT_VALUES for value in self.printed) else 1.0
+
+    @property
+    def digits(self) -> int:
+        """Decimals of our numbers in a reason."""
+        return 2 if self.point == 1 else 4
+
+    @property
+    def rounding(self) -> float:
+        """Half a unit of the last decimal that the paper prints: 82.5 stands for 82.45 to 82.55."""
+        return 0.5 * 10.0 ** -max(len(f"{value:.10g}".partition(".")[2]) for value in self.printed)
+
+    def spread(self, cell: Cell) -> Spread | None:
+        """A cell's own spread where two seeds differ, else the column's; None where no seeds tell."""
+        own = Spread(cell.sd, cell.n - 1) if cell.sd else self.shared
+        return own if own is not None and own.sd > 0 else None
+
+
+def judge(table: Table, *, same_scale: bool, confidence: float = 0.95) -> Verdicts:
+    """A verdict for every published value of the table; `same_scale`: our runs are the paper's, setting by setting."""
+    found: dict[tuple[int, str], Verdict] = {}
+    for name in table.spec.columns:
+        column = _Column([row.cells[name] for row in table.rows], table.seed_spread(name), confidence)
+        if column.printed:
+            judged = _levels(column) if same_scale else _directions(column, reference_row(table, name))
+            found.update({(index, name): verdict for index, verdict in judged.items()})
+    return found
+
+
+def reference_row(table: Table, column: str) -> int | None:
+    """The row that others are compared with: the paper's default, else the first with both numbers; None for none."""
+    both = [i for i, row in enumerate(table.rows) if None not in (row.cells[column].mean, row.cells[column].published)]
+    if table.spec.default is None:
+        return both[0] if both else None
+    wanted = identify({axis: table.spec.default.get(axis) for axis in table.spec.axes})
+    return next((i for i in both if identify(table.rows[i].key) == wanted), None)
+
+
+def _levels(column: _Column) -> dict[int, Verdict]:
+    return {i: _level(column, cell) for i, cell in enumerate(column.cells) if cell.published is not None}
+
+
+def _level(column: _Column, cell: Cell) -> Verdict:
+    published = cell.published
+    assert published is not None
+    if cell.mean is None:
+        return Verdict("not run", None, published, "no value of ours")
+    spread = column.spread(cell)
+    if spread is None:
+        return Verdict("undecided", None, published, "no setting has two seeds that differ: seed noise is not known")
+    reach, source, digits = spread.t(column.confidence) * spread.sd, _source(cell), column.digits
+    half, further = reach / math.sqrt(cell.n), reach * math.sqrt(1 + 1 / cell.n)
+    of_mean, of_seed = (cell.mean - half, cell.mean + half), (cell.mean - further, cell.mean + further)
+    if _holds(of_mean, published, column.rounding) and half <= SHARP * column.point:
+        told = f"{published:g} lies in the interval of our mean, {cell.mean:.{digits}f} ± {half:.{digits}f} ({source})"
+        return Verdict("reproduced", of_mean, published, told)
+    where = f"the interval of one further seed, {cell.mean:.{digits}f} ± {further:.{digits}f} ({source})"
+    if _holds(of_seed, published, column.rounding):
+        return Verdict("within seed noise", of_seed, published, f"{published:g} lies in {where}")
+    side = "above" if published > cell.mean else "below"
+    return Verdict("different", of_seed, published, f"{published:g} lies {side} {where}")
+
+
+def _holds(interval: Interval, published: float, rounding: float) -> bool:
+    """Whether some number that is printed as `published` lies in the interval."""
+    return interval[0] - rounding <= published <= interval[1] + rounding
+
+
+def _source(*cells: Cell) -> str:
+    """Which seeds an interval comes from."""
+    counts = "/".join(dict.fromkeys(str(cell.n) for cell in cells))
+    seeds = f"{counts} seed" if counts == "1" else f"{counts} seeds"
+    return seeds if all(cell.sd for cell in cells) else f"{seeds}; sd pooled over the column"
+
+
+def _directions(column: _Column, reference: int | None) -> dict[int, Verdict]:
+    found = {}
+    for index, cell in enumerate(column.cells):
+        if cell.published is None:
+            continue
+        if cell.mean is None:
+            found[index] = Verdict("not run", None, cell.published, "no value of ours")
+        elif reference is None:
+            found[index] = Verdict("undecided", None, cell.published, "the paper's default row was not run")
+        elif index == reference:
+            found[index] = Verdict("reference", None, 0.0, "the row that the others are compared with")
+        else:
+            found[index] = _direction(column, cell, column.cells[reference])
+    return found
+
+
+def _direction(column: _Column, cell: Cell, reference: Cell) -> Verdict:
+    """Whether ours and the paper's differences from the reference have one sign."""
+    assert None not in (cell.mean, cell.published, reference.mean, reference.published)
+    ours, theirs = cell.mean - reference.mean, cell.published - reference.published  # type: ignore[operator]
+    interval, digits = _difference(column, cell, reference, ours), column.digits
+    told = f"paper {theirs:+.6g}{_faint(theirs, column)}; ours {round(ours, digits) + 0.0:+.{digits}f}"
+    if interval is None:
+        return Verdict("undecided", None, theirs, f"{told}, and no setting has two seeds that differ")
+    told += f", interval {interval[0]:+.{digits}f} to {interval[1]:+.{digits}f} ({_source(cell, reference)})"
+    if interval[0] <= 0 <= interval[1] or not theirs:
+        return Verdict("undecided", interval, theirs, told)
+    return Verdict("same direction" if (ours > 0) == (theirs > 0) else "opposite direction", interval, theirs, told)
+
+
+def _faint(difference: float, column: _Column) -> str:
+    """A note on a published difference that a change of seed could make."""
+    if not difference:
+        return " (equal in the paper)"
+    limit = SEED_NOISE * column.point
+    return f" (less than the {limit:g} between seeds)" if abs(difference) < limit else ""
+
+
+def _difference(column: _Column, cell: Cell, reference: Cell, ours: float) -> Interval | None:
+    """Welch's interval of a difference of means; the column's spread for both where one has none of its own."""
+    if cell.sd and reference.sd:
+        error = welch(Spread(cell.sd, cell.n - 1), cell.n, Spread(reference.sd, reference.n - 1), reference.n)
+    elif column.shared is not None and column.shared.sd > 0:
+        error = Spread(column.shared.sd * math.sqrt(1 / cell.n + 1 / reference.n), column.shared.freedom)
+    else:
+        return None
+    half = error.t(column.confidence) * error.sd
+    return ours - half, ours + half

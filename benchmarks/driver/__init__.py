@@ -1,0 +1,1 @@
+"""The cost of a trial, and of the driver beside it."""

@@ -1,0 +1,171 @@
+"""Trials that sleep, for `benchmarks.driver.orchestration`: in a stub of a group, a real one, or a Tune function.
+
+A trial is told by a folder and its number. The first trial of each slot lasts until every slot has one and the driver
+knows it, so that the clock starts with all slots warm; every other one sleeps for so many seconds. They tell each other
+by files.
+"""
+
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.slots.group_api import GroupSettings
+
+POLL_S = 0.05
+SETTLE_S = 1.0
+"""From the word that all slots are up to the start of the clock: by then each first trial has read it."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the trials of one measurement share; stored as `load.json` of `folder`."""
+
+    folder: str
+    slots: int
+    seconds: float
+    rounds: int
+
+    @classmethod
+    def read(cls, file: Path) -> "Load":
+        return cls(**json.loads(file.read_text(encoding="utf8")))
+
+    def write(self) -> Path:
+        file = Path(self.folder, "load.json")
+        file.write_text(json.dumps(asdict(self)), encoding="utf8")
+        return file
+
+    @property
+    def trials(self) -> int:
+        """With the first of each slot."""
+        return self.slots * (self.rounds + 1)
+
+    def started(self, count: int) -> None:
+        """The driver has seen so many trials start."""
+        if count == self.slots:
+            Path(self.folder, "known").touch()
+
+    def begun(self) -> float:
+        """Moment at which the first trials ended, in seconds since the epoch."""
+        return self._all_up.stat().st_mtime + SETTLE_S
+
+    def is_begun(self, watch: bool) -> bool:
+        """Whether all slots are up; one trial that is told to `watch` finds out and says so."""
+        if watch and not self._all_up.exists() and self._known() and self._up() == self.slots:
+            self._all_up.touch()
+        return self._all_up.exists()
+
+    def _known(self) -> bool:
+        return Path(self.folder, "known").exists()
+
+    def _up(self) -> int:
+        return len(list(Path(self.folder).glob("up-*")))
+
+    def ended(self) -> float:
+        """Moment at which the last trial was over."""
+        ends = [path.stat().st_mtime for path in Path(self.folder).glob("end-*")]
+        assert len(ends) == self.trials, f"{len(ends)} of {self.trials} trials ended"
+        return max(ends)
+
+    def share(self) -> float:
+        """Of the ideal makespan, in which no slot ever waits."""
+        return self.rounds * self.seconds / (self.ended() - self.begun())
+
+    @property
+    def _all_up(self) -> Path:
+        return Path(self.folder, "all-up")
+
+
+class Nap:
+    """One trial."""
+
+    def __init__(self, load: Load, number: int) -> None:
+        self.load, self.number = load, number
+        self.until = time.monotonic() + load.seconds if number >= load.slots else None
+        if self.until is None:
+            Path(load.folder, f"up-{number}").touch()
+
+    def over(self, timeout_s: float = float("inf")) -> bool:
+        """Wait for the end, `timeout_s` at most; whether it has come."""
+        limit = time.monotonic() + timeout_s
+        while (left := self._left()) > 0 and time.monotonic() < limit:
+            time.sleep(max(0.0, min(left, limit - time.monotonic())))
+        if left <= 0:
+            Path(self.load.folder, f"end-{self.number}").touch()
+        return left <= 0
+
+    def _left(self) -> float:
+        if self.until is not None:
+            return self.until - time.monotonic()
+        return self.load.begun() - time.time() if self.load.is_begun(self.number == 0) else POLL_S
+
+
+class SleepingGroup:
+    """A `cluster.slots.group_api.Group` without ranks: the slot's own process sleeps, and says what it is made of."""
+
+    def __init__(self, recycle_after: int, name: str = "group") -> None:
+        self.number = 0
+        self.payload: dict[str, Any] = {}
+        self.nap: Nap | None = None
+
+    def submit(self, settings: GroupSettings, payload: dict[str, Any]) -> int:
+        Path(payload["folder"]).mkdir(parents=True, exist_ok=True)
+        self.number, self.payload = self.number + 1, payload
+        self.nap = Nap(Load.read(Path(payload["paths"]["train_file"])), payload["seed"])
+        return self.number
+
+    def events(self, timeout_s: float) -> list[dict[str, Any]]:
+        if self.nap is None or not self.nap.over(timeout_s):
+            return []
+        self.nap = None
+        total = self.payload["total_examples"]
+        point = ended(total) | {"step": 1, "metrics": process_facts()}
+        done = {"kind": "done", "outcome": ended(total) | {"state": "done"}}
+        return [{"kind": "point", "index": 0, "point": point}, done]
+
+    def decide(self, number: int, index: int, stop: bool) -> None:
+        """Nothing: no trial is gated."""
+
+    def stop(self, number: int) -> None:
+        self.nap = None
+
+    def lost(self) -> str | None:
+        return None
+
+    def node_lost(self) -> bool:
+        return False
+
+    def abort(self) -> None:
+        self.nap = None
+
+    def close(self) -> None:
+        self.nap = None
+
+
+def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None) -> dict[str, Any]:
+    """`cse_train.training.loop.train` of a trial, in a rank of a real worker group."""
+    Nap(Load.read(paths.train_file), run.train.seed).over()
+    total = run.train.examples
+    report(ended(total) | {"step": 1, "metrics": process_facts()})
+    return ended(total) | {"state": "done"}
+
+
+def tune_function(config: dict[str, Any]) -> dict[str, float]:
+    """A trial as a function of Ray Tune."""
+    Nap(Load.read(Path(config["load"])), config["number"]).over()
+    return {"best": 0.0}
+
+
+def ended(examples: int) -> dict[str, Any]:
+    """What a trial without training has at its end."""
+    return {"examples": examples, "best": 0.0, "best_examples": examples, "seconds": 0.0}
+
+
+def process_facts() -> dict[str, float]:
+    """Its number, its memory in MB without what it shares with others, and whether it ever imported torch."""
+    pages = Path("/proc/self/statm").read_text().split()
+    own = (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return {"pid": os.getpid(), "own_mb": own, "torch": float("torch" in sys.modules)}

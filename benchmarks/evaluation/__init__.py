@@ -1,0 +1,1 @@
+"""Evaluation against SentEval's way."""

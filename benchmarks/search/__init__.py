@@ -1,0 +1,1 @@
+"""Search strategies replayed on a recorded grid."""

@@ -1,0 +1,103 @@
+"""The recorded grid: dev curves of every run of methods/recorded_grid.yaml, out of a ledger into one small file.
+
+Train it first, in as many sittings as it takes; each run is kept:
+
+    cse run recorded_grid --data ../shared/data --ledger GRID.db --storage GRID --yes
+    python -m benchmarks.search.record_grid --ledger GRID.db
+
+A grid that is not complete yet is written too, and says so.
+"""
+
+import argparse
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.ledger import Ledger, LedgerError, RunRow
+from search_spaces.catalog import load_space
+from search_spaces.cells import ResolvedSpace, resolve
+
+FILE = Path(__file__).with_name("curves") / "esimcse_grid.json.gz"
+SPACE = "recorded_grid"
+PROTOCOL = ("train.encoder", "train.corpus", "train.dev", "train.max_seq_length", "train.batch_size", "train.examples")
+
+Json = dict[str, Any]
+
+
+def recorded(resolved: ResolvedSpace, ledger: Ledger) -> Json:
+    """Protocol, axes and finished runs of the space's sweep; raises LedgerError when there are none."""
+    rows = [row for row in ledger.runs(sweep=SPACE) if row.state == "done"]
+    if not rows:
+        raise LedgerError(f"no finished run: sweep={SPACE} ledger={ledger.url}; make them by cse run {SPACE}")
+    curves = ledger.curves(row.signature for row in rows)
+    axes = list(resolved.axes)
+    runs = [_run(row, axes, curves[row.signature], resolved.space.settings["train.dev"]) for row in rows]
+    wanted = len(resolved.cells()) * len(resolved.space.seeds)
+    return {
+        "space": SPACE,
+        "method": resolved.space.method,
+        "metric": "Spearman x 100 on the dev set, at every evaluation",
+        "protocol": {key: rows[0].config[key] for key in PROTOCOL},
+        "commits": _commits(ledger, rows),
+        "axes": {name: list(domain.values()) for name, domain in resolved.axes.items()},
+        "seeds": list(resolved.space.seeds),
+        "runs_wanted": wanted,
+        "complete": len(runs) == wanted,
+        "runs": sorted(runs, key=lambda run: (run["cell"], run["seed"])),
+    }
+
+
+def _run(row: RunRow, axes: Sequence[str], points: Iterable[Json], dev: object) -> Json:
+    """One run: its cell as values in the order of the axes, and dev scores against examples."""
+    points = list(points)
+    return {
+        "cell": [row.config[axis] for axis in axes],
+        "seed": row.seed,
+        "signature": row.signature,
+        "seconds": round(row.seconds or 0.0, 2),
+        "examples": [point["examples"] for point in points],
+        "scores": [round(point["metrics"][dev], 3) for point in points],
+    }
+
+
+def _commits(ledger: Ledger, rows: Iterable[RunRow]) -> list[str]:
+    """Every commit that a run was trained from."""
+    found = {ledger.provenance(row.signature)[-1].details.get("commit") for row in rows}
+    return sorted(commit for commit in found if commit)
+
+
+def write(grid: Json, file: Path) -> None:
+    """Gzipped JSON, equal bytes for equal content."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(grid, separators=(",", ":"))
+    file.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def read(file: Path = FILE) -> Json:
+    """What `write` wrote; OSError where there is no such file."""
+    return json.loads(gzip.decompress(file.read_bytes()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ledger", required=True, help="the ledger that the sweep was run with")
+    parser.add_argument("--to", type=Path, default=FILE)
+    given = parser.parse_args()
+    try:
+        grid = recorded(
+            resolve(
+                load_space(SPACE),
+            ),
+            Ledger.open(given.ledger, create=False),
+        )
+    except LedgerError as error:
+        raise SystemExit(str(error)) from None
+    write(grid, given.to)
+    state = "complete" if grid["complete"] else "PARTIAL"
+    print(f"{state}: {len(grid['runs'])} of {grid['runs_wanted']} runs, {given.to.stat().st_size} bytes in {given.to}")
+
+
+if __name__ == "__main__":
+    main()

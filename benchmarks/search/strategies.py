@@ -1,0 +1,108 @@
+"""Strategies that pick a cell from a replay within its budget: ours by the search loop, and Optuna's own as peers."""
+
+from collections.abc import Callable
+
+import numpy as np
+import optuna
+from optuna.trial import Trial, TrialState
+
+from benchmarks.search.replay import GRACE, REDUCTION, Replay, Rungs
+from cluster.plan.match import Known, known
+from cluster.search.posterior import PosteriorSampler, pick
+from cluster.search.samplers import Unvisited
+from cluster.search.search import Search
+from search_spaces.cells import Cell
+from search_spaces.space import SearchConfig
+
+Strategy = Callable[[Replay, np.random.Generator], Cell]
+ASKS = 10
+"""Suggestions in a row without a run left before a peer gives up."""
+STARTUP = 4
+"""Random cells before the posterior models anything; Optuna's TPE keeps its own default of 10."""
+
+
+def random(replay: Replay, rng: np.random.Generator) -> Cell:
+    """Cells in random order, one seed each; the best observed."""
+    cells = iter(rng.permutation(len(replay.grid.cells)))
+    seen: list[tuple[float, Cell]] = []
+    while replay.affords and (i := next(cells, None)) is not None:
+        cell = replay.grid.cells[i]
+        seen.append((replay.run(cell).value, cell))
+    return max(seen, key=lambda one: one[0])[1]
+
+
+def posterior(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
+    """`search.sampler: posterior`, one seed a cell; the best posterior mean."""
+    resolved = replay.grid.resolved
+    settings = SearchConfig(sampler="posterior", startup=STARTUP)
+    search = Search(PosteriorSampler(resolved, settings, rng), Unvisited(resolved, rng), (0,), None)
+    stops = Rungs(len(replay.grid.examples)) if asha else lambda number, value: False
+    seen: list[Known] = []
+    while replay.affords and (cell := search.propose()) is not None:
+        end = replay.run(cell, stops)
+        search.observe(cell, end.seed, end.value, end.state, end.examples)
+        seen.append(known(cell, end.seed, end.state, end.value, end.examples))
+    found = pick(resolved, seen)
+    assert found is not None
+    return found.cell
+
+
+def posterior_asha(replay: Replay, rng: np.random.Generator) -> Cell:
+    """The same with `search.scheduler: asha`."""
+    return posterior(replay, rng, asha=True)
+
+
+def tpe(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
+    """Optuna's TPE as it comes; a cell that it names again gets its next seed; the best trial."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    grace = round(GRACE * len(replay.grid.examples))
+    halving = optuna.pruners.SuccessiveHalvingPruner(min_resource=grace, reduction_factor=REDUCTION)
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=optuna.samplers.TPESampler(seed=int(rng.integers(2**31))),
+        pruner=halving if asha else optuna.pruners.NopPruner(),
+    )
+    refused = 0
+    while replay.affords and refused < ASKS:
+        trial = study.ask()
+        cell = _suggested(replay, trial)
+        if not replay.has(cell):
+            study.tell(trial, state=TrialState.FAIL)
+            refused += 1
+            continue
+        refused = 0
+        end = replay.run(cell, lambda number, value, trial=trial: _pruned(trial, number, value))
+        done = end.state == "done"
+        study.tell(trial, end.value if done else None, TrialState.COMPLETE if done else TrialState.PRUNED)
+    return _cell(replay, study.best_trial.params)
+
+
+def tpe_asha(replay: Replay, rng: np.random.Generator) -> Cell:
+    """The same with Optuna's asynchronous successive halving."""
+    return tpe(replay, rng, asha=True)
+
+
+def _pruned(trial: Trial, number: int, value: float) -> bool:
+    trial.report(value, number)
+    return trial.should_prune()
+
+
+def _suggested(replay: Replay, trial: Trial) -> Cell:
+    """A cell by the rank of each axis value, as ordered numbers."""
+    for name, domain in replay.grid.resolved.axes.items():
+        trial.suggest_int(name, 0, len(domain.values()) - 1)
+    return _cell(replay, trial.params)
+
+
+def _cell(replay: Replay, ranks: dict[str, int]) -> Cell:
+    resolved = replay.grid.resolved
+    return resolved.cell({name: resolved.axes[name].values()[rank] for name, rank in ranks.items()})
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "random": random,
+    "TPE (Optuna)": tpe,
+    "TPE + ASHA (Optuna)": tpe_asha,
+    "posterior": posterior,
+    "posterior + ASHA": posterior_asha,
+}

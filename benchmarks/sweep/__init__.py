@@ -1,0 +1,1 @@
+"""A whole sweep against the released recipe."""

@@ -1,0 +1,1 @@
+"""Launch targets, a module each: what they need, what they render, how they are submitted."""

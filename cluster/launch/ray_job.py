@@ -1,0 +1,89 @@
+"""A sweep as a job of a Ray cluster that runs: our four packages travel with it, and nothing else does."""
+
+import contextlib
+import json
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cluster.launch.config import RayJob
+from cluster.launch.job import HEAD, Job
+from cluster.runtime.code_version import OURS, package_folder
+from cse_train.fields import ConfigError
+
+if TYPE_CHECKING:
+    from ray.job_submission import JobSubmissionClient
+
+EXCLUDED = ("__pycache__", "*.pyc", ".*", "results", "*.db")
+
+
+def entrypoint(job: Job) -> str:
+    """The shell line that the cluster runs in the folder of the uploaded code."""
+    return shlex.join(job.argv("python", "auto"))
+
+
+def render(job: Job, part: RayJob) -> str:
+    """The same as a `ray job submit` line, to read: `submit` sends the packages alone."""
+    return shlex.join(
+        ["ray", "job", "submit", "--address", part.address, "--entrypoint-resources", HEAD, "--working-dir", "CODE"]
+    ) + (f" -- {entrypoint(job)}\n# CODE holds {', '.join(OURS)} and nothing else\n")
+
+
+@contextlib.contextmanager
+def code_folder() -> Iterator[Path]:
+    """A folder with a copy of the four packages as they are imported here, gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="cse-code-") as name:
+        for package in OURS:
+            shutil.copytree(package_folder(package), Path(name, package), ignore=shutil.ignore_patterns(*EXCLUDED))
+        yield Path(name)
+
+
+def submit(job: Job, part: RayJob) -> str:
+    """Send the job and return its id; ConfigError for a wrong address, token or Ray version. Ray finds the token."""
+    import requests
+
+    try:
+        client = connected(part.address)
+        with code_folder() as code:
+            return client.submit_job(
+                entrypoint=entrypoint(job),
+                runtime_env={"working_dir": str(code)},
+                entrypoint_resources=json.loads(HEAD),
+                metadata={"name": job.config.name},
+            )
+    except (RuntimeError, requests.RequestException) as error:
+        reason = (str(error).splitlines() or ["no reason given"])[0][:200]
+        raise ConfigError([f"job refused: address={part.address}: {reason}; look at the head's dashboard"]) from error
+
+
+def connected(address: str) -> "JobSubmissionClient":
+    """A client of the cluster, which must run the Ray that is installed here."""
+    import requests
+    from ray.exceptions import AuthenticationError
+    from ray.job_submission import JobSubmissionClient
+
+    try:
+        client = JobSubmissionClient(address)
+    except AuthenticationError as error:
+        raise ConfigError(
+            [f"token refused: address={address}; set RAY_AUTH_MODE=token and the cluster's RAY_AUTH_TOKEN"]
+        ) from error
+    except (ConnectionError, requests.RequestException, ValueError, RuntimeError) as error:
+        raise ConfigError(
+            [f"no Ray dashboard: address={address}; give http://HEAD:8265 and see that it runs"]
+        ) from error
+    check_version(client)
+    return client
+
+
+def check_version(client: Any) -> None:
+    """ConfigError with both versions when the cluster runs another Ray."""
+    import ray
+
+    there = client._server_ray_version
+    if there != ray.__version__:
+        advice = f"install ray=={there} here, or what constraints.txt names there"
+        raise ConfigError([f"Ray versions differ: here={ray.__version__} cluster={there}; {advice}"])

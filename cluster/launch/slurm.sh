@@ -1,0 +1,65 @@
+#!/bin/bash
+# One Ray cluster for this job: a token and ports of its own, a head on the batch host, a node on every other.
+set -euo pipefail
+umask 077
+mkdir -p "$storage"
+cd "$storage"
+
+RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
+export RAY_AUTH_TOKEN RAY_AUTH_MODE=token
+unset RAY_ADDRESS RAY_AUTH_TOKEN_PATH
+
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+head=${nodes[0]}
+port=$((20000 + SLURM_JOB_ID % 1000 * 10))
+scratch=/tmp/ray-$SLURM_JOB_ID
+ip=$(srun --overlap --nodes=1 --ntasks=1 --nodelist="$head" hostname --ip-address | awk '{print $1}')
+pids=()
+driver=
+
+# shellcheck disable=SC2317 # the trap calls it
+clean_up() {
+    local code=$?
+    trap - EXIT TERM INT
+    if ((${#pids[@]})); then
+        kill "${pids[@]}" 2>/dev/null || true
+        wait "${pids[@]}" 2>/dev/null || true
+    fi
+    # shellcheck disable=SC2016 # each node expands its own
+    srun --overlap --ntasks-per-node=1 bash -c 'rm -rf "$1-$SLURM_PROCID"' clean "$scratch" || true
+    exit "$code"
+}
+trap clean_up EXIT
+trap '[[ -z $driver ]] || kill -TERM "$driver" 2>/dev/null || true' TERM INT
+
+ray_node() { # index, node, what makes it a head or a worker
+    local index=$1 node=$2
+    shift 2
+    srun --overlap --nodes=1 --ntasks=1 --cpus-per-task="$cpus" --nodelist="$node" \
+        "$python" -m ray.scripts.scripts start "$@" --block --disable-usage-stats \
+        --num-cpus="$cpus" --num-gpus="$gpus" --resources="$resources" --object-store-memory=268435456 \
+        --temp-dir="$scratch-$index" --min-worker-port=0 --max-worker-port=0 --dashboard-agent-listen-port=0 \
+        >"ray-$SLURM_JOB_ID-$node.log" 2>&1 &
+    pids+=($!)
+}
+
+ray_node 0 "$head" --head --node-ip-address="$ip" --port="$port" \
+    --dashboard-port=$((port + 1)) --ray-client-server-port=$((port + 2))
+"$python" -m cluster.launch.wait_for_nodes "$ip:$port" 1
+index=0
+for node in "${nodes[@]:1}"; do
+    index=$((index + 1))
+    ray_node "$index" "$node" --address="$ip:$port"
+done
+"$python" -m cluster.launch.wait_for_nodes "$ip:$port" "${#nodes[@]}"
+
+# The driver stays on this host, the head. TERM, two minutes before the limit, lets it save its state.
+"${sweep[@]}" --address "$ip:$port" &
+driver=$!
+code=0
+wait "$driver" || code=$?
+while kill -0 "$driver" 2>/dev/null; do
+    code=0
+    wait "$driver" || code=$?
+done
+exit "$code"

@@ -1,0 +1,45 @@
+"""`python -m cluster.launch.wait_for_nodes ADDRESS NODES`: returns once that many nodes have joined, or fails."""
+
+import socket
+import sys
+import time
+
+LIMIT_S = 300.0
+
+
+def wait(address: str, nodes: int, limit_s: float = LIMIT_S) -> str | None:
+    """None once `nodes` nodes of the cluster at host:port are alive; after `limit_s` seconds what was there."""
+    end = time.monotonic() + limit_s
+    while not _answers(address):
+        if time.monotonic() > end:
+            return f"no Ray cluster: address={address} after {limit_s:.0f} s; read the head's log"
+        time.sleep(0.5)
+    return None if nodes == 1 else _joined(address, nodes, end)
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), 1):
+            return True
+    except OSError:
+        return False
+
+
+def _joined(address: str, nodes: int, end: float) -> str | None:
+    import ray
+
+    ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    try:
+        while (alive := sum(node["Alive"] for node in ray.nodes())) < nodes:
+            if time.monotonic() > end:
+                return f"nodes missing: joined={alive} of {nodes}; read the logs of the others beside the storage"
+            time.sleep(0.5)
+    finally:
+        ray.shutdown()
+    return None
+
+
+if __name__ == "__main__":
+    problem = wait(sys.argv[1], int(sys.argv[2]))
+    sys.exit(problem and f"cse: {problem}")

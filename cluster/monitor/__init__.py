@@ -1,0 +1,1 @@
+"""A running sweep, seen: progress lines, metrics, the dashboard."""

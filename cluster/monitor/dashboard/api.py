@@ -1,0 +1,113 @@
+"""What the page asks for, as plain data for JSON."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine
+
+from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress, detail, overview, run_folder
+
+
+def state(engine: Engine, sweep: str | None, storage: Path) -> dict[str, Any]:
+    """Every sweep in short, and one in full: the named one, else the first. LedgerError."""
+    found = overview(engine)
+    chosen = sweep or (found.sweeps[0].id if found.sweeps else None)
+    full = detail(engine, chosen) if chosen else None
+    return {
+        "now": found.now,
+        "sweeps": [short(one) for one in found.sweeps],
+        "sweep": None if full is None else {**whole(full), "mirror": _mirror(full.progress, storage)},
+    }
+
+
+def _mirror(sweep: SweepProgress, storage: Path) -> str | None:
+    """The Optuna database that a search keeps beside its runs; None for a grid, and where there is none."""
+    file = storage / "optuna.db"
+    return f"sqlite:///{file}" if sweep.search and file.is_file() else None
+
+
+def short(sweep: SweepProgress) -> dict[str, Any]:
+    """A sweep's line; also what `cse status --format json` prints."""
+    return {
+        "id": sweep.id,
+        "title": sweep.title,
+        "runs": sweep.runs,
+        "asked": sweep.asked,
+        "ended": sweep.ended,
+        "counts": dict(sweep.counts),
+        "share": sweep.share,
+        "live": sweep.live,
+        "best": sweep.best,
+        "best_run": sweep.best_run,
+        "seconds_left": sweep.seconds_left,
+        "updated": sweep.updated,
+        "dashboard": sweep.dashboard,
+        "blocked": sweep.blocked,
+    }
+
+
+def whole(sweep: SweepDetail) -> dict[str, Any]:
+    """A sweep with its runs and curves."""
+    return {
+        **short(sweep.progress),
+        "list": [run(one) for one in sweep.runs],
+        "unlisted": sweep.unlisted,
+        "curves": [vars(curve) for curve in sweep.curves],
+    }
+
+
+def run(one: RunProgress) -> dict[str, Any]:
+    row = one.row
+    return {
+        "label": one.label,
+        "signature": row.signature,
+        "state": row.state,
+        "share": row.share,
+        "examples": row.examples,
+        "total": row.total,
+        "best": row.best,
+        "reason": row.reason,
+    }
+
+
+def log(engine: Engine, signature: str, storage: Path) -> Mapping[str, Any]:
+    """The end of a run's logs, or why there is none to show."""
+    folder = run_folder(engine, signature)
+    found = tails(folder, storage)
+    if found or folder is None:
+        return {"files": found, "note": "" if found else "This run has no folder."}
+    return {"files": {}, "note": f"No log under {storage} for this run; its folder is {folder}."}
+
+
+TAIL_BYTES = 6000
+RANKS = 4
+"""Log files of one run that are shown."""
+
+
+def tails(folder: str | None, storage: Path) -> dict[str, str]:
+    """File name -> its last lines, of the logs under a run's folder.
+
+    Empty where there are none, and where they lie, links followed, outside `storage`.
+    """
+    if not folder:
+        return {}
+    root = storage.resolve()
+    found = sorted(Path(folder, "logs").glob("rank*.log"))[:RANKS]
+    return {path.name: tail(path.resolve()) for path in found if within(path, root)}
+
+
+def within(path: Path, root: Path) -> bool:
+    """Whether a path is a plain file under `root` once every link is followed."""
+    real = path.resolve()
+    return real.is_relative_to(root) and real.is_file()
+
+
+def tail(path: Path, size: int = TAIL_BYTES) -> str:
+    """The last whole lines of a text file, at most `size` bytes."""
+    with path.open("rb") as stream:
+        length = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, length - size))
+        text = stream.read(size).decode("utf8", errors="replace")
+    return text if length <= size else text.partition("\n")[2]

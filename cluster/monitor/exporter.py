@@ -1,0 +1,133 @@
+"""A sweep as Prometheus sees it: one long-lived actor exports, fed by the driver from what happens in the sweep.
+
+Ray forgets a gauge that is not set again within some 20 s, so the driver repeats all of them: a run that has ended, and
+a sweep whose driver is gone, disappear by themselves. Nothing here may hold up or end a sweep.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from analysis.ledger import LedgerError
+from analysis.ledger.cluster_log import ClusterLog
+from cluster.monitor.metrics import METRICS
+from cluster.monitor.samples import Board, Sample
+from cluster.sweep.events import OnEvent, SweepEvent
+
+PERIOD_S = 2.0
+log = logging.getLogger(__name__)
+
+
+class SweepMonitor:
+    """The exporting actor; `start_exporter` wraps it for Ray."""
+
+    def __init__(self, title: str) -> None:
+        from ray.util.metrics import Counter, Gauge
+
+        kinds = {"gauge": Gauge, "counter": Counter}
+        self._title = title
+        self._metrics = {one.name: kinds[one.kind](one.name, one.help, one.labels) for one in METRICS}
+        self._counters = {one.name for one in METRICS if one.kind == "counter"}
+        self._counted: dict[tuple[str, tuple[str, ...]], float] = {}
+
+    def __repr__(self) -> str:
+        return f"monitor of {self._title}"
+
+    def take(self, samples: list[Sample]) -> None:
+        """Export these; a counter's sample is its total, of which the increase since the last one is counted."""
+        for name, labels, value in samples:
+            if name not in self._counters:
+                self._metrics[name].set(value, labels)
+                continue
+            key = (name, tuple(labels.values()))
+            increase = value - self._counted.get(key, 0.0)
+            if increase > 0:
+                self._counted[key] = value
+                self._metrics[name].inc(increase, labels)
+
+
+def start_exporter(title: str) -> Any:
+    """The actor on this node; it takes no CPU and dies with the driver."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.remote(num_cpus=0, scheduling_strategy=here)(SweepMonitor).remote(title)
+
+
+class Monitor:
+    """Takes the events of one `run_sweep`; a context manager. Begins to export when the cluster is there."""
+
+    def __init__(
+        self,
+        ledger: str,
+        sweeps: Mapping[str, str],
+        *,
+        totals: Mapping[str, int],
+        labels: Mapping[str, str],
+        horizon: Mapping[str, int],
+        reused: Iterable[str] = (),
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`sweeps`: signature -> its sweep; `totals`: sweep -> its runs; the mappings may grow meanwhile."""
+        self.board = Board(sweeps, totals, labels, horizon, reused)
+        self._ledger, self._totals, self._now = ledger, totals, now
+        self._over, self._thread = threading.Event(), threading.Thread(target=self._export, daemon=True)
+        self._cluster = ""
+
+    def __enter__(self) -> "Monitor":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join(2 * PERIOD_S)
+        if self._cluster:
+            self._tell_ledger(lambda clusters: clusters.end(self._totals))
+
+    def __call__(self, event: SweepEvent) -> None:
+        self.board.add(event, self._now())
+        if event.kind == "cluster" and not self._cluster:
+            self._cluster = event.reason
+            self._thread.start()
+
+    def _export(self) -> None:
+        """In a thread of its own: the sweep goes on whatever Ray or the database do here."""
+        shape, _, dashboard = self._cluster.partition("; dashboard ")
+        self._tell_ledger(lambda clusters: clusters.begin(self._totals, dashboard, shape))
+        import ray
+        from ray._private import auto_init_hook
+
+        # The sweep's Ray may end before this thread does: a call must then fail, not start another Ray.
+        auto_init_hook.enable_auto_connect = False
+        try:
+            exporter = start_exporter(", ".join(self._totals))
+            while ray.is_initialized() and not self._over.is_set():
+                exporter.take.remote(self.board.samples(self._now()))
+                self._over.wait(PERIOD_S)
+        except Exception as error:
+            if not ray.is_initialized():
+                return
+            log.warning("metrics are not exported any more: %s", str(error).strip().partition("\n")[0])
+
+    def _tell_ledger(self, action: Callable[[ClusterLog], None]) -> None:
+        with contextlib.suppress(LedgerError):
+            opened = ClusterLog.open(self._ledger)
+            try:
+                action(opened)
+            finally:
+                opened.close()
+
+
+def each(*listeners: OnEvent) -> OnEvent:
+    """One listener that tells all of these."""
+
+    def tell(event: SweepEvent) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return tell

@@ -1,0 +1,109 @@
+"""The numbers behind a sweep's metrics, from its events alone. Plain data; imports no Ray."""
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from cluster.monitor.tally import ENDED, Tally
+from cluster.sweep.events import SweepEvent
+
+WINDOW_S = 60.0
+"""Stretch of time over which examples a second are taken."""
+LABEL = 80
+"""Characters of a run's label; Prometheus keeps each distinct one."""
+
+Sample = tuple[str, dict[str, str], float]
+"""Metric, labels, value; of a counter its total so far."""
+
+
+@dataclass
+class Figures:
+    """One sweep's numbers."""
+
+    tally: Tally
+    totals: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(("cse_examples", "cse_reused", "cse_retries", "cse_failures"), 0.0)
+    )
+    scores: dict[str, float] = field(default_factory=dict)
+    """Signature -> best dev score so far, of runs that run now."""
+    seen: deque[tuple[float, float]] = field(default_factory=deque)
+    """(clock, examples so far) within the window."""
+
+    def add(self, event: SweepEvent, now: float) -> None:
+        if event.kind in ("point", *ENDED):
+            news = event.examples - self.tally.trained.get(event.signature, 0)
+            self.totals["cse_examples"] += max(0, news)
+        counter = {"reused": "cse_reused", "retried": "cse_retries", "failed": "cse_failures"}.get(event.kind)
+        if counter:
+            self.totals[counter] += 1
+        if event.kind != "scored":
+            self.tally.add(event, now)
+        if event.kind == "point" and event.best is not None:
+            self.scores[event.signature] = event.best
+        if event.kind in ENDED:
+            self.scores.pop(event.signature, None)
+
+    def pace(self, now: float) -> float:
+        """Training examples a second over the window."""
+        self.seen.append((now, self.totals["cse_examples"]))
+        while len(self.seen) > 2 and self.seen[1][0] <= now - WINDOW_S:
+            self.seen.popleft()
+        (since, before), (until, after) = self.seen[0], self.seen[-1]
+        return (after - before) / (until - since) if until > since else 0.0
+
+    def states(self) -> dict[str, int]:
+        """Runs by the states of `monitor_metrics`."""
+        count = self.tally.count
+        known = {"running": count("started"), "done": count("done", "reused")}
+        known |= {state: count(state) for state in ("stopped", "failed")}
+        return {"waiting": max(0, self.tally.total - sum(known.values())), **known}
+
+
+class Board:
+    """The numbers of all sweeps of one driver; safe between the driver's thread and the exporting one."""
+
+    def __init__(
+        self,
+        sweeps: Mapping[str, str],
+        totals: Mapping[str, int],
+        labels: Mapping[str, str],
+        horizon: Mapping[str, int],
+        reused: Iterable[str] = (),
+    ) -> None:
+        self._sweeps, self._labels, self._lock = sweeps, labels, threading.Lock()
+        self.figures = {name: Figures(Tally(total, horizon)) for name, total in totals.items()}
+        for signature in reused:
+            self.add(SweepEvent(kind="reused", signature=signature), 0.0)
+
+    def add(self, event: SweepEvent, now: float) -> None:
+        """Take one event into account; one of an unknown run is none of ours."""
+        with self._lock:
+            figures = self.figures.get(self._sweeps.get(event.signature, ""))
+            known = figures is not None and figures.tally.state.get(event.signature)
+            if figures is not None and not (event.kind == "reused" and known == "reused"):
+                figures.add(event, now)
+
+    def samples(self, now: float) -> list[Sample]:
+        """Every metric as it stands."""
+        with self._lock:
+            return [sample for name, one in self.figures.items() for sample in self._of(name, one, now)]
+
+    def _of(self, sweep: str, figures: Figures, now: float) -> Iterator[Sample]:
+        own = {"sweep": sweep}
+        for state, count in figures.states().items():
+            yield "cse_runs", {**own, "state": state}, float(count)
+        if figures.tally.best is not None:
+            yield "cse_best", own, figures.tally.best
+        for signature, score in figures.scores.items():
+            yield "cse_dev_score", {**own, "run": self._label(signature)}, score
+            yield "cse_run_share", {**own, "run": self._label(signature)}, figures.tally.share(signature)
+        yield "cse_examples_per_second", own, figures.pace(now)
+        left = figures.tally.seconds_left(now)
+        if left is not None:
+            yield "cse_seconds_left", own, left
+        for name, total in figures.totals.items():
+            yield name, own, total
+
+    def _label(self, signature: str) -> str:
+        return self._labels.get(signature, signature)[:LABEL]

@@ -1,0 +1,78 @@
+"""The counts behind a sweep's progress, and durations as text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cluster.sweep.events import SweepEvent
+
+ENDED = ("done", "stopped", "failed")
+
+
+@dataclass
+class Tally:
+    """Counts of a sweep, from its events alone."""
+
+    total: int
+    """Runs in all."""
+    horizon: Mapping[str, int] = field(default_factory=dict)
+    """Signature -> examples of that run, for the share that is trained."""
+    begun: float | None = None
+    """Clock reading at the first start; None before it."""
+    state: dict[str, str] = field(default_factory=dict)
+    trained: dict[str, int] = field(default_factory=dict)
+    best: float | None = None
+    best_signature: str = ""
+
+    def add(self, event: SweepEvent, now: float) -> None:
+        """Take one event into account; `now` is any steady clock in seconds."""
+        if event.kind == "started" and self.begun is None:
+            self.begun = now
+        if event.kind in ("started", "reused", *ENDED):
+            self.state[event.signature] = event.kind
+        if event.examples:
+            self.trained[event.signature] = event.examples
+        if event.best is not None and event.kind != "failed" and (self.best is None or event.best > self.best):
+            self.best, self.best_signature = event.best, event.signature
+
+    def count(self, *kinds: str) -> int:
+        return sum(state in kinds for state in self.state.values())
+
+    def work_done(self) -> float:
+        """Runs trained by this call, running ones by their share of examples."""
+        return self.count(*ENDED) + sum(self.share(s) for s, state in self.state.items() if state == "started")
+
+    def share(self, signature: str) -> float:
+        """Trained part of a run, 0 where its length is not known."""
+        horizon = self.horizon.get(signature)
+        return min(1.0, self.trained.get(signature, 0) / horizon) if horizon else 0.0
+
+    def seconds_left(self, now: float) -> float | None:
+        """Time to the end at the pace so far; None while there is no pace."""
+        done = self.work_done()
+        if self.begun is None or done <= 0:
+            return None
+        return (now - self.begun) * (self.total - self.count("reused") - done) / done
+
+    def summary(self, now: float) -> str:
+        """One line: done, running, failed, reused, best, time left."""
+        parts = [f"{self.count('done', 'stopped')}/{self.total - self.count('reused')} done"]
+        parts += [
+            f"{self.count('started')} running",
+            f"{self.count('failed')} failed",
+            f"{self.count('reused')} reused",
+        ]
+        if self.best is not None:
+            parts.append(f"best {self.best:.2f}")
+        if left := self.seconds_left(now):
+            parts.append(f"about {clock(left)} left")
+        return ", ".join(parts)
+
+
+def clock(seconds: float) -> str:
+    """`8 s`, `2 min 05 s`, `3 h 10 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

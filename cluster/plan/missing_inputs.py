@@ -1,0 +1,121 @@
+"""Cells that cannot be trained here: what they lack, where it is to be had, and the option that takes it."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cluster.plan.signature import Identity, identity
+from cse_train.config import RunConfig
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.suites.registry import problems
+from cse_train.fields import Scalar
+
+DATASETS = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse"
+SNLI_MNLI = f"SNLI and MNLI, nli_for_simcse.csv of {DATASETS}"
+SOURCES = {
+    "file": f"wiki1m_for_simcse.txt of {DATASETS}",
+    "wiki": f"wiki1m_for_simcse.txt of {DATASETS}",
+    "documents": "OpenWebText, https://skylion007.github.io/OpenWebTextCorpus",
+    "nli": SNLI_MNLI,
+    "pairs:qqp": "Quora Question Pairs, https://quoradata.quora.com/First-Quora-Dataset-Release-Question-Pairs",
+    "pairs:flickr30k": "Flickr30k, https://shannon.cs.illinois.edu/DenotationGraph",
+    "pairs:paranmt": "ParaNMT-50M, https://www.cs.cmu.edu/~jwieting",
+    "pairs:nli": SNLI_MNLI,
+    "pairs:nli_anli": "ANLI, https://github.com/facebookresearch/anli",
+}
+"""Beginning of a corpus's name -> where its text is published; the longest that fits counts."""
+SENTEVAL = "SentEval, https://github.com/facebookresearch/SentEval"
+STANDARD = ("wiki", "documents", "nli")
+"""Corpora that any `--data` folder is expected to hold."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """One input that a run lacks."""
+
+    part: str
+    """encoder, method (its generator, WordNet), corpus or dev."""
+    line: str
+
+
+def reason(missing: Sequence[Missing], run: RunConfig, axes: Sequence[str] = ()) -> str:
+    """Why a cell is blocked, one line; `axes` are the settings that tell the table's rows apart."""
+    lines = dict.fromkeys(f"{one.line}{_where(one, run, axes)}" for one in missing)
+    return "; ".join(lines)
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """A cell of a table that lacks an input."""
+
+    cell: Mapping[str, Scalar]
+    """Axis -> value."""
+    label: str
+    """The cell in a person's words."""
+    reason: str
+    """What is absent, where to get it and which option gives its path."""
+    signatures: tuple[str, ...] = ()
+    """Its runs that the ledger does not have, by their settings."""
+
+
+@dataclass
+class Inputs:
+    """Hashes of runs' inputs for one plan."""
+
+    paths: DataPaths
+    workers: int = 1
+    expected: bool = False
+    """Where no folder of data is given at all, take what any such folder holds for granted: what is counted then is
+    what `--data` will give."""
+    assumed: list[str] = dataclasses.field(default_factory=list)
+    """What was taken for granted, one line each."""
+
+    def of(self, run: RunConfig) -> tuple[Identity, list[Missing], bool]:
+        """The run's identity, with stand-ins for what is absent; what blocks it; whether there are stand-ins."""
+        absent: dict[str, str] = {}
+        found = identity(run, self.paths, self.workers, absent)
+        missing = [Missing(part, line) for part, line in absent.items()]
+        granted = [one for one in missing if self._is_granted(one, run)]
+        self.assumed += [one.line for one in granted if one.line not in self.assumed]
+        return found, [one for one in missing if one not in granted], bool(absent)
+
+    def unscorable(self, suites: Iterable[str]) -> dict[str, str]:
+        """The suites whose data are not at hand, with the reason: runs go without their columns."""
+        if self.expected and not self._given():
+            return {}
+        found = {name: problems([name], self.paths) for name in dict.fromkeys(suites)}
+        return {name: lines[0] for name, lines in found.items() if lines}
+
+    def _is_granted(self, one: Missing, run: RunConfig) -> bool:
+        standard = one.part == "dev" or (one.part == "corpus" and run.train.corpus in STANDARD)
+        return self.expected and not self._given() and standard and one.line.startswith("missing data")
+
+    def _given(self) -> bool:
+        return any((self.paths.wiki, self.paths.documents, self.paths.nli, self.paths.pairs, self.paths.senteval))
+
+
+def _where(one: Missing, run: RunConfig, axes: Sequence[str]) -> str:
+    if one.line.startswith("missing encoder"):
+        setting = one.line.removeprefix("missing encoder: ").partition(";")[0]
+        key, _, name = setting.partition("=")
+        give = f"--profile FILE with `stand_ins: {{{key}: {{{name}: DIR}}}}`" if key in axes else f"--set {key}=DIR"
+        return f"; get it by `hf download {name}` where the hub can be reached, or give its folder by {give}"
+    if one.part == "corpus":
+        known = [name for name in SOURCES if run.train.corpus.startswith(name)]
+        return f"; get it from {SOURCES[max(known, key=len)]}" if known else ""
+    if "senteval" in one.line.lower():
+        return f"; get it from {SENTEVAL}"
+    return ""
+
+
+def by_reason(blocked: Sequence[Blocked], most: int | None = None) -> list[str]:
+    """One line for each reason with the cells that it blocks, `most` of them by name."""
+    cells: dict[str, list[str]] = {}
+    for one in blocked:
+        cells.setdefault(one.reason, []).append(one.label)
+    return [f"blocked: {_listed(labels, most or len(labels))}: {why}" for why, labels in cells.items()]
+
+
+def _listed(labels: Sequence[str], most: int) -> str:
+    more = f" and {len(labels) - most} more" if len(labels) > most else ""
+    return ", ".join(labels[:most]) + more

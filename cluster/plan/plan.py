@@ -1,0 +1,181 @@
+"""A plan as data: which runs spaces need, which of them are one run, which are done or blocked, and what they cost."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cluster.plan.cost import Cost, Rates
+from cluster.plan.missing_inputs import Blocked
+from cluster.plan.signature import Identity
+from cse_train.config import RunConfig
+from cse_train.fields import Scalar
+from search_spaces.cells import ResolvedSpace
+
+COUNTS = ("cells", "seeds", "runs", "unique", "done", "to_run", "blocked")
+EVALUATED = ("retrieval", "geometry", "lengths", "repetition")
+"""Suites that make a table one of finished models: it trains nothing that a main result would not."""
+MAIN = ("sts", "transfer")
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of one cell."""
+
+    signature: str
+    run: RunConfig
+    identity: Identity
+    cell: dict[str, Scalar]
+    """Axis -> value."""
+    seed: int
+    sweep: str
+    """ID of the space."""
+
+
+@dataclass(frozen=True)
+class SpacePlan:
+    """The runs of one space; a space that is searched has no fixed runs, only an upper bound."""
+
+    resolved: ResolvedSpace
+    seeds: tuple[int, ...]
+    runs: tuple[PlannedRun, ...]
+    done: frozenset[str]
+    """Signatures of this space's runs that are finished."""
+    searched: int | None = None
+    """Cells that a search will visit at most; None for a space whose cells are all run."""
+    blocked: tuple[Blocked, ...] = ()
+    """Cells without an input; their runs count, by their settings, and are not to run."""
+
+    @property
+    def id(self) -> str:
+        return self.resolved.space.id
+
+    @property
+    def is_search(self) -> bool:
+        """Whether the file says how it is searched; it is counted apart from the tables."""
+        return self.resolved.space.search is not None
+
+    @property
+    def kind(self) -> str:
+        """search, published (no cell of ours), evaluation (of models that others train), main (test sets), training."""
+        suites = self.resolved.space.evaluate
+        if self.is_search or not self.runs:
+            return "search" if self.is_search else "published"
+        named = ((EVALUATED, "evaluation"), (MAIN, "main"))
+        return next((kind for group, kind in named if any(suite in group for suite in suites)), "training")
+
+    @property
+    def held(self) -> frozenset[str]:
+        """Signatures of the runs that are blocked."""
+        return frozenset(signature for one in self.blocked for signature in one.signatures)
+
+    def counts(self) -> dict[str, int]:
+        return counts([self])
+
+    def to_run(self) -> list[PlannedRun]:
+        """The runs that the ledger does not have and nothing blocks, each signature once."""
+        return [run for run in unique(self.runs) if run.signature not in self.done | self.held]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One or many spaces. Runs that spaces share count once in `unique`, `done`, `to_run` and `blocked`."""
+
+    spaces: tuple[SpacePlan, ...]
+    absent: tuple[str, ...] = ()
+    """Inputs taken for granted because no data were given, one line each; what is done was told by settings."""
+    rates: Rates = field(default_factory=Rates)
+    unscorable: Mapping[str, str] = field(default_factory=dict)
+    """Suites whose data are not at hand, with the reason: runs go without their columns."""
+
+    @property
+    def tables(self) -> list[SpacePlan]:
+        """Spaces that are no search."""
+        return [space for space in self.spaces if not space.is_search]
+
+    @property
+    def searches(self) -> list[SpacePlan]:
+        return [space for space in self.spaces if space.is_search]
+
+    @property
+    def runs(self) -> list[PlannedRun]:
+        """Of every space; those of a sampled search are not known beforehand."""
+        return [run for space in self.spaces for run in space.runs]
+
+    def counts(self) -> dict[str, int]:
+        """The totals over tables; searches are counted apart unless there is nothing else (see `as_dict`)."""
+        return counts(self.tables or self.searches)
+
+    def cost(self, spaces: Sequence[SpacePlan] | None = None, *, blocked: bool = True) -> Cost:
+        """Of the unique runs that are not done, with or without those that are blocked; of a search at most."""
+        chosen = (self.tables or self.searches) if spaces is None else spaces
+        done, held = _union(s.done for s in chosen), _union(s.held for s in chosen)
+        left = [run for run in unique(run for space in chosen for run in space.runs) if run.signature not in done]
+        total = self.rates.total(run.run for run in left if blocked or run.signature not in held)
+        return sum((self._of_search(space) for space in chosen if space.searched is not None), total)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Totals, then the same of each table and each search, and `absent` inputs if any."""
+        chosen = self.tables or self.searches
+        found = {
+            **self._described(chosen),
+            "spaces": [{"id": one.id, "kind": one.kind, **self._described([one])} for one in self.tables],
+            "searches": [{"id": one.id, "kind": one.kind, **self._described([one])} for one in self.searches],
+            "throughput": self.rates.source(),
+        }
+        return found | {"absent": list(self.absent)} if self.absent else found
+
+    def _described(self, spaces: Sequence[SpacePlan]) -> dict[str, Any]:
+        blocked = [{"cell": b.label, "reason": b.reason} for space in spaces for b in space.blocked]
+        every, here = self.cost(spaces), self.cost(spaces, blocked=False)
+        return {
+            **counts(spaces),
+            **self._priced(every),
+            "here": self._priced(here),
+            **({"blocked_cells": blocked} if len(spaces) == 1 else {}),
+        }
+
+    def _priced(self, cost: Cost) -> dict[str, Any]:
+        known = not cost.unknown
+        return {
+            "examples": cost.examples,
+            "seconds": round(self.rates.wall(cost), 1) if known else None,
+            "disk_bytes": cost.disk_bytes,
+        }
+
+    def _of_search(self, space: SpacePlan) -> Cost:
+        assert space.searched is not None
+        run = space.resolved.sample(np.random.default_rng(0)).run(0)
+        return self.rates.cost(run).times(max(0, space.searched * len(space.seeds) - len(space.done)))
+
+
+def counts(spaces: Sequence[SpacePlan]) -> dict[str, int]:
+    """COUNTS of some tables together, or of some searches; unique = done + to_run + blocked."""
+    cells = sum(_cells(space) for space in spaces)
+    runs = sum(_cells(space) * len(space.seeds) for space in spaces)
+    every = _union(frozenset(run.signature for run in space.runs) for space in spaces)
+    searched = sum(_cells(space) * len(space.seeds) for space in spaces if space.searched is not None)
+    done, distinct = _union(space.done for space in spaces), len(every) + searched
+    held = _union(space.held for space in spaces) - done - _union(_free(space) for space in spaces)
+    seeds = max((len(space.seeds) for space in spaces), default=0)
+    finished = min(len(done), distinct)
+    values = (cells, seeds, runs, distinct, finished, distinct - finished - len(held), len(held))
+    return dict(zip(COUNTS, values, strict=True))
+
+
+def unique(runs: Iterable[PlannedRun]) -> list[PlannedRun]:
+    """Each signature once, in order."""
+    return list({run.signature: run for run in runs}.values())
+
+
+def _free(space: SpacePlan) -> frozenset[str]:
+    return frozenset(run.signature for run in space.runs if run.signature not in space.held)
+
+
+def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*sets)
+
+
+def _cells(space: SpacePlan) -> int:
+    return len({tuple(run.cell.items()) for run in space.runs}) if space.searched is None else space.searched

@@ -1,0 +1,154 @@
+"""A run's signature: a hash of everything that changes its result, and of nothing else.
+
+In: method and its VERSION, every option, every training setting (seed, global batch, examples, evaluations, precision,
+dev truncation), content hashes of encoder, tokenizer, corpus and dev set, the rules of training and evaluation, and the
+number of ranks where the method says that it matters. Out: paths, names of what a content hash stands for, Ray.
+"""
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from cse_train import fields, methods
+from cse_train.backbone.identity import backbone_identity
+from cse_train.config import RunConfig
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.pairs import load_pairs
+from cse_train.evaluate.protocol import CODE_VERSION
+from cse_train.fields import ConfigError, Scalar
+from cse_train.text.sources import open_source
+
+NAMED_BY_HASH = ("encoder", "corpus", "dev")
+"""Fields whose content is hashed instead of their name."""
+PLACE = "\0seed"
+"""Stands for a seed in a text into which many are put."""
+RULES = {
+    "training": 1,
+    "best": "first strict maximum of dev Spearman",
+    "evaluations": "evenly spaced in examples",
+    "batches": "ragged last batch of an epoch dropped",
+}
+"""What no field says; raise `training` whenever the loop's numbers change for every method."""
+
+Identity = dict[str, str | int]
+
+
+def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[str, str] | None = None) -> Identity:
+    """Content hashes of a run's inputs; `workers` only where the method's result depends on it.
+
+    A missing input raises ConfigError. Given the mapping `absent`, it gets a stand-in instead and its problem is noted
+    there under encoder, corpus, dev or method: good for counting runs, never for the ledger. Hashes are remembered for
+    the life of the process.
+    """
+    encoder = _or_stand_in("encoder", _backbone, absent, run.train.encoder)
+    found: Identity = {"encoder": encoder[0], "tokenizer": encoder[-1]}
+    found["corpus"] = _or_stand_in("corpus", _corpus, absent, run.train.corpus, paths)[0]
+    found["dev"] = _or_stand_in("dev", _dev, absent, run.train.dev, paths)[0]
+    found |= _further(run, absent)
+    depends = methods.optional(run.method, "rank_dependent", lambda _: False)
+    return found | {"workers": workers} if depends(run.options) else found
+
+
+def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
+    """What the method reads beside encoder and corpus, under the name of its option."""
+    try:
+        inputs = methods.optional(run.method, "inputs", lambda _: {})(run.options)
+    except ConfigError as error:
+        if absent is None:
+            raise
+        absent["method"] = "; ".join(error.problems)
+        inputs = {"inputs": "absent"}
+    return {f"method.{name}": digest for name, digest in inputs.items()}
+
+
+def _or_stand_in(
+    part: str, hashes: Callable[..., tuple[str, ...]], absent: dict[str, str] | None, *given: Any
+) -> tuple[str, ...]:
+    try:
+        return hashes(*given)
+    except ConfigError as error:
+        if absent is None:
+            raise
+        absent[part] = "; ".join(error.problems)
+        return (f"absent:{given[0]}",)
+
+
+def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
+    """24 hexadecimal digits, the same on every machine."""
+    return _digest(_text(described(run, identity)))
+
+
+def signatures(run: RunConfig, identity: Mapping[str, str | int], seeds: Iterable[int]) -> dict[int, str]:
+    """Seed -> signature of the run with that seed; many seeds cost little more than one."""
+    payload = described(run, identity)
+    payload["train"]["seed"] = PLACE
+    before, after = _text(payload).split(json.dumps(PLACE))
+    return {seed: _digest(f"{before}{seed:d}{after}") for seed in seeds}
+
+
+def _text(payload: Mapping[str, Any]) -> str:
+    return json.dumps(payload, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, Any]:
+    """What the signature hashes, readable: compare two of these to see why two runs differ."""
+    return {
+        "method": run.method,
+        "version": methods.config_module(run.method).VERSION,
+        "train": {k: v for k, v in _plain(run.train).items() if k not in NAMED_BY_HASH},
+        "options": {k: v for k, v in _signed(run).items() if f"method.{k}" not in identity},
+        "inputs": dict(identity),
+        "rules": RULES,
+        "protocol": _protocol(),
+    }
+
+
+def _signed(run: RunConfig) -> dict[str, Scalar]:
+    """A method's options, without those that came later and are not used: runs from before keep their signatures."""
+    added = getattr(methods.config_module(run.method), "ADDED", {})
+    return {k: v for k, v in _plain(run.options).items() if k not in added or v != added[k]}
+
+
+def _plain(config: object) -> dict[str, Scalar]:
+    """Fields as JSON values; a float field holds a float even where an int was given."""
+    kind: Any = type(config)
+    floats = _float_fields(kind)
+    values = {name: getattr(config, name) for name in _annotations(kind)}
+    return {name: float(v) if name in floats and v is not None else v for name, v in values.items()}
+
+
+@functools.cache
+def _annotations(config: type) -> dict[str, Any]:
+    return fields.hints(config)
+
+
+@functools.cache
+def _float_fields(config: type) -> frozenset[str]:
+    of_number = (name for name, a in _annotations(config).items() if fields.fits(a, 0.5))
+    return frozenset(name for name in of_number if not fields.fits(_annotations(config)[name], ""))
+
+
+@functools.cache
+def _protocol() -> dict[str, str]:
+    return {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
+
+
+@functools.cache
+def _backbone(name: str) -> tuple[str, str]:
+    return backbone_identity(name)
+
+
+@functools.cache
+def _corpus(name: str, paths: DataPaths) -> tuple[str]:
+    return (open_source(name, paths).content_hash,)
+
+
+@functools.cache
+def _dev(name: str, paths: DataPaths) -> tuple[str]:
+    return (load_pairs(name, paths).content_hash,)

@@ -1,0 +1,114 @@
+"""The five packages as one body of code: where they lie, their digest, and where a result came from."""
+
+import hashlib
+import importlib.util
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+OURS = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
+_CODE = (".py", ".yaml", ".json", ".txt")
+_VERSIONED = ("torch", "ray", "transformers", "tokenizers", "numpy", "optuna", "sqlalchemy", "cse-search")
+
+
+def package_folder(name: str) -> Path:
+    """The folder that `import name` would use in this process."""
+    spec = importlib.util.find_spec(name)
+    locations = list(spec.submodule_search_locations or []) if spec else []
+    if not locations:
+        raise ValueError(f"package not found: name={name}; install cse-search in this Python")
+    return Path(locations[0]).resolve()
+
+
+def package_parents() -> list[Path]:
+    """Folders to put on `sys.path` so that the five packages are found, most often one."""
+    return list(dict.fromkeys(package_folder(name).parent for name in OURS))
+
+
+@cache
+def code_digest() -> str:
+    """sha256 (16 hex digits) over relative path and bytes of every code and data file of the five packages."""
+    total = hashlib.sha256()
+    for name in OURS:
+        folder = package_folder(name)
+        for path in sorted(p for p in folder.rglob("*") if p.suffix in _CODE and p.is_file()):
+            total.update(f"{name}/{path.relative_to(folder).as_posix()}\0".encode())
+            total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()[:16]
+
+
+def digest_problem(expected: str) -> str | None:
+    """One line when this process would run other code than the driver; None when it is the same."""
+    found = code_digest()
+    if found == expected:
+        return None
+    where = package_folder("cluster").parent
+    return (
+        f"different code: digest={found} in {where} on {platform.node()}, the driver has {expected}; "
+        "install the same version of cse-search on every node"
+    )
+
+
+def other_code(codes: Mapping[str, int]) -> str | None:
+    """One line where a ledger has runs of other code (digest -> runs), which stands for what this process would do."""
+    others = {code: runs for code, runs in codes.items() if code != code_digest()}
+    if not others:
+        return None
+    listed = ", ".join(f"{runs} of {code}" for code, runs in sorted(others.items()))
+    return (
+        f"runs of other code in this ledger: {listed}, this is {code_digest()}; they are reused and continued as "
+        "long as their methods' VERSION is the same: for a table of one code alone give a new --ledger"
+    )
+
+
+def leave_user_folder(folder: Path) -> Path:
+    """Move the process to `folder` (made if absent) and return where it was.
+
+    Ray puts the driver's working directory first on the workers' path: a folder named `analysis` there would hide ours.
+    """
+    before = Path.cwd()
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)
+    return before
+
+
+def provenance() -> dict[str, Any]:
+    """Commit, package versions, host and hardware of this process; plain data for the ledger."""
+    return {
+        "commit": _commit(),
+        "code_digest": code_digest(),
+        "python": platform.python_version(),
+        "versions": {name: version for name in _VERSIONED if (version := _version(name))},
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+    }
+
+
+@cache
+def _commit() -> str | None:
+    """The commit that the packages were run from, with `+` after it when files differ; None outside a checkout."""
+    where = package_folder("cluster").parent
+    if not (where / ".git").exists():
+        return None
+    try:
+        head = _git(where, "rev-parse", "HEAD")
+        return head + ("+" if _git(where, "status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(folder: Path, *args: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *args], capture_output=True, text=True, timeout=10, check=True)
+    return done.stdout.strip()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

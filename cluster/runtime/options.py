@@ -1,0 +1,59 @@
+"""What a caller of `run_sweep` gives and gets: options, events, outcome. Plain data; imports no Ray."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+Isolation = Literal["slot", "trial"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AshaOptions:
+    """Successive halving on the best dev score so far, rungs counted in training examples."""
+
+    grace_examples: int
+    """Examples that every run may train before it can be stopped."""
+    max_examples: int
+    """Examples of a full run: the top of the ladder."""
+    reduction_factor: float = 3.0
+    """Of this many runs at a rung, one goes on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions:
+    """Where and how widely a sweep runs; nothing here changes a result."""
+
+    storage: Path
+    """Folder of runs, checkpoints and logs, seen by every node."""
+    workers: int = 1
+    """Data-parallel ranks of one run."""
+    cpus_per_worker: float = 1
+    """CPUs of one rank; torch gets as many threads."""
+    gpus_per_worker: float = 0
+    """GPUs of one rank; a fraction only where a run has one rank."""
+    max_concurrent: int | None = None
+    """Runs at once; None for as many as fit."""
+    isolation: Isolation = "slot"
+    """`slot`: long-lived worker groups that take run after run; `trial`: a new group for each run."""
+    address: str | None = None
+    """A running Ray cluster; None starts one here."""
+    recycle_after: int = 200
+    """Runs that one worker group serves before it is replaced."""
+    timeout_s: float = 120
+    """Seconds that a collective waits for a rank before the group counts as broken."""
+    max_retries: int = 2
+    """Times that a run is continued from its checkpoint after lost workers, and as often again after lost nodes."""
+    retry_failed: bool = False
+    """Train again what failed twice for one reason."""
+    keep_top: int | None = None
+    """Best runs of each sweep that keep their checkpoints; None for all. Models with scores always stay."""
+    disk_quota: int | None = None
+    """Bytes that runs may take before checkpoints go, worst runs first; None for any number."""
+    asha: AshaOptions | None = None
+    """Early stopping; None trains every run to its end."""
+    function: str = "cse_train.training.loop:train"
+    """`module:name` of what trains a run; tests put a stub here."""
+    scorer: str = "cse_train.evaluate.score:score_checkpoint"
+    """`module:name` of what scores a best checkpoint."""
+    group: str = "cluster.slots.worker_group:WorkerGroup"
+    """`module:name` of a slot's worker group (`cluster.slots.group_api`); a simulation puts a cheaper one here."""

@@ -1,0 +1,173 @@
+"""Whether a run's worker group fits the machine or the cluster, and how many fit at once: CPUs, GPUs and RAM alike."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.runtime.options import SweepOptions
+from cse_train.fields import ConfigError
+
+GROUP_GB = 0.6
+"""RAM of a slot without its ranks: the slot, Train's controller and its helpers, the mailbox; most pages are shared.
+Slots live on the head (`cluster.sweep.tune`), ranks on any node."""
+WORKER_GB = 1.2
+"""RAM of one rank, measured at L4 H128 and batch 64 (0.8 for a near-empty run); a group of 2 takes about 3 GB."""
+HEAD = "node:__internal_head__"
+"""The resource that the head of a Ray cluster alone has."""
+NAMED = 4
+"""Nodes that a message names; the others are counted."""
+_GB = 1024**3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """What one machine offers to worker groups."""
+
+    cpus: float
+    gpus: float
+    memory_gb: float
+    name: str = "this machine"
+    head: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.cpus:g} CPUs, {self.gpus:g} GPUs, {self.memory_gb:.1f} GB free"
+
+
+def check_options(options: SweepOptions) -> None:
+    """ConfigError for settings that no machine could run."""
+    found = []
+    for name in ("workers", "cpus_per_worker", "recycle_after"):
+        if getattr(options, name) <= 0:
+            found.append(f"out of range: {name}={getattr(options, name)}; give a number > 0")
+    if options.max_concurrent is not None and options.max_concurrent < 1:
+        found.append(f"out of range: max_concurrent={options.max_concurrent}; give 1 or more, or leave it out")
+    found += _gpu_problems(options)
+    if found:
+        raise ConfigError(found)
+
+
+def _gpu_problems(options: SweepOptions) -> list[str]:
+    gpus = options.gpus_per_worker
+    if gpus < 0 or (gpus > 1 and gpus != int(gpus)):
+        return [f"out of range: gpus_per_worker={gpus}; give 0, a fraction that divides 1, or a whole number"]
+    if gpus == int(gpus):
+        return []
+    if options.workers > 1:
+        line = f"two ranks on one card: workers={options.workers} gpus_per_worker={gpus}"
+        return [f"{line}; NCCL refuses that: give gpus_per_worker=1, or workers=1"]
+    near = nearest_fractions(gpus)
+    if not divides_one(gpus):
+        wanted = " or ".join(f"{fraction:g}" for fraction in near)
+        return [f"part of a card is left over: gpus_per_worker={gpus}; give a fraction that divides 1: {wanted}"]
+    return []
+
+
+def divides_one(fraction: float) -> bool:
+    """Whether a whole number of such parts fills a card, to the four decimals that Ray keeps."""
+    parts = round(1 / fraction)
+    return 1 - parts * 1e-4 <= parts * fraction <= 1 + 1e-9
+
+
+def nearest_fractions(fraction: float) -> list[float]:
+    """The valid fractions on both sides, to four decimals: 0.3 -> 0.3333, 0.25."""
+    below = int(1 / fraction)
+    return [int(1e4 / parts) / 1e4 for parts in (below, below + 1)]
+
+
+def slots_that_fit(options: SweepOptions, nodes: Sequence[Node]) -> int:
+    """Worker groups that fit at once, at most `max_concurrent`; ConfigError when not even one does.
+
+    Ranks have one shape, so whatever is free on a node is used up: a group may span nodes, and no order of placing
+    groups holds fewer.
+    """
+    check_options(options)
+    fit = sum(_ranks_on(node, options, slots=0) for node in nodes) // options.workers
+    while fit and not _fit(options, nodes, fit):
+        fit -= 1
+    if fit < 1:
+        raise ConfigError([_misfit(options, nodes)])
+    return min(fit, options.max_concurrent or fit)
+
+
+def _fit(options: SweepOptions, nodes: Sequence[Node], slots: int) -> bool:
+    head = next((node for node in nodes if node.head), nodes[0])
+    ranks = sum(_ranks_on(node, options, slots if node is head else 0) for node in nodes)
+    return head.memory_gb >= slots * GROUP_GB and ranks >= slots * options.workers
+
+
+def group_memory_gb(options: SweepOptions) -> float:
+    """RAM that a warm worker group takes."""
+    return GROUP_GB + WORKER_GB * options.workers
+
+
+def this_machine() -> Node:
+    """CPUs this process may use, NVIDIA cards, and RAM that is free now, within the container's limits."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Node(cpus=cpus, gpus=_cards(), memory_gb=_free_memory() / _GB)
+
+
+def cluster_nodes() -> list[Node]:
+    """The alive nodes of the Ray cluster that this process is connected to, as they are when idle."""
+    import ray
+
+    return [_node(found) for found in ray.nodes() if found["Alive"]]
+
+
+def _node(found: Mapping[str, Any]) -> Node:
+    there = found["Resources"]
+    return Node(
+        cpus=there.get("CPU", 0),
+        gpus=there.get("GPU", 0),
+        memory_gb=there.get("memory", 0) / _GB,
+        name=found.get("NodeManagerHostname") or found.get("NodeManagerAddress", "a node"),
+        head=HEAD in there,
+    )
+
+
+def _ranks_on(node: Node, options: SweepOptions, slots: int) -> int:
+    """Ranks that a node holds beside so many slots."""
+    room = [node.cpus / options.cpus_per_worker, (node.memory_gb - slots * GROUP_GB) / WORKER_GB]
+    if options.gpus_per_worker:
+        room.append(node.gpus / options.gpus_per_worker)
+    return max(0, int(min(room) + 1e-9))
+
+
+def _misfit(options: SweepOptions, nodes: Sequence[Node]) -> str:
+    if options.gpus_per_worker and nodes and not any(node.gpus for node in nodes):
+        line = f"no GPU: gpus_per_worker={options.gpus_per_worker:g}; there: {_listed(nodes)}"
+        return f"{line}; start Ray on a machine with cards (ray start --num-gpus N), or leave --gpus-per-worker out"
+    asked = (
+        f"workers={options.workers} x (cpus_per_worker={options.cpus_per_worker:g}, "
+        f"gpus_per_worker={options.gpus_per_worker:g}) and {group_memory_gb(options):.1f} GB of RAM"
+    )
+    return f"a run does not fit: {asked}; there: {_listed(nodes)}; ask for fewer or smaller workers"
+
+
+def _listed(nodes: Sequence[Node]) -> str:
+    more = [f"and {len(nodes) - NAMED} more"] if len(nodes) > NAMED else []
+    return "; ".join([*map(str, nodes[:NAMED]), *more]) or "no node"
+
+
+def _cards() -> int:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return len([card for card in visible.split(",") if card.strip() not in ("", "-1")])
+    return len(list(Path("/proc/driver/nvidia/gpus").glob("*"))) if Path("/proc/driver/nvidia/gpus").is_dir() else 0
+
+
+def _free_memory() -> float:
+    """Bytes; the least of what the kernel calls available and what is left of the control group's limit."""
+    free = [_available()]
+    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+    if limit.exists() and used.exists() and (text := limit.read_text().strip()) != "max":
+        free.append(float(text) - float(used.read_text()))
+    return min(free)
+
+
+def _available() -> float:
+    for line in Path("/proc/meminfo").read_text().splitlines() if Path("/proc/meminfo").exists() else ():
+        if line.startswith("MemAvailable:"):
+            return float(line.split()[1]) * 1024
+    return float("inf")

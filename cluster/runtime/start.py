@@ -1,0 +1,168 @@
+"""What Ray's dashboard leaves among the temporary files: it is killed, and Python tidies up only after an end in order.
+
+One folder `pymp-*` for each start of a cluster, with the socket of the server that forks the dashboard's modules.
+"""
+
+import contextlib
+import logging
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from cluster.runtime import processes, start
+from cluster.runtime.code_version import leave_user_folder, package_parents
+from cluster.runtime.join import check_address, connect
+from cluster.runtime.security import keep_token_private, on_loopback, require_token
+
+
+def remove(folders: Iterable[Path]) -> None:
+    """After the processes have ended."""
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+SLOT = "trial_slot"
+TRIAL_SLOTS = 1024
+OBJECT_STORE_BYTES = 256 * 1024**2
+"""Messages between slots and ranks are small; models never pass through the object store."""
+
+HEALTH_CHECK_MS = 120_000
+"""Time that our own node has to answer Ray's head. Ray's 10 s, missed five times, declare the only node of a starved
+machine dead; one that was killed refuses at once and is still found within 15 s."""
+
+WORKER_ENVIRONMENT = {
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.25",
+    "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
+    "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S": "5",
+    "TOKENIZERS_PARALLELISM": "false",
+    # oneDNN keeps 1024 compiled shapes by default, which length groups fill with 0.2 GB and no gain in speed.
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
+    # Else Ray leaves every card visible to a rank that was granted none, and it would train there.
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
+}
+DRIVER_ENVIRONMENT = {
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_GLOBAL_CHECKPOINT_S": "3600",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S": "600",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
+}
+LOUDEST = {
+    "ray": logging.ERROR,
+    "ray.tune": logging.ERROR,
+    "ray.train": logging.ERROR,
+    # Tune's own state, which nothing of ours reads: a full disk is told in one line by the run that meets it.
+    "ray.tune.execution.experiment_state": logging.CRITICAL,
+}
+"""Ray's loggers -> the least level that is shown."""
+_PASSED_ON = ("HF_HUB_OFFLINE", "HF_HOME", "CSE_CACHE", "CUBLAS_WORKSPACE_CONFIG")
+
+
+class RayNotStarted(RuntimeError):
+    """A Ray of our own did not come up, twice: a machine with nothing to spare for it, most often."""
+
+
+@contextlib.contextmanager
+def ray_cluster(
+    folder: Path, *, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None
+) -> Iterator[None]:
+    """Ray while inside, started here unless `address` names a cluster or this process has one already.
+
+    A Ray that is started here offers `num_cpus` and `memory_gb`, else what the machine has. The process works from
+    `folder` meanwhile, so that no folder of the user's shadows ours on the workers.
+    """
+    import ray
+
+    if address is not None:
+        check_address(address)
+    if ray.is_initialized():
+        with quiet():
+            yield
+        return
+    before = leave_user_folder(folder)
+    try:
+        with quiet():
+            start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
+            yield
+    finally:
+        left = _left_by_dashboard() if address is None else set()
+        ray.shutdown()
+        start.remove(left)
+        os.chdir(before)
+
+
+def _left_by_dashboard() -> set[Path]:
+    """What the dashboard that was started here will leave among the temporary files."""
+    import ray
+
+    node = ray._private.worker.global_worker.node if ray.is_initialized() else None
+    return processes.of_dashboard(Path(node.address_info["session_dir"])) if node else set()
+
+
+def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None) -> None:
+    """`ray.init` for our drivers; without `address` always a cluster of its own, never one that happens to run here."""
+    import ray
+
+    environment = WORKER_ENVIRONMENT | {k: os.environ[k] for k in _PASSED_ON if k in os.environ}
+    shared: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address is not None:
+        connect(address, runtime_env={"env_vars": environment}, **shared)
+        return
+    inherited = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    environment["PYTHONPATH"] = os.pathsep.join([*map(str, package_parents()), *inherited])
+    settings = {
+        "address": "local",
+        "num_cpus": num_cpus,
+        "_memory": None if memory_gb is None else int(memory_gb * 1024**3),
+        "resources": {SLOT: TRIAL_SLOTS},
+        "object_store_memory": OBJECT_STORE_BYTES,
+        "include_dashboard": True,
+        "runtime_env": {"env_vars": environment},
+        "_system_config": {"health_check_timeout_ms": HEALTH_CHECK_MS},
+    }
+    require_token()
+    keep_token_private()
+    with on_loopback():
+        try:
+            ray.init(**settings, **shared)
+        except Exception:
+            # Two clusters that start at the same moment may pick the same port.
+            ray.shutdown()
+            try:
+                ray.init(**settings, **shared)
+            except Exception as error:
+                ray.shutdown()
+                raise RayNotStarted(_why_not(error)) from error
+
+
+def _why_not(error: Exception) -> str:
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+    return f"Ray did not start: {load} ({said}); when the machine has time and memory, give the same command again"
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Ray's own talk goes to its log files; what Tune and Train read from the environment is set meanwhile."""
+    import ray
+
+    worker = ray._private.worker
+    said = getattr(worker, "print_to_stdstream", None)
+    before = {name: os.environ.get(name) for name in DRIVER_ENVIRONMENT}
+    levels = {name: logging.getLogger(name).level for name in LOUDEST}
+    os.environ.update(DRIVER_ENVIRONMENT)
+    worker.print_to_stdstream = lambda *args, **kwargs: None
+    for name, loudest in LOUDEST.items():
+        logging.getLogger(name).setLevel(loudest)
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = said
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)

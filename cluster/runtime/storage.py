@@ -1,0 +1,145 @@
+"""The folder of runs: what --storage may name, and whether every node reads and writes the same folder there."""
+
+import contextlib
+import platform
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from cluster.runtime.ask_nodes import answers, other_nodes, without_code
+from cse_train.data_paths import DataPaths
+from cse_train.fields import ConfigError
+
+PROBE = ".cse-probe-"
+"""Beginning of the names of files that the check writes and removes again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What one node found."""
+
+    host: str
+    sees: bool
+    """Whether the driver's file is there."""
+    error: str = ""
+    """Why nothing can be written there; empty where it can."""
+    absent: tuple[str, ...] = ()
+    """Inputs of the sweep that this node does not have."""
+
+
+def storage_folder(given: str) -> Path:
+    """The absolute folder of a path or a `file://` URI; ConfigError for a URI of something that is no folder."""
+    if "://" not in given:
+        return Path(given).expanduser().resolve()
+    parts = urlsplit(given)
+    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
+        return Path(unquote(parts.path)).resolve()
+    raise ConfigError(
+        [
+            f"no folder: storage={given}; runs need a file system with rename: "
+            "mount it on every node and give the path or file:///PATH"
+        ]
+    )
+
+
+def within(root: Path, path: Path) -> Path:
+    """The path itself; ConfigError where a link or a name with `..` leads out of `root`, an absolute folder."""
+    real = path.resolve()
+    if not real.is_relative_to(root.resolve()):
+        raise ConfigError([f"out of the storage: path={path} leads to {real}; remove the link, or give its --storage"])
+    return path
+
+
+def check_here(folder: Path) -> None:
+    """ConfigError where this machine cannot write the folder; makes it if need be."""
+    if error := _writing(folder, "driver"):
+        raise ConfigError([f"storage not writable: storage={folder} ({error}); give a folder that you may write"])
+
+
+def check_nodes(folder: Path, inputs: Sequence[Path]) -> None:
+    """ConfigError naming every node of the cluster that lacks this folder, our code or one of the inputs.
+
+    A node that runs on this very host has been checked with it, and is not asked.
+    """
+    nodes = other_nodes()
+    if not nodes:
+        return
+    token = PROBE + secrets.token_hex(8)
+    (folder / token).touch()
+    try:
+        found = problems(folder, token, answers(nodes, look, str(folder), token, [str(path) for path in inputs]))
+    finally:
+        for left in folder.glob(f"{token}*"):
+            left.unlink(missing_ok=True)
+    if found:
+        raise ConfigError(found)
+
+
+def inputs_of(paths: DataPaths) -> list[Path]:
+    """What the driver has of a sweep's inputs, each once; the token cache is each node's own."""
+    given = {path: None for name, path in vars(paths).items() if name != "cache" and path is not None}
+    return [path for path in given if path.exists()]
+
+
+def problems(folder: Path, token: str, told: Mapping[str, Answer | str]) -> list[str]:
+    """One line per node that cannot take part; `told`: node -> what it found, or why it did not answer."""
+    found = []
+    for node, answer in told.items():
+        if isinstance(answer, str):
+            found.append(without_code(node, answer))
+            continue
+        if not answer.sees:
+            found.append(
+                f"storage not shared: node={node} storage={folder} does not show there what the driver wrote; "
+                "mount one shared folder at this path on every node"
+            )
+        elif answer.error or not (folder / f"{token}-{answer.host}").exists():
+            reason = answer.error or "what it wrote does not arrive here"
+            found.append(f"storage not writable: node={node} storage={folder} ({reason}); allow writing there")
+        found += [f"node without data: node={node} path={path}; copy or mount it there" for path in answer.absent]
+    return found
+
+
+def look(folder: str, token: str, inputs: Sequence[str]) -> Answer:
+    """What this machine finds; runs on each node."""
+    host = platform.node()
+    sees = Path(folder, token).is_file()
+    error = _writing(Path(folder), f"{token}-{host}", keep=True) if sees else ""
+    return Answer(host=host, sees=sees, error=error, absent=tuple(p for p in inputs if not Path(p).exists()))
+
+
+def _writing(folder: Path, name: str, keep: bool = False) -> str:
+    """Make the folder and write a file there; empty, or why that fails."""
+    file = folder / (name if name.startswith(PROBE) else PROBE + name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text("cse", encoding="utf8")
+        if not keep:
+            file.unlink()
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
+        return error.strerror or type(error).__name__
+    return ""
+
+
+FULL = "disk full"
+"""How the reason of a rank that found no space begins."""
+
+
+class StorageFailed(RuntimeError):
+    """The folder of runs takes no more files: every further run would fail."""
+
+
+def storage_problem(storage: Path, reason: str) -> str:
+    """What is wrong with the storage after a run failed for this reason; empty where nothing is."""
+    advice = "runs are given back, the same command continues"
+    if reason.startswith(FULL):
+        return f"{reason.partition(';')[0]}; free some space: {advice}"
+    try:
+        check_here(storage)
+    except ConfigError as error:
+        return f"{error.problems[0].partition(';')[0]}; make it writable: {advice}"
+    return ""

@@ -1,0 +1,1 @@
+"""Who proposes the next cell of a search."""

@@ -1,0 +1,133 @@
+"""A budget for a sweep in runs, training examples or run-hours, shared equally by the methods that it compares.
+
+What was spent is read from the ledger, so the same call with the same budget goes on where the last one ended, and runs
+nothing once it is spent. Hours are summed over runs that went side by side. A run under way has its expected cost set
+aside: one run, its examples, or the mean hours of its method's runs so far. A method's share is spent with the first
+run that it cannot pay for; a run that has started goes to its end.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from cluster.plan.match import FINAL, LedgerRow
+from cluster.plan.run_source import Planned, Source
+from cse_train.fields import ConfigError
+
+UNITS = ("runs", "examples", "hours")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """So many of one unit for all methods together."""
+
+    amount: float
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.amount:.15g}{self.unit}"
+
+    def share(self, methods: int) -> float:
+        """What each method may spend; whole runs and examples only."""
+        return self.amount / methods if self.unit == "hours" else self.amount // methods
+
+
+def parse_budget(text: str, methods: Sequence[str]) -> Budget:
+    """`40runs`, `500000examples` or `2hours`; ConfigError for anything else, and for less than a run each."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-z]+?)s?", text.strip().lower())
+    unit = f"{found[2]}s" if found else ""
+    if not found or unit not in UNITS or float(found[1]) == 0 or (unit != "hours" and "." in found[1]):
+        raise ConfigError([f"wrong budget: budget={text}; give a number such as 40runs, 500000examples or 2hours"])
+    budget, count = Budget(float(found[1]), unit), len(methods)
+    if unit != "hours" and budget.share(count) < 1:
+        raise ConfigError([f"budget too small: budget={text}; {count} methods share it, give at least {count}{unit}"])
+    return budget
+
+
+class Account:
+    """What each method has spent of its share, and what is set aside for its runs under way."""
+
+    def __init__(self, budget: Budget, methods: Sequence[str], rows: Iterable[LedgerRow]) -> None:
+        """`rows`: what the ledger has of this space."""
+        self.budget, self.share, self.methods = budget, budget.share(len(methods)), set(methods)
+        self._ended: dict[str, dict[str, float]] = {method: {} for method in methods}
+        self._open: dict[str, dict[str, float]] = {method: {} for method in methods}
+        for row in rows:
+            self.close(row)
+
+    def allows(self, planned: Planned) -> bool:
+        """Whether the run's method can pay for it; what has ended costs nothing more."""
+        method = planned.run.method
+        committed = sum(self._ended[method].values()) + sum(self._open[method].values())
+        return planned.signature in self._ended[method] or committed + self._expected(planned) <= self.share
+
+    def open(self, planned: Planned) -> None:
+        """Set aside what the run is expected to take."""
+        if planned.signature not in self._ended[planned.run.method]:
+            self._open[planned.run.method][planned.signature] = self._expected(planned)
+
+    def close(self, row: LedgerRow) -> None:
+        """Book a run that ended, with what the ledger says that it took."""
+        self._open[row.method].pop(row.signature, None)
+        if row.state in FINAL:
+            took = {"runs": 1.0, "examples": float(row.examples or 0), "hours": (row.seconds or 0.0) / 3600}
+            self._ended[row.method][row.signature] = took[self.budget.unit]
+
+    def under_way(self, method: str) -> bool:
+        """Whether money that is set aside may come back."""
+        return bool(self._open[method])
+
+    def line(self) -> str:
+        """What each method has spent of its share."""
+        spent = {method: sum(ended.values()) for method, ended in self._ended.items()}
+        each = ", ".join(f"{method} {amount:.6g} of {self.share:.6g}" for method, amount in spent.items())
+        return f"budget {self.budget}: {each} {self.budget.unit} spent"
+
+    def _expected(self, planned: Planned) -> float:
+        ended = self._ended[planned.run.method].values()
+        mean = sum(ended) / len(ended) if ended else 0.0
+        return {"runs": 1.0, "examples": float(planned.run.train.examples), "hours": mean}[self.budget.unit]
+
+
+class BudgetSource:
+    """Hands out a source's runs as long as their methods can pay."""
+
+    def __init__(self, source: Source, account: Account, row_of: Callable[[str], LedgerRow | None]) -> None:
+        """`row_of` gives the ledger's row of a signature."""
+        self._source, self._account, self._row_of = source, account, row_of
+        self._held: deque[Planned] = deque()
+        self._over: set[str] = set()
+        self.keeps_stopped = source.keeps_stopped
+
+    def take(self) -> Planned | None:
+        """The next run that can be paid for; None also where that depends on how a run under way ends."""
+        while (planned := self._next()) is not None:
+            method = planned.run.method
+            if self._account.allows(planned):
+                self._account.open(planned)
+                return planned
+            if self._account.under_way(method):
+                self._held.append(planned)
+                return None
+            self._over.add(method)
+            self._source.forgo(planned)
+        return None
+
+    def exhausted(self) -> bool:
+        return not self._held and (self._source.exhausted() or self._over == self._account.methods)
+
+    def tell(self, planned: Planned, state: str, value: float | None, examples: int | None) -> None:
+        row = self._row_of(planned.signature)
+        if row is not None:
+            self._account.close(row)
+        self._source.tell(planned, state, value, examples)
+
+    def forgo(self, planned: Planned) -> None:
+        self._source.forgo(planned)
+
+    def _next(self) -> Planned | None:
+        """What was held first; nothing more once every method's share is spent."""
+        if self._held:
+            return self._held.popleft()
+        return None if self._over == self._account.methods else self._source.take()

@@ -1,0 +1,131 @@
+"""Optuna's TPE and Gaussian process as samplers of cells.
+
+Each seed of a cell is told as a trial of its own with the cell's parameters, not as a mean over seeds: a Gaussian
+process reads the noise off such repeats, TPE weighs a cell by how often it did well, and neither waits for the last
+seed. The study lives in memory; whoever starts again tells it the ledger's rows.
+"""
+
+import warnings
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+
+from cluster.plan.match import Known
+from cse_train.fields import Scalar
+from search_spaces.cells import Cell, ResolvedSpace
+from search_spaces.domains import Domain
+from search_spaces.space import SearchConfig
+
+
+class OptunaSampler:
+    """One in-memory study; a cell under way is a running trial, which keeps the samplers from naming it again."""
+
+    def __init__(self, resolved: ResolvedSpace, settings: SearchConfig, seed: int) -> None:
+        self._resolved = resolved
+        self._codes = {name: _Code(domain) for name, domain in resolved.axes.items()}
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._study = optuna.create_study(direction="maximize", sampler=_optuna_sampler(settings, seed))
+        self._running: dict[str, Trial] = {}
+        self._suggested: Trial | None = None
+
+    @property
+    def trials(self) -> list[FrozenTrial]:
+        """The study so far."""
+        return self._study.get_trials(deepcopy=False)
+
+    def suggest(self) -> Cell:
+        self._suggested, key = self._ask()
+        return self._resolved.cell(key)
+
+    def repeat(self, cell: Cell, value: float | None) -> None:
+        assert self._suggested is not None
+        self._study.tell(self._suggested, value, TrialState.COMPLETE if value is not None else TrialState.FAIL)
+        self._suggested = None
+
+    def take(self, cell: Cell) -> None:
+        suggested, self._suggested = self._suggested, None
+        if cell.id in self._running:
+            return
+        if suggested is None or suggested.params != self._params(cell):
+            if suggested is not None:
+                self._study.tell(suggested, state=TrialState.FAIL)
+            self._study.enqueue_trial(self._params(cell))
+            suggested, _ = self._ask()
+        self._running[cell.id] = suggested
+
+    def learn(self, seen: Known) -> None:
+        trial = self._running.pop(seen.cell.id, None)
+        if trial is None:
+            self._study.add_trial(self._frozen(seen))
+            return
+        told = outcome(seen)
+        for examples, value in told.get("intermediate_values", {}).items():
+            trial.report(value, examples)
+        self._study.tell(trial, seen.value if told["state"] is TrialState.COMPLETE else None, told["state"])
+
+    def _ask(self) -> tuple[Trial, dict[str, Scalar]]:
+        """A new running trial, and its parameters as axis values."""
+        trial = self._study.ask()
+        key: dict[str, Scalar] = {}
+        for name, domain in self._resolved.axes.items():
+            if domain.active({**self._resolved.fixed, **key}):
+                key[name] = self._codes[name].suggest(trial, name)
+        return trial, key
+
+    def _params(self, cell: Cell) -> dict[str, Any]:
+        return {name: self._codes[name].encode(value) for name, value in cell.key.items()}
+
+    def _frozen(self, seen: Known) -> FrozenTrial:
+        params = self._params(seen.cell)
+        distributions = {name: self._codes[name].distribution for name in params}
+        return create_trial(params=params, distributions=distributions, **outcome(seen))
+
+
+def outcome(seen: Known) -> dict[str, Any]:
+    """State and value in Optuna's words: a stopped run is PRUNED at its examples, one without a score FAIL."""
+    if seen.state == "done":
+        return {"state": TrialState.COMPLETE, "value": seen.value}
+    if seen.state == "stopped":
+        seen_so_far = {seen.examples or 0: seen.value}
+        return {"state": TrialState.PRUNED, "value": seen.value, "intermediate_values": seen_so_far}
+    return {"state": TrialState.FAIL}
+
+
+class _Code:
+    """An axis as Optuna sees it; listed numbers by rank, so that their order and not their spacing counts."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._ranked: list[Any] = []
+        self.distribution: BaseDistribution
+        if not domain.finite:
+            low, high = domain.ends()
+            self.distribution = FloatDistribution(float(low), float(high), log=domain.word == "loguniform")
+        elif all(isinstance(v, int | float) and not isinstance(v, bool) for v in domain.values()):
+            self._ranked = sorted(domain.values())  # type: ignore[type-var]
+            self.distribution = IntDistribution(0, len(self._ranked) - 1)
+        else:
+            self.distribution = CategoricalDistribution(domain.values())
+
+    def suggest(self, trial: Trial, name: str) -> Scalar:
+        kind = self.distribution
+        if isinstance(kind, FloatDistribution):
+            return trial.suggest_float(name, kind.low, kind.high, log=kind.log)
+        if isinstance(kind, IntDistribution):
+            return self._ranked[trial.suggest_int(name, kind.low, kind.high)]
+        assert isinstance(kind, CategoricalDistribution)
+        return trial.suggest_categorical(name, kind.choices)
+
+    def encode(self, value: Scalar) -> Any:
+        return self._ranked.index(value) if self._ranked else value
+
+
+def _optuna_sampler(settings: SearchConfig, seed: int) -> optuna.samplers.BaseSampler:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        if settings.sampler == "gp":
+            return optuna.samplers.GPSampler(seed=seed, n_startup_trials=settings.startup)
+        return optuna.samplers.TPESampler(
+            seed=seed, n_startup_trials=settings.startup, multivariate=True, group=True, constant_liar=True
+        )

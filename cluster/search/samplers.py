@@ -1,0 +1,71 @@
+"""Samplers that need no model: every cell of a grid in order, and cells at random."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from cluster.plan.match import Known
+from search_spaces.cells import Cell, ResolvedSpace
+
+MISSES = 1000
+"""Random draws that all hit visited cells before a space too large to list counts as exhausted."""
+
+
+class Sampler(Protocol):
+    """Chooses cells and learns from observations."""
+
+    def suggest(self) -> Cell | None:
+        """Some cell, visited or not; None when there is none left to name."""
+        ...
+
+    def repeat(self, cell: Cell, value: float | None) -> None:
+        """The cell just suggested is known already: its stored value, None where it has none."""
+        ...
+
+    def take(self, cell: Cell) -> None:
+        """This cell is under way, suggested or not."""
+        ...
+
+    def learn(self, seen: Known) -> None:
+        """How one (cell, seed) ended."""
+        ...
+
+
+class GridSampler:
+    """Every cell in the space's order."""
+
+    def __init__(self, resolved: ResolvedSpace) -> None:
+        self._left = iter(resolved.cells())
+
+    def suggest(self) -> Cell | None:
+        return next(self._left, None)
+
+    def repeat(self, cell: Cell, value: float | None) -> None: ...
+    def take(self, cell: Cell) -> None: ...
+    def learn(self, seen: Known) -> None: ...
+
+
+class RandomSampler(GridSampler):
+    """Independent draws."""
+
+    def __init__(self, resolved: ResolvedSpace, rng: np.random.Generator) -> None:
+        self._resolved, self._rng = resolved, rng
+
+    def suggest(self) -> Cell | None:
+        return self._resolved.sample(self._rng)
+
+
+class Unvisited:
+    """Draws cells that were not visited; None once a finite space has none."""
+
+    def __init__(self, resolved: ResolvedSpace, rng: np.random.Generator) -> None:
+        self._resolved, self._rng = resolved, rng
+        self._listed = resolved.cells() if resolved.size() is not None else None
+
+    def draw(self, visited: Callable[[Cell], bool]) -> Cell | None:
+        if self._listed is None:
+            drawn = (self._resolved.sample(self._rng) for _ in range(MISSES))
+            return next((cell for cell in drawn if not visited(cell)), None)
+        self._listed = [cell for cell in self._listed if not visited(cell)]
+        return self._listed[int(self._rng.integers(len(self._listed)))] if self._listed else None

@@ -1,0 +1,201 @@
+"""One slot's worker group: a Ray Train run that lives as long as jobs keep coming, and its mailbox."""
+
+import re
+import threading
+import uuid
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from cluster.runtime.options import SweepOptions
+from cluster.runtime.resources import cluster_nodes, slots_that_fit
+from cluster.slots.group_api import GroupSettings
+from cluster.slots.mailbox import start_mailbox
+from cluster.slots.worker import serve
+from cse_train.fields import ConfigError
+
+CLOSE_S = 5.0
+STOP_S = 60.0
+NO_ROOM = "WorkerGroupStartupTimeoutError"
+"""What Ray Train raises when it has waited a minute for the resources of a group."""
+
+
+class _Life:
+    """One generation: the thread in which Ray Train runs, and how it ended."""
+
+    def __init__(self, generation: int, settings: GroupSettings, name: str) -> None:
+        self.generation, self.settings, self.name = generation, settings, name
+        self.error: BaseException | None = None
+        self.served = 0
+        self.thread: threading.Thread | None = None
+        self.nodes = _alive_nodes()
+
+    def start(self, mailbox: Any) -> None:
+        self.error = None
+        self.thread = threading.Thread(target=self._fit, args=(mailbox,), daemon=True)
+        self.thread.start()
+
+    def alive(self) -> bool:
+        return self.thread is not None and self.thread.is_alive()
+
+    def _fit(self, mailbox: Any) -> None:
+        try:
+            _trainer(self.settings, {"mailbox": mailbox, "generation": self.generation}, self.name).fit()
+        except BaseException as error:
+            self.error = error
+
+
+def _trainer(settings: GroupSettings, channel: dict[str, Any], name: str) -> Any:
+    from ray.train import FailureConfig, RunConfig, ScalingConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+
+    per_worker = {"CPU": settings.cpus} | ({"GPU": settings.gpus} if settings.gpus else {})
+    # A group that does not fit is retried for ever unless the controller's own failures are limited too.
+    failures = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
+    return TorchTrainer(
+        serve,
+        train_loop_config={**channel, "digest": settings.digest},
+        torch_config=TorchConfig(backend=backend(settings.gpus), timeout_s=int(settings.timeout_s)),
+        scaling_config=ScalingConfig(
+            num_workers=settings.workers, use_gpu=bool(settings.gpus), resources_per_worker=per_worker
+        ),
+        run_config=RunConfig(
+            name=f"{name}-{uuid.uuid4().hex[:8]}",
+            storage_path=str(Path(settings.storage, "ray", "train")),
+            failure_config=failures,
+        ),
+    )
+
+
+def backend(gpus: float) -> str:
+    """What ranks talk through: with cards NCCL, and gloo for what lies in main memory, which NCCL refuses."""
+    return "cpu:gloo,cuda:nccl" if gpus else "gloo"
+
+
+class WorkerGroup:
+    """Started when a job needs it; replaced after an error, after `recycle_after` jobs and when settings change."""
+
+    def __init__(self, recycle_after: int, name: str = "group") -> None:
+        """`name` is the slot's: the mailbox and each Train run are shown under it, the run's as a folder's name."""
+        self.mailbox = start_mailbox(f"mailbox of {name}")
+        self.name = re.sub(r"[^\w.-]+", "-", name)[:60].strip(".-")
+        self.recycle_after = recycle_after
+        self.life: _Life | None = None
+
+    def submit(self, settings: GroupSettings, payload: dict[str, Any]) -> int:
+        """Hand a job to a group with these settings, building one if need be; returns the job's number."""
+        life = self.life
+        if life and life.alive() and (life.settings != settings or life.served >= self.recycle_after):
+            self.close()
+        if self.life is None or not self.life.alive():
+            self._start(settings)
+        assert self.life is not None
+        self.life.served += 1
+        return int(self._call("submit", payload))
+
+    def events(self, timeout_s: float) -> list[dict[str, Any]]:
+        """What the ranks posted; waits up to `timeout_s`."""
+        found: list[dict[str, Any]] = self._call("take_events", timeout_s)
+        return found
+
+    def decide(self, number: int, index: int, stop: bool) -> None:
+        self._call("decide", number, index, stop)
+
+    def stop(self, number: int) -> None:
+        """End the job in hand at its next report; a group that does not leave it in time is aborted."""
+        if self.lost():
+            return
+        self._call("stop", number)
+        if not self._call("idle", STOP_S):
+            self.abort()
+
+    def lost(self) -> str | None:
+        """Why there is no group any more; None while there is one, or while others take the room for it."""
+        life = self.life
+        if life is None:
+            return "no worker group"
+        if life.alive():
+            return None
+        if life.error is None:
+            return "worker group ended"
+        if type(_cause(life.error)).__name__ != NO_ROOM:
+            return _reason(life.error)
+        if misfit := _misfit(life.settings):
+            return misfit
+        life.start(self.mailbox)
+        return None
+
+    def node_lost(self) -> bool:
+        """Whether the cluster no longer has a rank's node; before any rank said hello, a node that was there then."""
+        alive, ranks = _alive_nodes(), self.ranks().values()
+        known = self.life.nodes if self.life and not ranks else frozenset(facts["node"] for facts in ranks)
+        return not known <= alive
+
+    def abort(self) -> None:
+        """End every rank's process now, also out of a collective."""
+        if self.life is None:
+            return
+        for facts in self.ranks().values():
+            ray.kill(facts["actor"])
+        self._call("end", self.life.generation, "aborted")
+        self.life = None
+
+    def close(self, wait_s: float = CLOSE_S) -> None:
+        """Let the ranks leave on their own, and abort those that do not."""
+        life = self.life
+        if life is None:
+            return
+        self._call("end", life.generation, "closed")
+        assert life.thread is not None
+        life.thread.join(wait_s)
+        if life.alive():
+            self.abort()
+        self.life = None
+
+    def ranks(self) -> dict[int, dict[str, Any]]:
+        """What the ranks told of themselves: pid, host, node, actor."""
+        found: dict[int, dict[str, Any]] = self._call("ranks")
+        return found
+
+    def _start(self, settings: GroupSettings) -> None:
+        generation = self._call("open", settings.workers)
+        self.life = _Life(generation, settings, self.name)
+        self.life.start(self.mailbox)
+
+    def _call(self, method: str, *args: Any) -> Any:
+        return ray.get(getattr(self.mailbox, method).remote(*args))
+
+
+def _alive_nodes() -> frozenset[str]:
+    return frozenset(node["NodeID"] for node in ray.nodes() if node["Alive"])
+
+
+def _misfit(settings: GroupSettings) -> str:
+    """Why not even one such group fits into what is left of the cluster; empty where it does once others end."""
+    shape = SweepOptions(
+        storage=Path(settings.storage),
+        workers=settings.workers,
+        cpus_per_worker=settings.cpus,
+        gpus_per_worker=settings.gpus,
+    )
+    try:
+        slots_that_fit(shape, cluster_nodes())
+    except ConfigError as error:
+        return error.problems[0]
+    return ""
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What Ray Train's controller met, where it wraps that."""
+    inner = getattr(error, "controller_failure", None)
+    return inner if isinstance(inner, BaseException) else error
+
+
+def _reason(error: BaseException) -> str:
+    error = _cause(error)
+    ranks = getattr(error, "worker_failures", None)
+    if ranks:
+        return "; ".join(f"rank {rank} is gone ({type(ranks[rank]).__name__})" for rank in sorted(ranks))
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0][:300] if lines else ''}"

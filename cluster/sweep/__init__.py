@@ -1,0 +1,1 @@
+"""The driver of a sweep: claim a run, train it on Tune, record it."""

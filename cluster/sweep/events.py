@@ -1,0 +1,61 @@
+"""What happened in a sweep, as its listeners get it, and how it ended."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+EventKind = Literal[
+    "reused", "waiting", "started", "point", "retried", "scored", "done", "stopped", "failed", "cluster", "ledger"
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepEvent:
+    """One thing that happened; `kind` says what, the other fields are what is known of the run by then."""
+
+    kind: EventKind
+    signature: str = ""
+    examples: int = 0
+    best: float | None = None
+    state: str = ""
+    """The run's state in the ledger after this event."""
+    reason: str = ""
+    """One line: why it failed, was retried, or is waited for."""
+    log: str = ""
+    """Folder of the run's log files, where it has one."""
+
+
+OnEvent = Callable[[SweepEvent], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A run that ended without a result."""
+
+    signature: str
+    reason: str
+    log: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOutcome:
+    """What one call did; counts are of distinct signatures."""
+
+    done: int = 0
+    """Trained to the end by this call."""
+    reused: int = 0
+    """Found finished, here before or by another driver meanwhile."""
+    stopped: int = 0
+    """Ended early by the scheduler."""
+    failures: tuple[Failure, ...] = field(default=())
+    interrupted: bool = False
+    """Ended by a signal: claims are released, the same call continues."""
+    seconds: float = 0.0
+    freed: int = 0
+    """Bytes of checkpoints that --keep-top and --disk-quota freed."""
+    over: int = 0
+    """Bytes above --disk-quota that are in use or have scores."""
+
+    @property
+    def failed(self) -> int:
+        return len(self.failures)

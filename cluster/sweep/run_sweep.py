@@ -1,0 +1,191 @@
+"""`run_sweep`: all that a source wants, trained once, booked in the ledger. The same call goes on where one ended."""
+
+import contextlib
+import dataclasses
+import os
+import platform
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from analysis.ledger import Ledger, LedgerError
+from cluster.plan.run_source import GridSource, Planned, Source
+from cluster.runtime.code_version import other_code
+from cluster.runtime.head_watch import ClusterWatch
+from cluster.runtime.options import AshaOptions, SweepOptions
+from cluster.runtime.resources import check_options, cluster_nodes, slots_that_fit, this_machine
+from cluster.runtime.start import ray_cluster
+from cluster.runtime.storage import check_here, check_nodes, inputs_of
+from cluster.sweep.dispatcher import Desk
+from cluster.sweep.events import Failure, OnEvent, SweepEvent, SweepOutcome
+from cluster.sweep.ledger_retry import PatientLedger
+from cluster.sweep.tune import run_trials
+from cse_train.data_paths import DataPaths
+
+__all__ = ["AshaOptions", "Failure", "SweepEvent", "SweepOptions", "SweepOutcome", "run_sweep"]
+
+HEARTBEAT_S = 10.0
+PROMPT_S = 5.0
+"""Seconds after the end was asked for in which runs may still report, before others may have them."""
+
+
+def run_sweep(
+    source: Source | Iterable[Planned],
+    ledger_url: str | Path,
+    paths: DataPaths,
+    options: SweepOptions,
+    on_event: OnEvent = lambda event: None,
+    suites: Mapping[str, Sequence[str]] | None = None,
+    over: threading.Event | None = None,
+) -> SweepOutcome:
+    """Train what `source` wants and the ledger does not have, as many runs at once as fit.
+
+    `suites`: sweep id, or one run's signature -> suites on which a finished run's best checkpoint is scored. Runs that
+    another driver holds are waited for. `over` ends the sweep when it is set; signals set it. Ray is not started when
+    nothing is left to run. Raises ConfigError (does not fit, other code on a worker), LedgerError, StorageFailed and
+    ClusterLost. A run's own error is a `Failure` of the outcome.
+    """
+    begun = time.monotonic()
+    options = _absolute(options)
+    check_options(options)
+    ledger = Ledger.open(ledger_url)
+    chosen = source if _is_source(source) else GridSource(source)  # type: ignore[arg-type]
+    over = over or threading.Event()
+    patient = PatientLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
+    desk = Desk(chosen, patient, _absolute_paths(paths), options, _owner(), suites or {}, on_event)  # type: ignore[arg-type]
+    heartbeats, given_back = partial(_heartbeats, ledger, desk.owner), partial(_given_back, ledger, desk.owner, over)
+    with _Signals(over) as signals, _beside(heartbeats), _beside(given_back):
+        try:
+            _run(desk, options, over, signals)
+        finally:
+            with contextlib.suppress(LedgerError):  # what ended the sweep is told; leases give the claims back
+                ledger.release(desk.owner)
+            ledger.close()
+    counts = desk.counts
+    return SweepOutcome(
+        done=counts.done,
+        reused=counts.reused,
+        stopped=counts.stopped,
+        failures=tuple(counts.failures),
+        interrupted=signals.seen,
+        seconds=time.monotonic() - begun,
+    )
+
+
+def _run(desk: Desk, options: SweepOptions, over: threading.Event, signals: "_Signals") -> None:
+    """Ray is started for the first run that is ours to do."""
+    first = None
+    while first is None and not desk.finished() and not over.is_set():
+        first = desk.next_ticket()
+        if first is None and not desk.finished():
+            over.wait(1.0)
+    if first is None:
+        return
+    desk.put_back(first)
+    if line := other_code(desk.ledger.codes()):
+        desk.on_event(SweepEvent(kind="ledger", reason=line))
+    check_here(options.storage)
+    if options.address is None:
+        slots_that_fit(options, [this_machine()])
+
+    with ray_cluster(options.storage, address=options.address):
+        import ray
+
+        signals.install()
+        check_nodes(options.storage, inputs_of(desk.paths))
+        slots = slots_that_fit(options, cluster_nodes())
+        if options.address is None:
+            slots = min(slots, slots_that_fit(options, [this_machine()]))
+        desk.on_event(SweepEvent(kind="cluster", reason=_described(slots, options, ray)))
+        with ClusterWatch(over):
+            run_trials(desk, options, slots, over)
+
+
+def _described(slots: int, options: SweepOptions, ray: Any) -> str:
+    shape = f"{slots} x {options.workers} workers, isolation {options.isolation}"
+    dashboard = ray._private.worker.global_worker.node.address_info.get("webui_url") if ray.is_initialized() else None
+    return f"{shape}; dashboard {dashboard}" if dashboard else shape
+
+
+def _is_source(source: Any) -> bool:
+    return all(hasattr(source, name) for name in ("take", "exhausted", "tell"))
+
+
+def _owner() -> str:
+    return f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def _absolute(options: SweepOptions) -> SweepOptions:
+    return dataclasses.replace(options, storage=Path(options.storage).resolve())
+
+
+def _absolute_paths(paths: DataPaths) -> DataPaths:
+    """The driver leaves the user's folder, so relative paths are settled now."""
+    return DataPaths(**{k: Path(v).resolve() if v else None for k, v in vars(paths).items()})
+
+
+class _Signals:
+    """The first SIGINT or SIGTERM ends the sweep in order; the second does what it always does."""
+
+    def __init__(self, over: threading.Event) -> None:
+        self._over = over
+        self._before: dict[signal.Signals, Any] = {}
+        self.seen = False
+
+    def __enter__(self) -> "_Signals":
+        if threading.current_thread() is threading.main_thread():
+            self._before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
+        self.install()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+    def install(self) -> None:
+        """Also to be called after `ray.init`, which puts a handler of its own on SIGTERM."""
+        for name in self._before:
+            signal.signal(name, self._end)
+
+    def _end(self, number: int, frame: Any) -> None:
+        self.seen = True
+        self._over.set()
+        self._restore()
+
+    def _restore(self) -> None:
+        for name, handler in self._before.items():
+            signal.signal(name, handler)
+
+
+@contextlib.contextmanager
+def _beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """`work` in a thread while inside; it ends soon after the event that it is given is set."""
+    done = threading.Event()
+    thread = threading.Thread(target=work, args=(done,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(5)
+
+
+def _heartbeats(ledger: Ledger, owner: str, done: threading.Event) -> None:
+    """Renew this driver's leases until `done`; a database that is away for a while is tried again."""
+    while not done.wait(HEARTBEAT_S):
+        with contextlib.suppress(LedgerError):
+            ledger.heartbeat(owner)
+
+
+def _given_back(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:
+    """Once `over` is set, this driver's runs are free again within seconds, however long Ray takes to start or end."""
+    while not over.is_set():
+        if done.wait(0.2):
+            return
+    if not done.wait(PROMPT_S):
+        with contextlib.suppress(LedgerError):
+            ledger.release(owner)

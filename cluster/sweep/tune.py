@@ -1,0 +1,234 @@
+"""The desk as Tune sees it: a searcher gives out tickets, a callback books results, a stopper ends it all."""
+
+import threading
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from ray import tune
+from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler
+from ray.tune.search import ConcurrencyLimiter, Searcher
+
+from analysis.ledger import LostClaim
+from cluster.runtime.code_version import code_digest
+from cluster.runtime.options import SweepOptions
+from cluster.runtime.resources import HEAD
+from cluster.runtime.start import SLOT
+from cluster.slots.slot import Slot
+from cluster.sweep.dispatcher import Desk
+from cluster.sweep.recorder import Ticket
+from cse_train.fields import ConfigError
+
+QUIET_RATE = 16.0
+"""Results without news that the driver takes in a second from all slots; each slot is silent for a second or more."""
+
+
+class Unsaved:
+    """Tune pickles what it is given, to restore from; we restore from the ledger, so nothing of ours is written."""
+
+    def __reduce__(self) -> Any:
+        return (object, ())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+
+class DeskSearcher(Unsaved, Searcher):
+    """Asks the desk for the next run when one of `slots` is free; what came out is the callback's to tell."""
+
+    def __init__(self, desk: Desk, trials: dict[str, Ticket], over: threading.Event, slots: int) -> None:
+        super().__init__(metric="best", mode="max")
+        self._desk, self._trials, self._over = desk, trials, over
+        self._about = slot_config(desk.options) | {"quiet_s": max(1.0, slots / QUIET_RATE)}
+        self._guard = Guard(over)
+        self._slots: dict[str, int] = {}
+        """Trial -> the number of its slot, from 1."""
+
+    def suggest(self, trial_id: str) -> Any:
+        if self._over.is_set():
+            return Searcher.FINISHED
+        ticket = self._guard(self._desk.next_ticket)
+        if ticket is None:
+            return Searcher.FINISHED if self._over.is_set() or self._desk.finished() else None
+        self._trials[trial_id] = ticket
+        name = f"slot {self._number(trial_id)} of {ticket.planned.sweep}"
+        return {"job": self._desk.job(ticket), "name": name, **self._about}
+
+    def _number(self, trial_id: str) -> int:
+        """The lowest that no open trial has. A slot keeps the name that its first trial gave it."""
+        self._slots = {known: number for known, number in self._slots.items() if known in self._trials}
+        number = min(set(range(1, len(self._slots) + 2)) - set(self._slots.values()))
+        self._slots[trial_id] = number
+        return number
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """Nothing: booked by the callback, which also runs for a trial that failed."""
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing: the ledger is the only truth."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing: see `save`."""
+
+    @property
+    def error(self) -> BaseException | None:
+        return self._guard.error
+
+
+class Books(Unsaved, tune.Callback):
+    """Books every result at the desk. An error here ends the sweep and is raised by `run_sweep`, not by Tune."""
+
+    def __init__(self, desk: Desk, trials: dict[str, Ticket], over: threading.Event) -> None:
+        self._desk, self._trials, self._over = desk, trials, over
+        self._guard = Guard(over)
+        self.refused: str | None = None
+        self.lost: set[str] = set()
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        self._book(trial, self._desk.started)
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+    ) -> None:
+        self._book(trial, lambda ticket: self._desk.progressed(ticket, result))
+        if result["state"] == "refused":
+            self.refused = result["reason"]
+            self._over.set()
+
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        result = trial.last_result
+        if self.refused is None and result and "state" in result:
+            self._book(trial, lambda ticket: self._desk.ended(ticket, result))
+        self._trials.pop(trial.trial_id, None)
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        failure = trial.get_pickled_error() if hasattr(trial, "get_pickled_error") else None
+        reason = f"slot lost: {str(failure).strip().splitlines()[-1][:300]}" if failure else "slot lost"
+        self._book(trial, lambda ticket: self._desk.failed(ticket, reason))
+        self._trials.pop(trial.trial_id, None)
+
+    def _book(self, trial: Any, action: Callable[[Ticket], None]) -> None:
+        ticket = self._trials.get(trial.trial_id)
+        if ticket is None or trial.trial_id in self.lost:
+            return
+        try:
+            self._guard(action, ticket)
+        except LostClaim:
+            self.lost.add(trial.trial_id)
+            self._guard(self._desk.taken_over, ticket)
+
+    @property
+    def error(self) -> BaseException | None:
+        return self._guard.error
+
+
+class Guard:
+    """Calls into the desk; the first error but a lost claim is kept and ends the sweep. Tune would hide or retry it."""
+
+    def __init__(self, over: threading.Event) -> None:
+        self._over = over
+        self.error: BaseException | None = None
+
+    def __call__(self, action: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return action(*args)
+        except LostClaim:
+            raise
+        except Exception as error:
+            self.error = self.error or error
+            self._over.set()
+            return None
+
+
+class Ending(Unsaved, tune.Stopper):
+    """Ends a trial whose claim was lost, and everything once `over` is set."""
+
+    def __init__(self, over: threading.Event, books: Books) -> None:
+        self._over, self._books = over, books
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return trial_id in self._books.lost
+
+    def stop_all(self) -> bool:
+        return self._over.is_set()
+
+
+def slot_config(options: SweepOptions) -> dict[str, Any]:
+    """What a slot needs beside the job."""
+    return {
+        "group": {
+            "workers": options.workers,
+            "cpus": options.cpus_per_worker,
+            "gpus": options.gpus_per_worker,
+            "timeout_s": options.timeout_s,
+            "storage": str(options.storage),
+            "digest": code_digest(),
+        },
+        "group_class": options.group,
+        "recycle_after": options.recycle_after,
+        "max_retries": options.max_retries,
+    }
+
+
+def run_trials(desk: Desk, options: SweepOptions, slots: int, over: threading.Event) -> None:
+    """Run everything that the desk gives out, `slots` runs at once; returns when there is no more or `over` is set."""
+    trials: dict[str, Ticket] = {}
+    searcher, books = DeskSearcher(desk, trials, over, slots), Books(desk, trials, over)
+    tuner = tune.Tuner(
+        tune.with_resources(Slot, tune.PlacementGroupFactory([_slot_bundle()])),
+        tune_config=tune.TuneConfig(
+            metric="best",
+            mode="max",
+            num_samples=-1,
+            search_alg=ConcurrencyLimiter(searcher, max_concurrent=slots),
+            scheduler=_scheduler(options),
+            reuse_actors=options.isolation == "slot",
+            trial_name_creator=_trial_name,
+            trial_dirname_creator=_trial_name,
+        ),
+        run_config=tune.RunConfig(
+            name=f"sweep-{uuid.uuid4().hex[:12]}",
+            storage_path=str(options.storage / "ray" / "tune"),
+            callbacks=[books],
+            stop=Ending(over, books),
+            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+            failure_config=tune.FailureConfig(max_failures=options.max_retries),
+            verbose=0,
+        ),
+    )
+    tuner.fit()
+    if books.refused is not None:
+        raise ConfigError([books.refused])
+    for error in (searcher.error, books.error):
+        if error is not None:
+            raise error
+
+
+def _scheduler(options: SweepOptions) -> Any:
+    asha = options.asha
+    if asha is None:
+        return FIFOScheduler()
+    return AsyncHyperBandScheduler(
+        time_attr="examples",
+        max_t=asha.max_examples + 1,  # a run that reaches its end is done, not stopped
+        grace_period=asha.grace_examples,
+        reduction_factor=asha.reduction_factor,
+    )
+
+
+def _slot_bundle() -> dict[str, float]:
+    """What a slot itself takes: a place on the head, so that a lost node costs a slot its ranks and never itself.
+
+    No CPU, however little: a full node must still hold its workers.
+    """
+    import ray
+
+    heads = [node["Resources"] for node in ray.nodes() if node["Alive"] and HEAD in node["Resources"]]
+    place = {HEAD: 0.001} if heads else {}
+    if any(SLOT in head for head in heads) or (not heads and ray.cluster_resources().get(SLOT)):
+        place[SLOT] = 1
+    return place or {"memory": 1}
+
+
+def _trial_name(trial: Any) -> str:
+    return str(trial.trial_id)

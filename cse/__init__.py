@@ -1,0 +1,1 @@
+"""The face: what a person types or imports, put together from the other four packages."""

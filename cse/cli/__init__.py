@@ -1,0 +1,1 @@
+"""The `cse` command: one module for each subcommand."""

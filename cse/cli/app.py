@@ -1,0 +1,122 @@
+"""The `cse` command. A module of a folder below is a command: imported when it is called, and listed by its docstring.
+
+The function with the module's name is the command; its first line of documentation is its help.
+"""
+
+import ast
+import functools
+import gc
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cse.cli import exit
+from cse.cli.loader import load
+
+FOLDERS = {
+    "sweeps": "Plan and train",
+    "results": "Read results",
+    "models": "Work with one model",
+    "upkeep": "Look after machine and disk",
+}
+"""Folder of command modules -> its heading in `cse --help`."""
+QUIET = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TOKENIZERS_PARALLELISM": "false"}
+"""Libraries keep their notes and bars to themselves; what is set already wins."""
+OBJECTS = 50_000
+"""New objects before the garbage collector looks: of a large ledger's rows all stay, and looking costs a fifth."""
+
+
+def command_files() -> dict[str, Path]:
+    """Command -> its file, by folder."""
+    here = Path(__file__).parent
+    files = [file for folder in FOLDERS for file in sorted((here / folder).glob("[a-z]*.py"))]
+    return {file.stem.replace("_", "-"): file for file in files}
+
+
+def summary(file: Path) -> str:
+    """The first line of a command's documentation, read without importing its module."""
+    tree = ast.parse(file.read_text(encoding="utf8"))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == file.stem]
+    return (ast.get_docstring(functions[0]) or "").partition("\n")[0] if functions else ""
+
+
+class Commands(TyperGroup):
+    """A group that imports a command's module when the command is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(command_files())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, or None where there is no such module."""
+        file = command_files().get(cmd_name)
+        if file is None:
+            return None
+        module = load(f"cse.cli.{file.parent.name}.{file.stem}")
+        single = _typer()
+        single.command(cmd_name)(_returning(getattr(module, file.stem)))
+        return typer.main.get_command(single)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """A list for each folder."""
+        width = max(map(len, command_files()))
+        for folder, heading in FOLDERS.items():
+            mine = {name: file for name, file in command_files().items() if file.parent.name == folder}
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), summary(file)) for name, file in mine.items()])
+
+
+def _typer(**settings: Any) -> typer.Typer:
+    return typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, **settings)
+
+
+app = _typer(
+    name="cse",
+    cls=Commands,
+    no_args_is_help=True,
+    help="A search-space YAML becomes trained runs on Ray and comes back as the paper's table.",
+    epilog="Exit codes: 0 done, 1 some runs failed, 2 your mistake (one line says which), 130 interrupted.",
+)
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+) -> None:
+    """Nothing: `main` reads --debug wherever it stands."""
+
+
+def _returning(command: Callable[..., int | None]) -> Callable[..., None]:
+    """Typer drops what a command returns; its exit code leaves by `typer.Exit`."""
+
+    @functools.wraps(command)
+    def called(*args: object, **options: object) -> None:
+        raise typer.Exit(command(*args, **options) or 0)
+
+    return called
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line; returns the exit code, and prints one line per problem on stderr."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    arguments = [word for word in given if word != "--debug"]
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    gc.set_threshold(OBJECTS, 20, 20)
+    return exit.ended(lambda: _call(arguments), debug=len(arguments) < len(given))
+
+
+def _call(arguments: list[str]) -> int:
+    try:
+        app(arguments, prog_name="cse")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0
+
+
+if __name__ == "__main__":  # `cse launch` starts drivers so, with the Python of its choice
+    sys.exit(main())

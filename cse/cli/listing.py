@@ -1,0 +1,60 @@
+"""Rows as aligned text or JSON."""
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+
+class Format(StrEnum):
+    """How a listing is printed."""
+
+    text = "text"
+    json = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for programs.")]
+
+
+def listing(rows: Sequence[Mapping[str, Any]], form: Format, empty: str) -> str:
+    """Rows as a JSON array, or as aligned columns with a head; `empty` stands for no rows in text."""
+    if form is Format.json:
+        return json.dumps([dict(row) for row in rows], indent=1, default=str)
+    return aligned(rows) if rows else empty
+
+
+def aligned(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The first row's keys as the head, each column as wide as its widest cell, numbers to the right."""
+    names = list(rows[0])
+    cells = [[_shown(row[name]) for name in names] for row in rows]
+    widths = [max(len(line[i]) for line in [names, *cells]) for i in range(len(names))]
+    right = [all(isinstance(row[name], int | float) or row[name] is None for row in rows) for name in names]
+    return "\n".join(_line(line, widths, right) for line in [names, *cells])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded = (cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(cells, widths, right, strict=True))
+    return "  ".join(padded).rstrip()
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def duration(seconds: float | None) -> str:
+    """`40 s`, `12 min`, `3.4 h` or `12 d`; `unknown` for None."""
+    if seconds is None:
+        return "unknown"
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.1f} {unit}" if seconds < 10 * length else f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def size(count: int) -> str:
+    """Bytes in MB or GB."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

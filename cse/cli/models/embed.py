@@ -1,0 +1,48 @@
+"""`cse embed`: the sentences of a file as vectors."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cse.cli import options
+from cse.cli.options import MaxLength, Model, Pooler, model_folder
+from cse_train.evaluate.embed_file import count_sentences, embed_file
+from cse_train.evaluate.models.open import open_model
+
+File = Annotated[Path, typer.Argument(help="One sentence a line, or .csv, .tsv, .jsonl; each also as .gz.")]
+To = Annotated[Path, typer.Option(help="The file to write: .npy (float32, a row a sentence) or .parquet.")]
+Column = Annotated[str | None, typer.Option(help="The column to read of a table (text of .jsonl).", show_default=False)]
+
+
+def embed(
+    model: Model,
+    file: File,
+    to: To,
+    column: Column = None,
+    pooler: Pooler = None,
+    max_length: MaxLength = None,
+    ledger: options.LedgerUrl = None,
+) -> None:
+    """Embed the sentences of a file, in order, blank lines too; memory stays the same for any number of lines."""
+    folder = model_folder(model, ledger)
+    count = count_sentences(file, to, column)
+    opened = open_model(folder, pooler=pooler, max_length=max_length)
+    with _progress(count) as told:
+        embed_file(opened, file, to.resolve(), count, column, told)
+    print(f"wrote {to.resolve()} ({count} sentences, pooler {opened.pooler}, max_length {opened.max_length})")
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr with what is left to wait; nothing where stderr is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("sentences"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.update(task, completed=done)

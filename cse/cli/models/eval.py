@@ -1,0 +1,163 @@
+"""`cse eval`: any checkpoint on named suites, every number with its protocol."""
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cse.cli import options
+from cse.cli.listing import aligned
+from cse.cli.options import MaxLength, Model, Pooler, model_folder
+from cse.tables.lookup import row_of
+from cse_train.evaluate.models.open import is_run, open_model
+from cse_train.evaluate.protocol import Result
+from cse_train.evaluate.score import Score, store
+from cse_train.evaluate.suites import run as suites
+from cse_train.evaluate.suites.registry import column_of
+from cse_train.evaluate.suites.sts import ScoredPairs
+
+Suites = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--suite",
+        help="sts, transfer, retrieval, geometry, lengths, repetition, declutr, or single sets as sts_test, mr; "
+        "comma-separated, repeatable (sts_dev).",
+    ),
+]
+Classifier = Annotated[str, typer.Option("--protocol", help="Of the transfer tasks: senteval, or fast.")]
+Mode = Annotated[str, typer.Option(help="What the transfer tasks report: test, or dev.")]
+Aggregation = Annotated[str, typer.Option(help="Of a year's STS subsets: all, mean or wmean.")]
+Queries = Annotated[
+    list[str] | None, typer.Option("--query", help="A text whose nearest neighbours retrieval lists; repeatable.")
+]
+Positives = Annotated[
+    list[str] | None, typer.Option("--positives", help="Of the alignment: gold > 4, gold == 5; repeatable.")
+]
+Out = Annotated[
+    Path | None, typer.Option("--to", help="Folder of the per-pair cosines (a run's scores).", show_default=False)
+]
+
+
+class ResultFormat(StrEnum):
+    """How results are printed."""
+
+    text = "text"
+    md = "md"
+    json = "json"
+
+
+FormatOption = Annotated[ResultFormat, typer.Option("--format", help="text, md, or json with all details.")]
+
+
+def eval(
+    model: Model,
+    suite: Suites = None,
+    data: options.Data = None,
+    senteval: options.SentEval = None,
+    protocol: Classifier = "senteval",
+    mode: Mode = "test",
+    aggregation: Aggregation = "all",
+    pooler: Pooler = None,
+    max_length: MaxLength = None,
+    query: Queries = None,
+    positives: Positives = None,
+    ledger: options.LedgerUrl = None,
+    to: Out = None,
+    form: FormatOption = ResultFormat.text,
+) -> None:
+    """Score a run, a transformers folder or a sentence-transformers folder; a run's own scores go into its ledger."""
+    folder = model_folder(model, ledger)
+    paths = options.data_paths(data, None, senteval)
+    chosen = suites.options(protocol, mode, aggregation, query, positives)
+    opened = open_model(folder, pooler=pooler, max_length=max_length)
+    own = is_run(folder) and (pooler, max_length, aggregation) == (None, None, "all")
+    run = folder.parent if folder.name == "best" else folder
+    out = to.resolve() if to else run / "scores" if own else None
+    kept: dict[str, Score] = {}
+
+    def keep(scored: ScoredPairs) -> None:
+        if out is not None:
+            kept[scored.result.suite] = store(scored, out)
+
+    wanted = [name.strip() for part in suite or ["sts_dev"] for name in part.split(",")]
+    results = suites.evaluate(opened, paths, wanted, chosen, keep)
+    print(report(results, form))
+    if own:
+        _book(run, ledger, results, kept)
+
+
+def _book(run: Path, url: str | None, results: list[Result], kept: dict[str, Score]) -> None:
+    """Into the ledger that knows the run, if one does; scores under other settings would stand in its tables."""
+    ledger = options.existing_ledger(url)
+    row = row_of(run, ledger) if ledger else None
+    if ledger is None or row is None or row.state != "done":
+        return
+    for result in results:
+        score = kept.get(result.suite) if result.metric == "spearman" else None
+        file, digest = (str(score.cosines_file), score.cosines_hash) if score else (None, None)
+        ledger.add_score(row.signature, column_of(result), result.value, result.protocol.as_dict(), file, digest)
+
+
+FINE = ("alignment", "uniformity", "mean_cosine")
+"""Metrics whose third decimal counts."""
+HASH_DIGITS = 12
+
+
+def report(results: Sequence[Result], form: ResultFormat) -> str:
+    """One line per number with the protocol fields in which the numbers differ; below, those that all share.
+
+    JSON has every field and the details of every result.
+    """
+    if form is ResultFormat.json:
+        return json.dumps([_record(result) for result in results], indent=1)
+    protocols = [_protocol(result) for result in results]
+    shared = {name: value for name, value in protocols[0].items() if all(p[name] == value for p in protocols)}
+    rows = [
+        {"suite": result.suite, "metric": result.metric, "value": _shown(result)}
+        | {name: value for name, value in protocol.items() if name not in shared}
+        for result, protocol in zip(results, protocols, strict=True)
+    ]
+    width = max(len(row["value"]) for row in rows)
+    rows = [row | {"value": row["value"].rjust(width)} for row in rows]
+    table = markdown(rows) if form is ResultFormat.md else aligned(rows)
+    common = "; ".join(f"{name} {value}" for name, value in shared.items() if value != "")
+    return "\n".join([table, "", f"protocol: {common}", *_lists(results)])
+
+
+def markdown(rows: Sequence[dict[str, str]]) -> str:
+    """A table with the first row's keys as its head."""
+    names = list(rows[0])
+    lines = [names, ["--:" if name == "value" else "---" for name in names], *(row.values() for row in rows)]
+    return "\n".join(f"| {' | '.join(cell.strip() for cell in line)} |" for line in lines)
+
+
+def _record(result: Result) -> dict[str, Any]:
+    return {
+        "suite": result.suite,
+        "metric": result.metric,
+        "value": result.value,
+        "protocol": result.protocol.as_dict(),
+        "details": dict(result.details),
+    }
+
+
+def _protocol(result: Result) -> dict[str, str]:
+    known = {name: str(value) for name, value in result.protocol.as_dict().items() if name != "suite"}
+    return known | {"data_hash": known["data_hash"][:HASH_DIGITS]}
+
+
+def _shown(result: Result) -> str:
+    return f"{result.value:.3f}" if result.metric in FINE else f"{result.value:.2f}"
+
+
+def _lists(results: Sequence[Result]) -> list[str]:
+    """The nearest texts of each query, where a result lists them."""
+    found = [one for result in results for one in result.details.get("nearest", [])]
+    return [
+        line
+        for one in found
+        for line in ("", f"nearest to: {one['query']}", *(f"  {n['cosine']:.3f}  {n['text']}" for n in one["nearest"]))
+    ]

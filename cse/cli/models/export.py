@@ -1,0 +1,44 @@
+"""`cse export`: a run's best checkpoint as a folder that other libraries load."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cse.cli import options
+from cse.tables.lookup import lineage_of, run_folder
+from cse_train.export.export import export as write
+from cse_train.fields import ConfigError
+
+
+class Layout(StrEnum):
+    """Whose folder layout is written."""
+
+    sentence_transformers = "sentence-transformers"
+    hf = "hf"
+
+
+Run = Annotated[str, typer.Argument(help="A run's folder, signature, or a sweep (its best run).")]
+To = Annotated[Path, typer.Option(help="The folder to write.")]
+FormatOption = Annotated[Layout, typer.Option("--format", help="sentence-transformers or hf (transformers).")]
+
+
+def export(
+    run: Run,
+    to: To,
+    form: FormatOption = Layout.sentence_transformers,
+    data: options.Data = None,
+    senteval: options.SentEval = None,
+    ledger: options.LedgerUrl = None,
+) -> None:
+    """Write a run's best checkpoint with a model card, read it back, and score both on the run's dev set."""
+    folder = run_folder(run, options.existing_ledger(ledger))
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise ConfigError([f"folder not empty: to={to}; give a new one"])
+    paths = options.data_paths(data, None, senteval)
+    lineage = lineage_of(folder.parent if folder.name == "best" else folder, options.existing_ledger(ledger))
+    best = folder / "best" if (folder / "best").is_dir() else folder
+    agreement = write(best, to.resolve(), form.value, paths=paths, lineage=lineage)
+    print(f"wrote {to.resolve()} ({form.value})")
+    print("\n".join(agreement.lines()))

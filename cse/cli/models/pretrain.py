@@ -1,0 +1,50 @@
+"""`cse pretrain`: masked-LM pretraining of a miniature encoder."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cse.cli import options
+from cse_train import fields
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.fields import ConfigError
+from cse_train.pretrain.config import PretrainConfig
+from cse_train.pretrain.pretrain import pretrain as pretrain_one
+
+To = Annotated[Path, typer.Option(help="The folder to write; holds the state from which the same command goes on.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="layers, width, tokens, dropout, ...; may be given again."),
+]
+
+
+def pretrain(
+    to: To,
+    data: options.Data = None,
+    train_file: options.TrainFile = None,
+    senteval: options.SentEval = None,
+    settings: Set = None,
+) -> None:
+    """Pretrain a miniature encoder by masked LM."""
+    given = options.settings(settings)
+    paths = options.data_paths(data, train_file, senteval)
+    config = fields.make(PretrainConfig, given)
+    text = paths.wiki
+    if text is None:
+        raise ConfigError(
+            ["missing data: pretraining needs wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE"]
+        )
+    folder = pretrain_one(config, text, to.resolve(), dev=_dev(paths), progress=_tell)
+    print(f"wrote {folder}; use it: --set train.encoder={folder}")
+
+
+def _dev(paths: DataPaths) -> Pairs | None:
+    """STS-B dev where SentEval is at hand: its score against tokens seen stands in the card."""
+    return load_pairs("sts_dev", paths) if paths.senteval else None
+
+
+def _tell(point: dict[str, Any]) -> None:
+    print(json.dumps(point), flush=True)

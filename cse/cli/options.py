@@ -1,0 +1,184 @@
+"""Options that several commands share, and what they mean."""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.ledger import Ledger
+from cluster.runtime import storage as named
+from cse.tables.lookup import run_folder
+from cse_train.backbone.folders import shipped_names
+from cse_train.data_paths import DataPaths
+from cse_train.fields import ConfigError, Scalar, nearest
+from search_spaces.strict_yaml import parse_yaml
+
+RESULTS = Path("results")
+
+SpaceName = Annotated[str, typer.Argument(metavar="FILE|ID", help="A space: a YAML file, or a shipped ID such as E7.")]
+Profile = Annotated[
+    str | None, typer.Option(help="Scale settings: paper, small, or a YAML file (the space's).", show_default=False)
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(envvar="CSE_DATA", help="Folder with wiki/, nli/ and senteval/downstream.", show_default=False),
+]
+TrainFile = Annotated[
+    Path | None,
+    typer.Option(help="Training text alone: .txt or .txt.gz, one sentence a line, or .csv.", show_default=False),
+]
+SentEval = Annotated[Path | None, typer.Option("--senteval", help="SentEval's downstream folder.", show_default=False)]
+Seeds = Annotated[int | None, typer.Option(min=1, help="Seeds per cell (the space's own number).", show_default=False)]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Fix a setting; may be given again.", show_default=False),
+]
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option("--ledger", help="SQLite path or postgresql:// URL (results/ledger.db).", show_default=False),
+]
+Storage = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH|file:///PATH",
+        help="Folder of runs, checkpoints and logs, seen by every node (results).",
+        show_default=False,
+    ),
+]
+
+KeepTop = Annotated[
+    int | None,
+    typer.Option(min=1, help="Keep checkpoints of this many best runs of each sweep (all).", show_default=False),
+]
+DiskQuota = Annotated[
+    str | None,
+    typer.Option(metavar="20GB", help="Free checkpoints, worst runs first, until runs take less.", show_default=False),
+]
+
+
+def fixed_workers(value: object) -> int:
+    """`--workers`; a range or `auto` is refused, since it would leave open what a result was made with."""
+    text = str(value).strip()
+    if text.removeprefix("-").isdigit():
+        return int(text)
+    if text == "auto" or set(text) <= set("0123456789-:.,"):
+        line = f"elastic workers: workers={text}; the ranks of a run are fixed, since each draws dropout of its own"
+        raise typer.BadParameter(f"{line}: give one number, such as --workers 2")
+    raise typer.BadParameter(f"wrong type: workers={text}; give a whole number")
+
+
+Workers = Annotated[
+    int, typer.Option(parser=fixed_workers, metavar="INTEGER", help="Data-parallel ranks of one run; one number.")
+]
+Cpus = Annotated[float, typer.Option(help="CPUs of one rank; torch gets as many threads.")]
+Gpus = Annotated[float, typer.Option(help="GPUs of one rank; with --workers 1 also a part of one: 0.5, 0.25, …")]
+Concurrent = Annotated[int | None, typer.Option(help="Runs at once (as many as fit).", show_default=False)]
+
+
+def settings(pairs: list[str] | None) -> dict[str, Scalar]:
+    """`--set key=value` pairs, values read as YAML; ConfigError lists every pair that is none."""
+    wrong = [pair for pair in pairs or [] if "=" not in pair.strip("=")]
+    if wrong:
+        raise ConfigError([f"wrong --set: set={pair}; write --set key=value" for pair in wrong])
+    split = (pair.split("=", 1) for pair in pairs or [])
+    found = {key.strip(): parse_yaml(f"value: {value}", f"--set {key}")["value"] for key, value in split}
+    nested = [f"wrong --set: {key}={value}; give one plain value" for key, value in found.items() if _nested(value)]
+    if nested:
+        raise ConfigError(nested)
+    return found
+
+
+def _nested(value: object) -> bool:
+    return isinstance(value, list | dict)
+
+
+def data_paths(data: Path | None, train_file: Path | None, senteval: Path | None) -> DataPaths:
+    """Absolute paths of the inputs; ConfigError for every path that is given and absent."""
+    given = {"--data": data, "--train-file": train_file, "--senteval": senteval}
+    absent = [f"no such path: {name}={path}; give one that exists" for name, path in given.items() if _absent(path)]
+    if absent:
+        raise ConfigError(absent)
+    found = DataPaths.from_folder(data) if data is not None else DataPaths()
+    own = {"senteval": senteval} | _as_corpora(train_file)
+    resolved = {name: path.resolve() for name, path in own.items() if path is not None}
+    return dataclasses.replace(found, cache=cache_folder(), **resolved)
+
+
+def _absent(path: Path | None) -> bool:
+    return path is not None and not path.exists()
+
+
+def _as_corpora(train_file: Path | None) -> dict[str, Path | None]:
+    """`--train-file` is what `corpus: file` reads, and stands in for --data's text or NLI file."""
+    if train_file is None:
+        return {}
+    return {"train_file": train_file, "nli" if train_file.suffix == ".csv" else "wiki": train_file}
+
+
+def cache_folder() -> Path:
+    """Where tokenised corpora are kept: $CSE_CACHE, else the user's cache folder."""
+    return Path(os.environ.get("CSE_CACHE") or Path.home() / ".cache" / "cse-search").resolve()
+
+
+def storage_folder(storage: str | None) -> Path:
+    """The folder of runs, absolute: commands leave the user's folder before Ray starts. ConfigError for no folder."""
+    return named.storage_folder(storage or str(RESULTS))
+
+
+def ledger_url(url: str | None) -> str:
+    """The ledger's address; a path becomes absolute."""
+    url = url or str(RESULTS / "ledger.db")
+    if url.startswith("sqlite:///"):
+        url = url.removeprefix("sqlite:///")
+    return url if "://" in url else str(Path(url).expanduser().resolve())
+
+
+def notes_folder(ledger: str, storage: Path) -> Path:
+    """Where small files about a ledger's runs lie: beside a SQLite file, else with the runs."""
+    return storage if "://" in ledger else Path(ledger).parent
+
+
+def open_ledger(url: str | None, *, create: bool = False) -> Ledger:
+    """The ledger to read, or with `create` to write; LedgerError in one line."""
+    return Ledger.open(ledger_url(url), create=create)
+
+
+def existing_ledger(url: str | None) -> Ledger | None:
+    """The ledger, or None where the default one has not been made yet."""
+    if url is None and not Path(ledger_url(None)).exists():
+        return None
+    return open_ledger(url)
+
+
+def check_sweep(name: str, ledger: Ledger | None) -> None:
+    """ConfigError with the nearest name when the ledger has no such sweep."""
+    known = [sweep.id for sweep in ledger.sweeps()] if ledger else []
+    if name not in known:
+        hint = nearest(name, known) if known else "there is none yet, cse run starts one"
+        raise ConfigError([f"unknown sweep: sweep={name}; {hint}"])
+
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH|RUN",
+        help="A run's folder, signature or sweep (its best run); a transformers or sentence-transformers folder; "
+        "a shipped encoder.",
+    ),
+]
+Pooler = Annotated[
+    str | None,
+    typer.Option(help="cls, cls_no_mlp, mean, first_last ...: what a plain encoder needs.", show_default=False),
+]
+MaxLength = Annotated[
+    int | None, typer.Option("--max-length", min=1, help="Tokens kept of a text (the model's own).", show_default=False)
+]
+
+
+def model_folder(name: str, ledger: str | None) -> Path:
+    """The folder, or the bare name of a shipped encoder. Raises ConfigError where a run's name says nothing."""
+    if name in shipped_names() and not Path(name).is_dir():
+        return Path(name)
+    return run_folder(name, existing_ledger(ledger))

@@ -1,0 +1,78 @@
+"""A plan as text: one sentence for one space, a line for each of many."""
+
+from dataclasses import replace
+
+from cluster.plan.missing_inputs import by_reason
+from cluster.plan.plan import Plan, SpacePlan, counts
+from cse.cli.listing import aligned, duration, size
+
+SENTENCE = "{cells} cells x {seeds} seeds = {runs} runs, {unique} unique: {done} done, {to_run} to run"
+MANY = "{cells} cells, {runs} runs, {unique} unique ({shared}): {done} done, {to_run} to run"
+TITLE = 34
+"""Characters of a title in the listing."""
+NAMED = 3
+"""Blocked cells of many tables that one reason names."""
+
+
+def text(plan: Plan) -> str:
+    """The sentence of one space, or a line for each of many; then what is left, what is blocked, and the cost."""
+    if len(plan.spaces) == 1:
+        listing, blocked = [], by_reason(plan.spaces[0].blocked)
+    else:
+        listing = [aligned([_line(plan, space) for space in plan.spaces]), ""]
+        named = [(space.id, one) for space in plan.spaces for one in space.blocked]
+        blocked = by_reason([replace(one, label=f"{table} {one.label}") for table, one in named], NAMED)
+    blocked += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
+    return "\n".join([*listing, *_totals(plan), *blocked, plan.rates.source()])
+
+
+def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:
+    counts, cost = space.counts(), plan.cost([space])
+    title = space.resolved.space.title
+    return {
+        "id": space.id,
+        "title": title if len(title) <= TITLE else f"{title[: TITLE - 1]}…",
+        "kind": space.kind,
+        **{name: counts[name] for name in ("cells", "runs", "unique", "done", "blocked", "to_run")},
+        "examples": cost.examples,
+        "time": duration(None if cost.unknown else plan.rates.wall(cost)),
+        "disk": size(cost.disk_bytes),
+    }
+
+
+def _totals(plan: Plan) -> list[str]:
+    """The sentence and the cost of the tables together, then of the searches."""
+    groups = [("", plan.tables), ("searches, at most: ", plan.searches)]
+    told = []
+    for what, spaces in groups:
+        if spaces:
+            found = counts(spaces)
+            sentence = (SENTENCE if len(spaces) == 1 else MANY).format(**found, shared=_shared(found))
+            told.append(f"{what if plan.tables else ''}{sentence}{_blocked(found)}")
+            told.append(_left(plan, spaces))
+    training = [space for space in plan.tables if space.kind == "training"]
+    if 1 < len(training) < len(plan.tables):
+        found = counts(training)
+        told.append(f"over training tables: {found['runs']} runs, {found['unique']} unique ({_shared(found)})")
+    return told
+
+
+def _shared(counts: dict[str, int]) -> str:
+    """The part of the runs that sharing saves."""
+    return f"{1 - counts['unique'] / max(1, counts['runs']):.1%} shared"
+
+
+def _blocked(counts: dict[str, int]) -> str:
+    return f", {counts['blocked']} blocked" if counts["blocked"] else ""
+
+
+def _left(plan: Plan, spaces: list[SpacePlan]) -> str:
+    """Cost of what is not done, and of the part of it that nothing blocks."""
+    every, here = plan.cost(spaces), plan.cost(spaces, blocked=False)
+    both = [every] if every == here else [every, here]
+    shown = [
+        f"{cost.examples} examples, {duration(None if cost.unknown else plan.rates.wall(cost))}, "
+        f"{size(cost.disk_bytes)} on disk"
+        for cost in both
+    ]
+    return "left: " + "; without what is blocked: ".join(shown)

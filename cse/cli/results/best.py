@@ -1,0 +1,114 @@
+"""`cse best`: a sweep's best cells, what the pick among so many is worth, and its one look at the test sets."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from analysis.statistics.basics import mean_and_sd
+from analysis.statistics.selection import Selection, select
+from cse.cli import exit, options
+from cse.cli.listing import Format, FormatOption, listing
+from cse.cli.options import LedgerUrl, check_sweep, existing_ledger
+from cse.tables.held_out import Looked, score_once
+from cse.tables.selection import CellRuns, Selected, ranked, selected
+from cse_train.fields import ConfigError
+
+Sweep = Annotated[str, typer.Argument(help="A sweep's name (cse ls).")]
+Top = Annotated[int, typer.Option(min=1, help="Cells to show.")]
+ScoreTest = Annotated[bool, typer.Option("--score-test", help="Score the picked run on test sets, once, and log it.")]
+Suites = Annotated[
+    list[str] | None, typer.Option("--suite", help="Test sets: sts, sts_test, mr ...; comma-separated (sts_test).")
+]
+
+
+def best(
+    sweep: Sweep,
+    ledger: LedgerUrl = None,
+    top: Top = 3,
+    form: FormatOption = Format.text,
+    score_test: ScoreTest = False,
+    suite: Suites = None,
+    data: options.Data = None,
+    senteval: options.SentEval = None,
+) -> None:
+    """Show a sweep's best cells by mean dev score over seeds, the pick, and how much of its value is luck."""
+    if suite and not score_test:
+        raise ConfigError([f"nothing to score: suite={','.join(suite)}; add --score-test"])
+    opened = existing_ledger(ledger)
+    check_sweep(sweep, opened)
+    assert opened is not None
+    rows = [row_of(cell) for cell in ranked(opened, sweep)[:top]]
+    chosen = selected(opened, sweep) if rows else None
+    scores = None
+    if score_test:
+        paths = options.data_paths(data, None, senteval)
+        scores = score_once(chosen or selected(opened, sweep), options.ledger_url(ledger), suite, paths)
+    if form is Format.json:
+        print(json.dumps({"cells": rows, **_facts(chosen, scores)}, indent=1, default=str))
+        return
+    print(listing(rows, form, "no finished run yet"))
+    if chosen is not None:
+        print("\n" + "\n".join(lines(chosen, scores)))
+    if scores is not None and scores.warning:
+        exit.say([scores.warning])
+
+
+def row_of(cell: CellRuns) -> dict[str, Any]:
+    """A cell with its statistics and the folder of its best run."""
+    first = cell.best_run
+    mean, sd = mean_and_sd(cell.scores)
+    numbers = {"n": len(cell.scores), "mean": mean, "sd": sd, "best": first.best}
+    return {"cell": cell.name, **numbers, "signature": first.signature, "folder": first.folder}
+
+
+def guarded(chosen: Selected) -> Selection:
+    """What the choice is worth."""
+    return select([cell.scores for cell in chosen.candidates], chosen.candidates.index(chosen.cell))
+
+
+def _facts(chosen: Selected | None, scores: Looked | None) -> dict[str, Any]:
+    if chosen is None:
+        return {"pick": None}
+    worth = guarded(chosen)
+    pick = {
+        "cell": dict(chosen.cell.cell),
+        "rule": chosen.rule,
+        "ranked_by": chosen.value,
+        "value": worth.value,
+        "candidates": worth.candidates,
+        "signature": chosen.run.signature,
+        "checkpoint": _checkpoint(chosen),
+        "expected_best": {str(draws): value for draws, value in worth.expected_best.items()},
+        "best_run": worth.best_run,
+        "other_seeds": worth.other_seeds,
+        "optimism_of_run": worth.optimism_of_run,
+        "shrunken": worth.shrunken,
+        "optimism": worth.optimism,
+    }
+    return {"pick": pick} | ({"test": scores.as_dict()} if scores else {})
+
+
+def _checkpoint(chosen: Selected) -> str | None:
+    return str(Path(chosen.run.folder) / "best") if chosen.run.folder else None
+
+
+def lines(chosen: Selected, scores: Looked | None) -> list[str]:
+    """The pick in words: value, expected best of fewer cells, optimism, test scores."""
+    worth = guarded(chosen)
+    curve = ", ".join(f"{value:.2f} of {draws}" for draws, value in worth.expected_best.items())
+    told = [
+        f"pick: {chosen.cell.name} ({chosen.rule} of {worth.candidates} cells, {chosen.value:.2f}); "
+        f"run {chosen.run.signature[:12]}, checkpoint {_checkpoint(chosen) or 'none'}",
+        f"expected best of random cells: {curve}",
+    ]
+    if worth.other_seeds is not None:
+        told.append(
+            f"optimism of its best run: {worth.best_run:.2f} against {worth.other_seeds:.2f} of its other seeds"
+        )
+    if worth.shrunken is not None:
+        told.append(f"optimism of its mean: {worth.value:.2f}, shrunk by the seeds' noise {worth.shrunken:.2f}")
+    else:
+        told.append("optimism of its mean: not known, no two cells or no cell with two seeds")
+    return told + (scores.lines() if scores else [])

@@ -1,0 +1,19 @@
+"""`cse ls`: the sweeps of a ledger."""
+
+from typing import Any
+
+from cse.cli.listing import Format, FormatOption, listing
+from cse.cli.options import LedgerUrl, existing_ledger
+
+
+def ls(ledger: LedgerUrl = None, form: FormatOption = Format.text) -> None:
+    """List the sweeps of a ledger and how far each is."""
+    opened = existing_ledger(ledger)
+    sweeps = opened.sweeps() if opened else []
+    rows = [{"sweep": s.id, "title": s.spec.get("title", ""), "runs": s.runs, **_counts(s.states)} for s in sweeps]
+    print(listing(rows, form, "no sweeps yet: cse run E7 starts one"))
+
+
+def _counts(states: dict[str, int]) -> dict[str, Any]:
+    shown = {name: states.get(name, 0) for name in ("done", "running", "stopped", "failed")}
+    return shown | {"other": sum(states.values()) - sum(shown.values())}

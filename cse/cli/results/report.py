@@ -1,0 +1,88 @@
+"""`cse report`: one HTML page of a space or a sweep."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from analysis.ledger import Ledger, SweepRow
+from analysis.report.facts import slug
+from analysis.report.page import write_report
+from analysis.report.report import make_report
+from analysis.study.study import Member, Study
+from cse.cli import options
+from cse.tables.study import compared, of_space, of_sweep
+from cse_train.fields import ConfigError, nearest
+from search_spaces.catalog import catalog, load_space
+from search_spaces.cells import resolve
+
+NAMED = 5
+"""Missing runs that a message names."""
+
+Name = Annotated[str, typer.Argument(metavar="FILE|ID|SWEEP", help="A space, or a sweep's name (cse ls).")]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder of the page (reports/NAME beside the ledger).", show_default=False)
+]
+Figures = Annotated[bool, typer.Option("--figures", help="Also write each figure as PNG and PDF.")]
+
+
+def report(
+    name: Name,
+    ledger: options.LedgerUrl = None,
+    out: Out = None,
+    figures: Figures = False,
+    profile: options.Profile = None,
+    seeds: options.Seeds = None,
+    settings: options.Set = None,
+    storage: options.Storage = None,
+) -> None:
+    """Write one self-contained HTML page: table, curves, importance, geometry, cost, provenance."""
+    if out is not None and out.exists() and not out.is_dir():
+        raise ConfigError([f"not a folder: --out={out}; name a folder, new or not"])
+    opened = options.existing_ledger(ledger)
+    folder = options.notes_folder(options.ledger_url(ledger), options.storage_folder(storage))
+    found = _sweep(name, opened)
+    if found is not None and opened is not None:
+        resolved, study, made = of_sweep(found, opened, folder, ledger)
+    else:
+        resolved = resolve(_space(name, opened), profile, options.settings(settings))
+        study, made = of_space(resolved, _there(opened), folder, tuple(range(seeds)) if seeds else None, ledger)
+    _check_finished(study)
+    verdicts, ordering = compared(resolved, study, made, _there(opened))
+    target = out or folder / "reports" / slug(study.id)
+    print(write_report(make_report(study, made, verdicts, ordering), target, figures=figures))
+
+
+def _sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
+    """The sweep of this very name, unless a shipped ID or a file has it."""
+    if Path(name).is_file() or name.lower() in map(str.lower, catalog()):
+        return None
+    return next((sweep for sweep in ledger.sweeps() if sweep.id == name), None) if ledger else None
+
+
+def _space(name: str, ledger: Ledger | None) -> Any:
+    """The space; ConfigError with the nearest of all IDs and sweeps."""
+    known = [*catalog(), *(sweep.id for sweep in (ledger.sweeps() if ledger else []))]
+    if not (Path(name).is_file() or name.lower() in map(str.lower, catalog())):
+        raise ConfigError([f"unknown study: study={name}; {nearest(name, known)}"])
+    return load_space(name)
+
+
+def _there(ledger: Ledger | None) -> Ledger:
+    if ledger is None:
+        raise ConfigError(["no ledger yet: --ledger=results/ledger.db; cse run starts one, or name another"])
+    return ledger
+
+
+def _check_finished(study: Study) -> None:
+    """ConfigError that names what is missing when no run has a result."""
+    if study.finished:
+        return
+    some = ", ".join(_told(member) for member in study.missing[:NAMED])
+    more = f" and {len(study.missing) - NAMED} more" if len(study.missing) > NAMED else ""
+    lacking = f"; missing: {some}{more}" if some else ""
+    raise ConfigError([f"no finished run: study={study.id}{lacking}; {study.command} runs them"])
+
+
+def _told(member: Member) -> str:
+    return f"{member.cell} seed {member.seed} ({member.state})"

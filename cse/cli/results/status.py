@@ -1,0 +1,104 @@
+"""`cse status`: how far the sweeps of a ledger are, in the terminal; the same figures as the page."""
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress, detail, overview
+from cluster.monitor.dashboard.api import short, whole
+from cluster.monitor.tally import clock
+from cse.cli import options
+from cse.cli.listing import Format, FormatOption
+from cse.cli.results.dashboard import connected
+from cse_train.fields import ConfigError, nearest
+from search_spaces.catalog import catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BAR = 30
+"""Characters of a progress bar."""
+LISTED = 12
+"""Running runs, and failures, that are listed of a sweep."""
+Name = Annotated[
+    str | None, typer.Argument(metavar="ID|SWEEP", help="A space's ID or a sweep (cse ls).", show_default=False)
+]
+
+
+def status(name: Name = None, ledger: options.LedgerUrl = None, form: FormatOption = Format.text) -> None:
+    """Say how far each sweep is: runs by state, best so far, time left, what failed and where its log is."""
+    engine = connected(ledger)
+    found = overview(engine).sweeps
+    if name is None:
+        shown = "\n".join(block(one) for one in found) or "no sweeps yet: cse run E7 starts one"
+        print(json.dumps([short(one) for one in found], indent=1) if form is Format.json else shown)
+        return
+    full = [one for sweep in chosen(name, found) if (one := detail(engine, sweep.id))]
+    if form is Format.json:
+        print(json.dumps([whole(one) for one in full], indent=1))
+    else:
+        print("\n".join(long_block(one) for one in full))
+
+
+def chosen(name: str, known: "Sequence[SweepProgress]") -> list[SweepProgress]:
+    """The sweep of this name, else the sweeps of this space; ConfigError where there is none, or none has runs."""
+    exact = [one for one in known if one.id == name]
+    found = exact or [one for one in known if one.space.lower() == name.lower()]
+    if found and not any(one.runs for one in found):
+        raise ConfigError([f"no runs: sweep={name}, {found[0].blocked} blocked cells; cse plan {name} says why"])
+    if found:
+        return found
+    if name.lower() in map(str.lower, catalog()):
+        raise ConfigError([f"no runs yet: sweep={name}; cse run {name} starts them"])
+    hint = nearest(name, [one.id for one in known]) if known else "there is none yet, cse run starts one"
+    raise ConfigError([f"unknown sweep: sweep={name}; {hint}"])
+
+
+def block(sweep: SweepProgress) -> str:
+    """A sweep in two or three lines."""
+    head = f"{sweep.id}  {sweep.title}".rstrip()
+    lines = [head, f"  {bar(sweep.share)} {sweep.share:4.0%}  {', '.join(facts(sweep))}"]
+    if sweep.best is not None:
+        lines.append(f"  best {sweep.best:.2f}  {sweep.best_run}")
+    if sweep.dashboard:
+        lines.append(f"  Ray dashboard http://{sweep.dashboard}")
+    return "\n".join(lines)
+
+
+def long_block(sweep: SweepDetail) -> str:
+    """A sweep with the runs that run and those that failed."""
+    running = [run for run in sweep.runs if run.row.state == "running"]
+    lines = [block(sweep.progress), *(f"  {run.row.share:4.0%}  {run.label}{_score(run)}" for run in running[:LISTED])]
+    for run in sweep.failures[:LISTED]:
+        lines.append(f"  failed  {run.label}: {run.row.reason or 'no reason was told'}")
+        if run.row.folder:
+            lines.append(f"          log {run.row.folder}/logs")
+    return "\n".join(lines)
+
+
+def facts(sweep: SweepProgress) -> list[str]:
+    """Runs by state, and the time left."""
+    count = sweep.counts.get
+    waiting = count("unclaimed", 0) + count("claimed", 0) + count("lost", 0)
+    known = {
+        "running": count("running", 0),
+        "waiting": waiting,
+        "stopped": count("stopped", 0),
+        "failed": count("failed", 0),
+    }
+    parts = [f"{count('done', 0)}/{sweep.runs} done", *(f"{number} {word}" for word, number in known.items() if number)]
+    parts += [f"at most {sweep.asked} asked for"] if sweep.asked else []
+    parts += [f"{sweep.blocked} blocked cells"] if sweep.blocked else []
+    parts += [f"about {clock(sweep.seconds_left)} left"] if sweep.seconds_left else []
+    return parts if sweep.live or sweep.ended == sweep.runs else [*parts, "no driver works on it"]
+
+
+def bar(share: float) -> str:
+    """A share as a bar of BAR characters; full only at the very end."""
+    filled = BAR if share >= 1 else int(share * BAR)
+    return "█" * filled + "░" * (BAR - filled)
+
+
+def _score(run: RunProgress) -> str:
+    return "" if run.row.best is None else f"  best {run.row.best:.2f}"

@@ -1,0 +1,122 @@
+"""The options of every command that trains what spaces ask for, said once."""
+
+import dataclasses
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from cluster.runtime.options import SweepOptions
+from cluster.runtime.resources import check_options, slots_that_fit, this_machine
+from cluster.sweep.retention import parse_size
+from cse.cli import options as arguments
+from cse.experiments import request
+from search_spaces.cells import resolve
+from search_spaces.space import Space
+
+
+class Isolation(StrEnum):
+    """How runs share worker groups."""
+
+    slot = "slot"
+    trial = "trial"
+
+
+IsolationOption = Annotated[Isolation, typer.Option(help="slot: long-lived worker groups; trial: a new one per run.")]
+Address = Annotated[str | None, typer.Option(help="A running Ray cluster (a new one here).", show_default=False)]
+
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Train again what failed twice the same way.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepArguments:
+    """Where, how widely and with what a sweep runs, as a person gave it."""
+
+    profile: arguments.Profile = None
+    data: arguments.Data = None
+    train_file: arguments.TrainFile = None
+    senteval: arguments.SentEval = None
+    seeds: arguments.Seeds = None
+    settings: arguments.Set = None
+    ledger: arguments.LedgerUrl = None
+    storage: arguments.Storage = None
+    workers: arguments.Workers = 1
+    cpus_per_worker: arguments.Cpus = 1
+    gpus_per_worker: arguments.Gpus = 0
+    max_concurrent: arguments.Concurrent = None
+    isolation: IsolationOption = Isolation.slot
+    address: Address = None
+    retry_failed: RetryFailed = False
+    keep_top: arguments.KeepTop = None
+    disk_quota: arguments.DiskQuota = None
+
+    def requests(self, spaces: list[Space]) -> list[request.Request]:
+        """A sweep for every space; ConfigError where settings do not suit one, paths are absent or no run fits here."""
+        overrides, options = arguments.settings(self.settings), self.options()
+        resolved = [resolve(space, self.profile, overrides) for space in spaces]
+        paths = arguments.data_paths(self.data, self.train_file, self.senteval)
+        return [
+            request.Request(
+                resolved=one,
+                seeds=tuple(range(self.seeds)) if self.seeds else one.space.seeds,
+                paths=paths,
+                ledger=arguments.ledger_url(self.ledger),
+                options=options,
+            )
+            for one in resolved
+        ]
+
+    def options(self) -> SweepOptions:
+        """ConfigError as `check_fit`."""
+        options = self.unchecked_options()
+        check_fit(options)
+        return options
+
+    def unchecked_options(self) -> SweepOptions:
+        """Whether or not a run fits here; ConfigError for a quota that is no size."""
+        return SweepOptions(
+            storage=arguments.storage_folder(self.storage),
+            workers=self.workers,
+            cpus_per_worker=self.cpus_per_worker,
+            gpus_per_worker=self.gpus_per_worker,
+            max_concurrent=self.max_concurrent,
+            isolation=self.isolation.value,
+            address=self.address,
+            retry_failed=self.retry_failed,
+            keep_top=self.keep_top,
+            disk_quota=None if self.disk_quota is None else parse_size(self.disk_quota),
+        )
+
+
+def check_fit(options: SweepOptions) -> None:
+    """ConfigError before anything starts when not one run fits this machine; a cluster is asked once joined."""
+    check_options(options)
+    if options.address is None:
+        slots_that_fit(options, [this_machine()])
+
+
+def with_sweep_arguments(command: Callable[..., int]) -> Callable[..., int]:
+    """The command with an option for each field of `SweepArguments` in place of its parameter `given`."""
+    own = inspect.signature(command, eval_str=True).parameters
+    hints = typing.get_type_hints(SweepArguments, include_extras=True)
+    shared = {field.name: _parameter(field, hints[field.name]) for field in dataclasses.fields(SweepArguments)}
+    parameters = [p.replace(kind=p.KEYWORD_ONLY) for name, p in own.items() if name != "given"]
+
+    @functools.wraps(command)
+    def called(**values: Any) -> int:
+        given = SweepArguments(**{name: values.pop(name) for name in shared if name in values})
+        return command(given=given, **values)
+
+    every = [*parameters, *shared.values()]
+    called.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in every}
+    return called
+
+
+def _parameter(field: dataclasses.Field[Any], annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=annotation)

@@ -1,0 +1,106 @@
+"""`cse ablate`: the best configuration of a sweep, or a run's, without each of its components in turn."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.ledger import Ledger
+from analysis.statistics.basics import mean_and_sd
+from analysis.statistics.leave_one_out import Without
+from cluster.plan.planner import plan
+from cse.cli import exit, options
+from cse.cli.listing import aligned
+from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
+from cse.cli.sweeps import run as sweeps_run
+from cse.cli.sweeps.run import Yes, agreed
+from cse.experiments import request as sweeping
+from cse.experiments import run as experiments_run
+from cse.experiments.ablation import FULL, Ablation, ablation, losses, origin_of
+from cse_train.fields import ConfigError
+from search_spaces.cells import ResolvedSpace, resolve
+
+FOLDER = "ablations"
+What = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN|SWEEP", help="A run's signature (its beginning) or folder, or a sweep: its best cell over seeds."
+    ),
+]
+PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Say what would run, and run nothing.")]
+
+
+@with_sweep_arguments
+def ablate(what: What, given: SweepArguments, yes: Yes = False, plan_only: PlanOnly = False) -> int:
+    """Train the full configuration and one without each component (its method's YAML lists them); print the losses."""
+    if given.profile is not None:
+        raise ConfigError(
+            [f"no profile: profile={given.profile}; the settings are those of {what}, change one by --set"]
+        )
+    url, storage = options.ledger_url(given.ledger), options.storage_folder(given.storage)
+    origin = origin_of(what, options.existing_ledger(given.ledger), given.seeds, options.settings(given.settings))
+    made = ablation(origin, options.notes_folder(url, storage) / FOLDER)
+    request = sweeping.Request(
+        resolved=resolve(made.space),
+        seeds=made.space.seeds,
+        paths=options.data_paths(given.data, given.train_file, given.senteval),
+        ledger=url,
+        options=given.options(),
+    )
+    print("\n".join(described(made)), flush=True)
+    return plan_alone(request) if plan_only else run_ablation(made, request, yes)
+
+
+def plan_alone(request: sweeping.Request) -> int:
+    """Count the runs, as `cse plan` does, and leave no trace."""
+    opened = options.open_ledger(request.ledger) if "://" in request.ledger or Path(request.ledger).exists() else None
+    space, workers = request.resolved.space, request.options.workers
+    found = plan([space], request.resolved.profile, request.seeds, opened, request.paths, workers=workers)
+    print("{cells} cells x {seeds} seeds = {runs} runs: {done} done, {to_run} to run".format(**found.counts()))
+    exit.say([f"what is done is not known: {line}" for line in found.absent])
+    return exit.DONE
+
+
+def run_ablation(made: Ablation, request: sweeping.Request, yes: bool) -> int:
+    """Run what the ledger lacks and print what each component is worth; returns the exit code."""
+    opened = options.open_ledger(request.ledger, create=True)
+    file = made.write()
+    work = sweeping.work_of(request, opened)
+    sweeps_run.announce(work, opened.url)
+    if not work.nothing_left and not (yes or agreed(work.total - work.done)):
+        return exit.DONE
+    code = exit.DONE if work.nothing_left else exit.told(experiments_run.run_grid(request, work), opened.url)
+    if code != exit.INTERRUPTED:
+        print(f"\n{losses_text(request.resolved, opened, request.seeds)}\n\nthe table: cse table {file}")
+    return code
+
+
+def described(made: Ablation) -> list[str]:
+    """What is about to be left out."""
+    space = made.space
+    lines = [f"{space.id}: {space.title}"]
+    for cell in space.cells:
+        changed = ", ".join(f"{key} {space.settings[key]} -> {value}" for key, value in cell.settings.items())
+        lines.append(f"  {cell.label}" + (f": {changed}" if changed else ""))
+    return [*lines, *(["  already off: " + ", ".join(made.absent)] if made.absent else [])]
+
+
+def losses_text(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -> str:
+    """The losses as a table, the greatest first, on the first column of the space's table."""
+    column, full, found = losses(resolved, ledger, seeds)
+    mean, sd = mean_and_sd(list(full.values()))
+    head = {column: FULL, "n": len(full), "mean": mean, "sd": sd, "difference": None, "95% interval": "", "by": ""}
+    return aligned([head, *({column: one.label, **_shown(one)} for one in found)])
+
+
+def _shown(one: Without) -> dict[str, object]:
+    interval = "{:.2f} to {:.2f}".format(*one.interval) if one.interval else "-"
+    return {
+        "n": one.n,
+        "mean": one.mean,
+        "sd": one.sd,
+        "difference": one.difference,
+        "95% interval": interval,
+        "by": one.by,
+    }

@@ -1,0 +1,100 @@
+"""`cse demo`: see `cse.cli.sweeps.demo`."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from analysis.figures.table import draw
+from analysis.ledger import Ledger, RunRow
+from cluster.runtime.options import SweepOptions
+from cse.cli import exit, options
+from cse.cli.results import table
+from cse.cli.sweep_options import check_fit
+from cse.experiments import baselines as experiments_baselines
+from cse.experiments import request as sweeping
+from cse.experiments import run as experiments_run
+from cse.tables import baselines, build
+from cse.tables.lookup import lineage_of
+from cse_train.export.export import export
+from cse_train.fields import Scalar
+from search_spaces import cells
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
+
+
+def demo(storage: options.Storage = None, ledger: options.LedgerUrl = None, workers: options.Workers = 2) -> int:
+    """Train 2 methods x 3 settings x 2 seeds on a generated corpus and print the table. Needs no data, no network."""
+    request = demo_request(options.storage_folder(storage), options.ledger_url(ledger), workers)
+    check_fit(request.options)
+    return run_demo(request)
+
+
+SMALL = (
+    "Small scale: a miniature encoder, a generated corpus and a generated dev set. "
+    "The numbers show that everything works, not how the methods compare."
+)
+
+
+def run_demo(request: sweeping.Request) -> int:
+    """Run what is missing, print the table, write figure and model beside the runs; returns the exit code."""
+    folder = request.options.storage
+    notes = options.notes_folder(request.ledger, folder)
+    ledger = options.open_ledger(request.ledger, create=True)
+    work = sweeping.work_of(request, ledger)
+    print(f"{work.line()}  (ledger {ledger.url})", flush=True)
+    code = exit.DONE
+    if not work.nothing_left:
+        code = exit.told(experiments_run.run_grid(request, work), ledger.url)
+    if code == exit.INTERRUPTED:
+        return code
+    setups, columns = cells.setups(request.resolved), build.columns_of(request.resolved)
+    if not work.nothing_left or not baselines.stored(setups, columns, notes):
+        experiments_baselines.ensure(setups, columns, notes, request.paths)
+    made = build.build(request.resolved, ledger, notes)
+    print()
+    print(table.rendered(made, table.Markup.md))
+    print(SMALL)
+    figure = folder / "demo.png"
+    if not work.nothing_left or not figure.exists():
+        draw(made, figure)
+    print(f"figure {figure}")
+    model = export_best(best_run(ledger, work), folder / "demo-model", ledger)
+    if model:
+        print(f"model  {model}  (SentenceTransformer('{model}') loads it)")
+    return code
+
+
+def demo_request(
+    folder: Path, ledger_url: str, workers: int, overrides: Mapping[str, Scalar] | None = None
+) -> sweeping.Request:
+    """The shipped demo space on this machine; `overrides` make it smaller still."""
+    space = load_space("demo")
+    return sweeping.Request(
+        resolved=resolve(space, overrides=overrides),
+        seeds=space.seeds,
+        paths=options.data_paths(None, None, None),
+        ledger=ledger_url,
+        options=SweepOptions(storage=folder, workers=workers),
+    )
+
+
+def best_run(ledger: Ledger, work: sweeping.Work) -> RunRow | None:
+    """The finished run of the demo with the highest dev score."""
+    rows = ledger.runs(states=["done"], signatures=[run.signature for run in work.runs])
+    return max(rows, key=lambda row: row.best or 0.0, default=None)
+
+
+def export_best(run: RunRow | None, to: Path, ledger: Ledger) -> Path | None:
+    """The run's model in sentence-transformers' layout; an export of the same run is kept."""
+    if run is None or run.folder is None:
+        return None
+    mark = to / "cse_run.txt"
+    if mark.exists() and mark.read_text(encoding="utf8").strip() == run.signature:
+        return to
+    if mark.exists():
+        shutil.rmtree(to)
+    made = Path(run.folder)
+    agreement = export(made / "best", to, "sentence-transformers", lineage=lineage_of(made, ledger))
+    print("\n".join(agreement.lines()))
+    mark.write_text(run.signature + "\n", encoding="utf8")
+    return to

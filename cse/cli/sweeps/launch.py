@@ -1,0 +1,136 @@
+"""`cse launch`: the same sweep on a cluster. Mistakes in it are found here, before it waits in a queue."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cluster.launch.config import ClusterConfig, load, not_absolute, wrong_ledger
+from cluster.launch.job import Job
+from cluster.launch.submit import Kind, part_of, rendered, submitted
+from cluster.runtime.options import SweepOptions
+from cluster.runtime.resources import Node, slots_that_fit
+from cluster.sweep.retention import parse_size
+from cse.cli import exit
+from cse.cli import options as arguments
+from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
+from cse.cli.sweeps.run import BudgetOption
+from cse_train.fields import ConfigError
+from search_spaces.catalog import ALL, catalog, find_profile, load_all, shipped
+from search_spaces.cells import resolve
+
+KindArgument = Annotated[
+    Kind, typer.Argument(metavar="ray-job|kuberay|slurm|ray-up", help="Where.", show_default=False)
+]
+Ids = Annotated[
+    list[str] | None, typer.Argument(metavar="ID...", help="What to run; several are reproduced.", show_default=False)
+]
+Config = Annotated[Path, typer.Option(help="The cluster; cluster/launch/cluster.yaml is an example.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be submitted.")]
+OURS = ("kind", "ids", "config", "dry_run", "address")
+"""Parameters that stay here; the others travel."""
+PATHS = ("storage", "data", "train_file", "senteval")
+
+
+@with_sweep_arguments
+def launch(
+    ctx: typer.Context,
+    kind: KindArgument,
+    given: SweepArguments,
+    ids: Ids = None,
+    config: Config = Path("cluster.yaml"),
+    dry_run: DryRun = False,
+    budget: BudgetOption = None,
+) -> int:
+    """Run spaces on a cluster: as a Ray job, by KubeRay or by Slurm. Options mean what they mean to cse run."""
+    cluster = load(config)
+    part_of(kind, cluster)
+    if kind is Kind.ray_up:
+        print(rendered(kind, Job(cluster)), end="")
+        exit.say(["printed, not started: save it and run `ray up FILE`, then cse launch ray-job"])
+        return exit.DONE
+    job = Job(cluster, tuple(_command(ctx, cluster, given, ids or [], kind)))
+    print(rendered(kind, job) if dry_run else submitted(kind, job), end="" if dry_run else "\n")
+    return exit.DONE
+
+
+def _command(
+    ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids: list[str], kind: Kind
+) -> list[str]:
+    """`run ID` or `reproduce ID...` with all options; nothing for a KubeRay cluster that stays."""
+    if not ids and kind is Kind.kuberay:
+        return []
+    if not ids:
+        raise ConfigError([f"nothing to run: kind={kind}; name a table, such as cse launch {kind} E7"])
+    _check(cluster, given, ids)
+    options = _settled(cluster) | _travelling(ctx)
+    verb = "run" if len(ids) == 1 and ids[0].lower() != "all" else "reproduce"
+    words = [word for name, values in options.items() for value in values for word in (name, value)]
+    return [verb, *ids, *words]
+
+
+def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> None:
+    """ConfigError for spaces, settings, paths and shapes that cannot be, all before anything is submitted."""
+    known = {name.lower() for name in catalog()} | {ALL}
+    found = [
+        f"own file: space={one}; the cluster has only shipped spaces, give an ID"
+        for one in ids
+        if one.lower() not in known and Path(one).exists()
+    ]
+    found += [line for name in PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))]
+    if line := wrong_ledger(given.ledger):
+        found.append(line)
+    found += _own_profile(given.profile)
+    if given.address is not None:
+        found.append(f"address of a driver: address={given.address}; leave it out, the cluster's is in cluster.yaml")
+    if found:
+        raise ConfigError(found)
+    overrides = arguments.settings(given.settings)
+    for space in load_all(ids):
+        resolve(space, given.profile, overrides)
+    _check_fit(cluster, given)
+
+
+def _own_profile(profile: str | None) -> list[str]:
+    """One line for a profile that only this machine has."""
+    if profile is None or find_profile(profile).parent == shipped() / "profiles":
+        return []
+    return [f"own file: profile={profile}; the cluster has only shipped profiles, name one and say the rest by --set"]
+
+
+def _check_fit(cluster: ClusterConfig, given: SweepArguments) -> None:
+    """ConfigError when not one run fits the nodes that the file describes."""
+    if given.disk_quota is not None:
+        parse_size(given.disk_quota)
+    node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))
+    options = SweepOptions(
+        storage=Path(cluster.storage),
+        workers=given.workers,
+        cpus_per_worker=given.cpus_per_worker,
+        gpus_per_worker=given.gpus_per_worker,
+        max_concurrent=given.max_concurrent,
+    )
+    slots_that_fit(options, [node] * cluster.nodes)
+
+
+def _settled(cluster: ClusterConfig) -> dict[str, list[str]]:
+    """What the file says of storage, ledger and data."""
+    ledger = cluster.ledger or str(Path(cluster.storage, "ledger.db"))
+    data = {"--data": [cluster.data]} if cluster.data else {}
+    return {"--storage": [cluster.storage], "--ledger": [ledger], **data}
+
+
+def _travelling(ctx: typer.Context) -> dict[str, list[str]]:
+    """Option -> values, of those on this command line; what the environment here says is of this machine."""
+    found = {}
+    for parameter in ctx.command.params:
+        source = ctx.get_parameter_source(parameter.name or "")
+        if parameter.name not in OURS and source is not None and source.name == "COMMANDLINE":
+            found[max(parameter.opts, key=len)] = list(_words(ctx.params[str(parameter.name)]))
+    return found
+
+
+def _words(value: Any) -> Iterable[str]:
+    for one in value if isinstance(value, list | tuple) else (value,):
+        yield str(getattr(one, "value", one))

@@ -1,0 +1,40 @@
+"""`cse plan`: what spaces would run, how much of it is done, and what the rest costs. Trains nothing."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from cluster.plan.planner import plan as planned
+from cse.cli import exit, options
+from cse.cli.listing import Format, FormatOption
+from cse.cli.plan_text import text
+from search_spaces.catalog import load_all
+
+What = Annotated[
+    list[str], typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or all papers: all")
+]
+
+
+def plan(
+    spaces: What,
+    profile: options.Profile = None,
+    data: options.Data = None,
+    train_file: options.TrainFile = None,
+    senteval: options.SentEval = None,
+    seeds: options.Seeds = None,
+    settings: options.Set = None,
+    ledger: options.LedgerUrl = None,
+    workers: options.Workers = 1,
+    form: FormatOption = Format.text,
+) -> None:
+    """Count the cells and runs of spaces, which of them the ledger has, which are blocked, and what the rest costs."""
+    given = options.settings(settings)
+    paths = options.data_paths(data, train_file, senteval)
+    opened = options.existing_ledger(ledger)
+    found = planned(load_all(spaces), profile, seeds, opened, paths, overrides=given, workers=workers)
+    if form is Format.json:
+        print(json.dumps(found.as_dict()))
+        return
+    print(text(found))
+    exit.say([f"what is done was told by settings alone: {line}" for line in found.absent])

@@ -1,0 +1,168 @@
+"""`cse reproduce`: published tables given back with seeds, intervals, a verdict per value, and what they cost."""
+
+import contextlib
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.ledger import Ledger, shown_url
+from analysis.tables.spec import TableError
+from cluster.plan.plan import SpacePlan
+from cluster.plan.planner import plan_all
+from cse.cli import exit, options
+from cse.cli import plan_text as plan_command
+from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
+from cse.experiments import baselines as experiments_baselines
+from cse.experiments import request as sweeping
+from cse.experiments import run as experiments_run
+from cse.experiments import run_search
+from cse.experiments.finished_tables import Delivery
+from cse.tables import build, reproduction
+from cse_train.fields import ConfigError
+from search_spaces import cells
+from search_spaces.catalog import load_all
+
+Tables = list[tuple[sweeping.Request, SpacePlan]]
+
+Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Tables such as D7, space files, or all.")]
+Out = Annotated[Path | None, typer.Option(help="Also write each table as ID.md and ID.json here.", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
+REPEATED = ("profile", "data", "train_file", "senteval", "seeds", "workers")
+"""Options that the printed command names where they were given; --set follows."""
+
+
+@with_sweep_arguments
+def reproduce(ids: Ids, given: SweepArguments, out: Out = None, yes: Yes = False) -> int:
+    """Train what published tables need, each shared run once, and print them with verdicts and cost."""
+    if out is not None and out.exists() and not out.is_dir():
+        raise ConfigError([f"not a folder: --out={out}; name a folder, new or not"])
+    out = out.resolve() if out else None
+    requests = given.requests(load_all(ids))
+    ledger = options.open_ledger(given.ledger, create=True)
+    tables = _planned(requests, ledger)
+
+    def give(place: int) -> None:
+        own = options.open_ledger(given.ledger, create=True)
+        try:
+            _give(_evidence(tables, place, own, given), out)
+        finally:
+            own.close()
+
+    with Delivery([_awaited(space) for _, space in tables], give) as delivery:
+        code = _train(tables, ledger, yes, delivery)
+    if code == exit.INTERRUPTED:
+        _leave(tables, delivery.missed(), ledger, given, out)
+        return code
+    return max(code, _show(tables, delivery.missed(), ledger, given, out))
+
+
+def _awaited(space: SpacePlan) -> frozenset[str]:
+    """Signatures after whose end the table is whole; a search is whole when it says so itself."""
+    return frozenset() if space.is_search else frozenset(run.signature for run in space.runs) - space.held
+
+
+def _planned(requests: Sequence[sweeping.Request], ledger: Ledger) -> Tables:
+    """Each table with its plan, printed; those of which every cell is blocked are told and left out. ConfigError."""
+    first = requests[0]
+    asked = [(request.resolved, tuple(request.seeds)) for request in requests]
+    found = plan_all(asked, ledger, first.paths, workers=first.options.workers)
+    print(plan_command.text(found), flush=True)
+    both = list(zip(requests, found.spaces, strict=True))
+    for _, space in both:
+        if _wholly_blocked(space):
+            print(f"{space.id}: left out, every cell is blocked", flush=True)
+    return [(request, space) for request, space in both if not _wholly_blocked(space)]
+
+
+def _wholly_blocked(space: SpacePlan) -> bool:
+    return bool(space.blocked) and all(run.signature in space.held for run in space.runs)
+
+
+def _train(tables: Tables, ledger: Ledger, yes: bool, delivery: Delivery) -> int:
+    """One sweep for the runs of all tables, then each search within its own budget."""
+    grids = [request for request, space in tables if not space.is_search]
+    searches = [(place, request) for place, (request, space) in enumerate(tables) if space.is_search]
+    work = sweeping.work_of_all(grids, ledger) if grids else None
+    if work is not None:
+        print(f"{work.line()}  (ledger {ledger.url})", flush=True)
+    left = (0 if work is None else work.total - work.done) + len(searches)
+    if left and not (yes or _agreed(left)):
+        return exit.DONE
+    code = exit.DONE
+    if work is not None and not work.nothing_left:
+        code = exit.told(experiments_run.run_grid(grids[0], work, delivery), ledger.url)
+    for place, request in searches:
+        if code != exit.INTERRUPTED:
+            code = max(code, exit.told(run_search.run_search(request, ledger), ledger.url))
+            delivery.whole(place)
+    return code
+
+
+def _agreed(left: int) -> bool:
+    """Ask a person at a terminal."""
+    return not sys.stdin.isatty() or typer.confirm(f"Start {left} runs (of a search: its budget)?")
+
+
+def _show(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArguments, out: Path | None) -> int:
+    """Give these tables; one that cannot be made is told, and the others are given."""
+    code = exit.DONE
+    for place in places:
+        try:
+            _give(_evidence(tables, place, ledger, given), out)
+        except TableError as error:
+            exit.say([f"{tables[place][1].id}: {error}"])
+            code = exit.MISTAKE
+    return code
+
+
+def _give(found: reproduction.Evidence, out: Path | None) -> None:
+    """Print a table with what is said of it, and write it."""
+    written = "" if out is None else f"\nwritten: {', '.join(map(str, reproduction.write(found, out)))}\n"
+    print(f"\n{found.markdown()}{written}", end="", flush=True)
+
+
+def _leave(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArguments, out: Path | None) -> None:
+    """Of an interrupted sweep's other tables: say what each lacks, and write it as it stands."""
+    for place in places:
+        with contextlib.suppress(TableError):  # told by the call that goes on
+            found = _evidence(tables, place, ledger, given, baselines_too=False)
+            exit.say([f"{found.table.spec.id}: {line}" for line in found.lacking()])
+            if out is not None:
+                reproduction.write(found, out)
+
+
+def _evidence(
+    tables: Tables, place: int, ledger: Ledger, given: SweepArguments, *, baselines_too: bool = True
+) -> reproduction.Evidence:
+    """One table as the ledger has it; TableError. `baselines_too`: rows without training that lack are computed."""
+    request, space = tables[place]
+    elsewhere = _signatures(other for _, other in tables if other is not space)
+    if baselines_too:
+        _with_baselines(request)
+    folder = options.notes_folder(request.ledger, request.options.storage)
+    return reproduction.gather(space, request.seeds, ledger, folder, repeated(space.id, given), elsewhere)
+
+
+def _signatures(spaces: Iterable[SpacePlan]) -> frozenset[str]:
+    return frozenset(run.signature for space in spaces for run in space.runs)
+
+
+def _with_baselines(request: sweeping.Request) -> None:
+    """Rows without training are computed once and stored beside the ledger."""
+    folder, resolved = options.notes_folder(request.ledger, request.options.storage), request.resolved
+    experiments_baselines.ensure(cells.setups(resolved), build.columns_of(resolved), folder, request.paths)
+
+
+def repeated(name: str, given: SweepArguments) -> str:
+    """The command line that gives one table again."""
+    words = ["cse", "reproduce", name]
+    for option in REPEATED:
+        value = getattr(given, option)
+        if value is not None and value != getattr(SweepArguments, option):
+            words += [f"--{option.replace('_', '-')}", str(value)]
+    words += [word for pair in given.settings or [] for word in ("--set", pair)]
+    return shlex.join([*words, *(("--ledger", shown_url(given.ledger)) if given.ledger else ())])

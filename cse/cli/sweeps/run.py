@@ -1,0 +1,76 @@
+"""`cse run`: train what a space asks for and the ledger does not have, then print the table."""
+
+import dataclasses
+import sys
+from typing import Annotated
+
+import typer
+
+from analysis.ledger import Ledger, shown_url
+from cluster.plan.missing_inputs import by_reason
+from cse.cli import exit, options
+from cse.cli.results import table
+from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
+from cse.experiments import baselines as experiments_baselines
+from cse.experiments import request as sweeping
+from cse.experiments import run as experiments_run
+from cse.experiments import run_search
+from cse.experiments.request import Work
+from cse.tables import build
+from search_spaces import cells
+from search_spaces.catalog import load_space
+
+MANY = 100
+"""Runs above which a person at a terminal is asked first."""
+
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="40runs|500000examples|2hours",
+        help="Stop once this much is in the ledger, methods sharing it equally (run-hours).",
+        show_default=False,
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more than {MANY} runs.")]
+
+
+@with_sweep_arguments
+def run(space: options.SpaceName, given: SweepArguments, budget: BudgetOption = None, yes: Yes = False) -> int:
+    """Run a space; the same command resumes, and runs that are in the ledger are not run again."""
+    (request,) = given.requests([load_space(space)])
+    return run_request(dataclasses.replace(request, budget=run_search.budget_of(budget, request.resolved)), yes)
+
+
+def run_request(request: sweeping.Request, yes: bool = True) -> int:
+    """Run what is missing and print the table; returns the exit code."""
+    opened = options.open_ledger(request.ledger, create=True)
+    if request.resolved.space.search is None and request.budget is None:
+        work = sweeping.work_of(request, opened)
+        announce(work, opened.url)
+        if not work.nothing_left and not (yes or agreed(work.total - work.done)):
+            return exit.DONE
+        code = exit.DONE if work.nothing_left else exit.told(experiments_run.run_grid(request, work), opened.url)
+    else:
+        code = exit.told(run_search.run_search(request, opened), opened.url)
+    if code != exit.INTERRUPTED:
+        show(request, opened)
+    return code
+
+
+def show(request: sweeping.Request, opened: Ledger) -> None:
+    """Print the table as it stands, with the rows without training."""
+    folder, resolved = options.notes_folder(request.ledger, request.options.storage), request.resolved
+    experiments_baselines.ensure(cells.setups(resolved), build.columns_of(resolved), folder, request.paths)
+    print()
+    print(table.rendered(build.build(resolved, opened, folder), table.Markup.md), end="")
+
+
+def agreed(count: int) -> bool:
+    """Ask a person at a terminal before a great many runs."""
+    return count <= MANY or not sys.stdin.isatty() or typer.confirm(f"Train {count} runs?")
+
+
+def announce(work: Work, ledger: str) -> None:
+    """Print what there is to do, and which cells are blocked and why."""
+    unscored = [f"not scored: {suite}: {why}" for suite, why in work.unscorable.items()]
+    print("\n".join([f"{work.line()}  (ledger {shown_url(ledger)})", *by_reason(work.blocked), *unscored]), flush=True)

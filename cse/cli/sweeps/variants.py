@@ -1,0 +1,114 @@
+"""`cse variants`: every cell of some tables trained for a few steps, and one line of what each logged."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from analysis.ledger import Ledger, RunRow
+from analysis.render.markup import MARKDOWN, aligned
+from cluster.plan.plan import SpacePlan
+from cse.cli import exit, options
+from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
+from cse.cli.sweeps.run import announce
+from cse.experiments.request import work_of_all
+from cse.experiments.run import run_planned
+from cse_train.fields import ConfigError
+from search_spaces.catalog import ALL, load_all
+from search_spaces.cell_names import name_of
+from search_spaces.space import Space
+
+EXAMPLES = 12800
+EVALUATIONS = 2
+SHOWN = {
+    "alignment": "alignment",
+    "uniformity": "uniformity",
+    "positive_cosine": "positive",
+    "negative_cosine": "negative",
+    "replaced_fraction": "replaced",
+    "queue_rows": "queue",
+}
+"""What a step logs -> the head of its column."""
+HEAD = ("space", "cell", "method", "state", "dev", "loss", *SHOWN.values())
+TEXTS = 4
+"""Columns set to the left."""
+
+Spaces = Annotated[
+    list[str], typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or all papers: all")
+]
+Examples = Annotated[int, typer.Option(min=1, help="Training examples of each cell.")]
+Out = Annotated[Path | None, typer.Option(help="Also write the table here.", show_default=False)]
+
+
+@with_sweep_arguments
+def variants(spaces: Spaces, given: SweepArguments, examples: Examples = EXAMPLES, out: Out = None) -> int:
+    """Train every cell of some tables for a few steps and print what each logs: does each variant train here?"""
+    short = [f"train.examples={examples}", f"train.evaluations={EVALUATIONS}", *(given.settings or [])]
+    named = [space for word in spaces for space in load_all([word]) if word.lower() != ALL or on_the_dev_set(space)]
+    if endless := [space.id for space in named if space.sampled]:
+        raise ConfigError(
+            [f"no list of cells: space={name}; a search has no variants, see cse run" for name in endless]
+        )
+    requests = dataclasses.replace(given, settings=short, seeds=given.seeds or 1).requests(named)
+    ledger, first = options.open_ledger(given.ledger, create=True), requests[0]
+    work = work_of_all(requests, ledger)
+    announce(work, ledger.url)
+    code = exit.DONE
+    if work.done < work.total:
+        code = exit.told(run_planned(work.runs, work.finished, first.ledger, first.paths, first.options), ledger.url)
+    text = report(work.spaces, ledger)
+    print(f"\n{text}", end="")
+    if out is not None:
+        out.write_text(text, encoding="utf8")
+    return code
+
+
+def on_the_dev_set(space: Space) -> bool:
+    """Whether a paper's table trains runs of its own: others only score such runs, or search."""
+    return "sts_dev" in space.evaluate and not (space.search and space.search.sampler != "grid")
+
+
+def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
+    """A Markdown table, one line per cell and seed; then why cells are blocked or failed."""
+    signatures = [run.signature for space in spaces for run in space.runs]
+    rows = {row.signature: row for row in ledger.runs(signatures=signatures)}
+    last = {signature: points[-1]["metrics"] for signature, points in ledger.curves(signatures).items() if points}
+    body: list[list[str]] = []
+    why: dict[str, str] = {}
+    for space in spaces:
+        for run in space.runs:
+            name = name_of(run.cell) + (f", seed {run.seed}" if run.seed else "")
+            row, metrics = rows.get(run.signature), last.get(run.signature, {})
+            state = "blocked" if run.signature in space.held else row.state if row else "not run"
+            logged = [_number(metrics.get(key)) for key in SHOWN]
+            dev = _number(metrics.get(run.run.train.dev))
+            body.append([space.id, name, run.run.method, state, dev, loss_parts(metrics), *logged])
+            why |= _failure(f"{space.id} {name}", row)
+        why |= {f"{space.id} {cell.label}": f"blocked: {cell.reason}" for cell in space.blocked}
+        left_out = [name for name, value in space.resolved.substitutions().items() if value is None]
+        why |= {f"{space.id} {n}": f"no counterpart in profile {space.resolved.profile.name}" for n in left_out}
+    lines = [[MARKDOWN.escape(entry) for entry in line] for line in body]
+    told = [f"- {name}: {reason}" for name, reason in why.items()]
+    return "\n".join([aligned(list(HEAD), lines, TEXTS), "", *told]).rstrip() + "\n"
+
+
+def _failure(name: str, row: RunRow | None) -> dict[str, str]:
+    return {name: f"failed: {row.reason}"} if row is not None and row.state == "failed" else {}
+
+
+def loss_parts(metrics: Mapping[str, Any]) -> str:
+    """`0.35 (contrastive 0.34, rtd 1.21)`; parts are unweighted."""
+    parts = [f"{k.removeprefix('loss_')} {_number(v)}" for k, v in metrics.items() if k.startswith("loss_")]
+    return _number(metrics.get("loss")) + (f" ({', '.join(parts)})" if parts else "")
+
+
+def _number(value: Any) -> str:
+    """Three significant digits or more; empty for what is not logged."""
+    if value is None:
+        return ""
+    if not math.isfinite(value):
+        return str(value)
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) < 1 else f"{value:.2f}"

@@ -1,0 +1,1 @@
+"""Commands about the machine and the disk."""

@@ -1,0 +1,92 @@
+"""`cse doctor`: would a sweep run here, or on that cluster? Each finding in one line, with its fix."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster.runtime.options import SweepOptions
+from cluster.runtime.storage import inputs_of
+from cse.cli import exit
+from cse.cli import options as arguments
+from cse.cli.listing import Format, FormatOption
+from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
+from cse.doctor import checks
+from cse.doctor.checks import Finding, needs, stops
+from cse.doctor.nodes import cluster
+from cse.doctor.probe import probe
+from cse_train.data_paths import DataPaths
+from cse_train.fields import ConfigError
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
+
+Space = Annotated[
+    str | None, typer.Argument(metavar="FILE|ID", help="Also what this space needs (cse ls).", show_default=False)
+]
+Probe = Annotated[
+    bool, typer.Option("--probe", help="Also train the space's first cell for 200 steps and suggest a packing.")
+]
+
+
+@with_sweep_arguments
+def doctor(given: SweepArguments, space: Space = None, probe: Probe = False, form: FormatOption = Format.text) -> int:
+    """Say what would stop a sweep with these options of `cse run`; exit code 2 when something would."""
+    if probe and (space is None or given.address is not None):
+        raise ConfigError(["no probe: --probe trains one run here; give FILE or ID, and leave --address out"])
+    found = examined(given, space)
+    if probe and space is not None and not stops(found):
+        found += probed(given, space)
+    if form is Format.json:
+        print(json.dumps([dataclasses.asdict(one) for one in found], indent=1))
+    else:
+        print(text(found))
+    return exit.MISTAKE if stops(found) else exit.DONE
+
+
+def examined(given: SweepArguments, space: str | None) -> list[Finding]:
+    """Every check of this machine, then of the cluster where an address is given."""
+    options, (paths, absent) = given.unchecked_options(), _paths(given)
+    url = arguments.ledger_url(given.ledger)
+    found = [*checks.tried("versions", checks.check_versions), *checks.tried("token", checks.check_token)]
+    if options.address is None:
+        found += checks.tried("machine", lambda: checks.check_machine(options))
+        found += [*checks.cards(options.gpus_per_worker), *checks.ports()]
+    found += checks.tried("storage", lambda: checks.check_storage(options.storage))
+    found += checks.ray_disk(Path("/tmp/ray"))
+    found += checks.tried("ledger", lambda: checks.check_ledger(url))
+    found += absent or checks.data(paths)
+    if space is not None:
+        found += _needs(given, space, paths, options)
+    return found if options.address is None else [*found, *cluster(options, inputs_of(paths))]
+
+
+def probed(given: SweepArguments, space: str) -> list[Finding]:
+    """One short run of the space here."""
+    settings = arguments.settings(given.settings)
+    examples = settings.get("train.examples")
+    resolved = resolve(load_space(space), given.profile, settings)
+    return probe(resolved, _paths(given)[0], given.unchecked_options(), int(str(examples)) if examples else None)
+
+
+def _paths(given: SweepArguments) -> tuple[DataPaths, list[Finding]]:
+    """The inputs, or a stop for each path that is given and absent."""
+    try:
+        return arguments.data_paths(given.data, given.train_file, given.senteval), []
+    except ConfigError as error:
+        none = arguments.data_paths(None, None, None)
+        return none, [Finding("stop", "data", line) for line in error.problems]
+
+
+def _needs(given: SweepArguments, space: str, paths: DataPaths, options: SweepOptions) -> list[Finding]:
+    resolved = resolve(load_space(space), given.profile, arguments.settings(given.settings))
+    seeds = range(given.seeds) if given.seeds else resolved.space.seeds
+    return needs(resolved, seeds, paths, options.workers)
+
+
+def text(found: list[Finding]) -> str:
+    """A line for each finding, and one for all of them."""
+    lines = [f"{one.level:<5} {one.part:<9} {one.line}" for one in found]
+    number = stops(found)
+    return "\n".join([*lines, f"{number} of these stop a sweep" if number else "nothing here stops a sweep"])

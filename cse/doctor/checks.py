@@ -1,0 +1,196 @@
+"""What on this machine would stop a sweep, as data: each check gives findings, each finding that counts one fix."""
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from analysis.ledger import Ledger, LedgerError
+from analysis.ledger.database import network_file_system, parse_url
+from cluster.plan.missing_inputs import by_reason
+from cluster.plan.planner import plan_all
+from cluster.runtime.code_version import code_digest, package_folder
+from cluster.runtime.options import SweepOptions
+from cluster.runtime.processes import listeners, sessions
+from cluster.runtime.resources import group_memory_gb, slots_that_fit, this_machine
+from cluster.runtime.security import require_token
+from cluster.runtime.storage import check_here
+from cse_train.data_paths import DataPaths
+from cse_train.fields import ConfigError
+from search_spaces.cells import ResolvedSpace
+
+Level = Literal["fine", "note", "stop"]
+PACKAGES = ("ray", "torch", "transformers", "tokenizers", "numpy", "optuna")
+"""What has a version of its own in a sweep."""
+DISK_GB = 1.0
+"""Free space below which a sweep is expected to end with a full disk."""
+RAY_FULL = 0.95
+"""Part of the disk with Ray's sessions beyond which Ray refuses to write objects there."""
+PORTS = {6379: "ray start --head takes another by --port", 8265: "Ray's dashboard takes the next free one"}
+"""Usual ports, and what to do where they are taken."""
+_GB = 1024**3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    level: Level
+    """fine; note: worth knowing; stop: no sweep runs so."""
+    part: str
+    """What was looked at: versions, machine, storage, ..."""
+    line: str
+    """What is there; of a note or a stop with the fix after a semicolon."""
+
+
+def tried(part: str, check: Callable[[], str]) -> list[Finding]:
+    """What `check` says is fine, or a stop for each mistake that it raises."""
+    try:
+        return [Finding("fine", part, check())]
+    except (ConfigError, LedgerError) as error:
+        lines = getattr(error, "problems", None) or str(error).splitlines()
+        return [Finding("stop", part, line) for line in lines]
+
+
+def versions() -> dict[str, str]:
+    """Package -> version in this process; empty for one that is not installed."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = ""
+    return found
+
+
+def check_versions() -> str:
+    """ConfigError for a package that is not installed."""
+    found = versions()
+    absent = [name for name, version in found.items() if not version]
+    if absent:
+        raise ConfigError(
+            [f"not installed: package={name}; pip install --constraint constraints.txt {name}" for name in absent]
+        )
+    listed = ", ".join(f"{name} {version}" for name, version in found.items())
+    return f"{listed}; code {code_digest()} in {package_folder('cluster').parent}"
+
+
+def check_machine(options: SweepOptions) -> str:
+    """ConfigError where not one run fits this machine."""
+    node = this_machine()
+    fit = slots_that_fit(options, [node])
+    return f"{node}; {fit} runs at once of {options.workers} workers and about {group_memory_gb(options):.1f} GB"
+
+
+def cards(asked: float) -> list[Finding]:
+    """Whether torch can use the cards that are here; `asked`: GPUs of one rank."""
+    number = int(this_machine().gpus)
+    if not number:
+        return []
+    import torch
+
+    if torch.cuda.is_available():
+        return [Finding("fine", "cards", f"{number} x {torch.cuda.get_device_name(0)}")]
+    line = f"cards that torch cannot use: gpus={number} torch={torch.__version__}"
+    return [Finding("stop" if asked else "note", "cards", f"{line}; install a torch with CUDA for this driver")]
+
+
+def check_storage(folder: Path) -> str:
+    """ConfigError where the folder of runs cannot be written, or its disk is about full."""
+    check_here(folder)
+    free = shutil.disk_usage(folder).free / _GB
+    if free < DISK_GB:
+        line = f"disk about full: storage={folder} has {free:.1f} GB free"
+        raise ConfigError([f"{line}; free some (cse clean), or give another --storage"])
+    return f"{folder} can be written, {free:.0f} GB free"
+
+
+def ray_disk(folder: Path) -> list[Finding]:
+    """A note where the disk with Ray's own files is fuller than Ray bears."""
+    disk = shutil.disk_usage(_existing(folder))
+    used = 1 - disk.free / disk.total
+    if used < RAY_FULL:
+        return []
+    return [Finding("note", "storage", f"disk about full: {folder} is on a disk that is {used:.0%} full; free some")]
+
+
+def check_ledger(url: str) -> str:
+    """LedgerError where the ledger cannot be used: SQLite on a network file system, another schema, a database that
+    does not answer. One that is not there yet is fine."""
+    parsed = parse_url(url)
+    shown, file = parsed.render_as_string(hide_password=True), Path(str(parsed.database))
+    if parsed.get_backend_name() == "sqlite" and not file.exists() and not network_file_system(file):
+        return f"{shown} is not there yet; the first sweep makes it"
+    ledger = Ledger.open(url, create=False)
+    try:
+        return f"{shown} can be read, {len(ledger.sweeps())} sweeps"
+    finally:
+        ledger.close()
+
+
+def check_token() -> str:
+    """ConfigError where token authentication is off."""
+    require_token()
+    given = next((name for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH") if name in os.environ), None)
+    if given:
+        return f"{given} is set"
+    file = Path.home() / ".ray" / "auth_token"
+    return f"{file} is there" if file.exists() else f"none yet; the first sweep makes {file}"
+
+
+def ports() -> list[Finding]:
+    """A note for each usual port that is taken, and for each port of a Ray session that other machines reach."""
+    found = [
+        Finding("note", "ports", f"port in use: port={port}; {fix}") for port, fix in PORTS.items() if _in_use(port)
+    ]
+    for session in sessions():
+        reached = [one for one in listeners(session) if not one.loopback]
+        if reached:
+            line = f"ports that other machines reach: session={session.name} {len(reached)} such as {reached[0]}"
+            found.append(Finding("note", "ports", f"{line}; keep this network to those who hold the token"))
+    return found or [Finding("fine", "ports", f"{', '.join(map(str, PORTS))} are free")]
+
+
+def data(paths: DataPaths) -> list[Finding]:
+    """Which inputs are at hand; without any, that sweeps on generated text alone run."""
+    kinds = ("wiki", "documents", "nli", "pairs", "train_file", "senteval")
+    there = {name: path for name in kinds if (path := getattr(paths, name))}
+    if not there:
+        return [Finding("note", "data", "no data given: only generated text can be trained on; give --data FOLDER")]
+    return [Finding("fine", "data", f"{name} {path}") for name, path in there.items()]
+
+
+def needs(resolved: ResolvedSpace, seeds: Sequence[int], paths: DataPaths, workers: int) -> list[Finding]:
+    """What a space lacks: a stop where every cell is blocked, a note for each reason that blocks some."""
+    try:
+        plan = plan_all([(resolved, tuple(seeds))], None, paths, workers=workers)
+    except ConfigError as error:
+        return [Finding("stop", "space", line) for line in error.problems]
+    lines = [*by_reason(plan.spaces[0].blocked), *(f"not scored: {k}: {why}" for k, why in plan.unscorable.items())]
+    cells = f"{resolved.space.id}: every cell has its inputs"
+    return [Finding("note", "space", line) for line in lines] or [Finding("fine", "space", cells)]
+
+
+def stops(findings: Sequence[Finding]) -> int:
+    """How many findings stop a sweep."""
+    return sum(one.level == "stop" for one in findings)
+
+
+def _in_use(port: int) -> bool:
+    with contextlib.closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
+
+
+def _existing(folder: Path) -> Path:
+    return folder if folder.exists() or folder == folder.parent else _existing(folder.parent)

@@ -1,0 +1,84 @@
+"""What in a Ray cluster would stop a sweep: its address, its nodes, and what each node has."""
+
+import platform
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.runtime.ask_nodes import answers, other_nodes, without_code
+from cluster.runtime.code_version import code_digest
+from cluster.runtime.options import SweepOptions
+from cluster.runtime.resources import cluster_nodes, slots_that_fit
+from cluster.runtime.start import ray_cluster
+from cluster.runtime.storage import check_nodes
+from cse.doctor.checks import Finding, tried, versions
+from cse_train.fields import ConfigError
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """What runs on one node."""
+
+    host: str
+    versions: Mapping[str, str]
+    digest: str
+    """Of our packages' files (`cluster.runtime.code_version.code_digest`)."""
+
+
+def facts() -> NodeFacts:
+    """Of the machine that this is called on."""
+    return NodeFacts(platform.node(), versions(), code_digest())
+
+
+def cluster(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
+    """Join the cluster at `options.address` and look at every node; a cluster that cannot be joined is one stop."""
+    assert options.address is not None
+    try:
+        with tempfile.TemporaryDirectory() as folder, ray_cluster(Path(folder), address=options.address):
+            return [Finding("fine", "cluster", f"joined at {options.address}"), *nodes(options, inputs)]
+    except ConfigError as error:
+        return [Finding("stop", "cluster", line) for line in error.problems]
+
+
+def nodes(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
+    """The nodes of the cluster that this process has joined: room, code, versions, storage and data."""
+
+    def room() -> str:
+        return f"{slots_that_fit(options, cluster_nodes())} runs at once of {options.workers} workers"
+
+    def shared() -> str:
+        check_nodes(options.storage, inputs)
+        return f"every node reads and writes {options.storage} and has the data given"
+
+    found = [Finding("fine", "node", str(node)) for node in cluster_nodes()]
+    found += tried("cluster", room)
+    found += compare(facts(), answers(other_nodes(), facts))
+    if options.storage.is_dir():
+        found += tried("storage", shared)
+    return list(dict.fromkeys(found))
+
+
+def compare(here: NodeFacts, there: Mapping[str, NodeFacts | str]) -> list[Finding]:
+    """A stop for each node with other code or none, a note for each package of another version there."""
+    found = []
+    for node, answer in there.items():
+        if isinstance(answer, str):
+            found.append(Finding("stop", "node", without_code(node, answer)))
+            continue
+        own = _differing(node, here, answer)
+        found += own or [Finding("fine", "node", f"{node} has this code and these versions")]
+    return found
+
+
+def _differing(node: str, here: NodeFacts, there: NodeFacts) -> list[Finding]:
+    found = []
+    if there.digest != here.digest:
+        line = f"different code: node={node} digest={there.digest}, here {here.digest}"
+        found.append(Finding("stop", "node", f"{line}; install the same cse-search there"))
+    for name, version in here.versions.items():
+        other = there.versions.get(name) or "none"
+        if other != version:
+            line = f"different version: node={node} {name}={other}, here {version}"
+            found.append(Finding("note", "node", f"{line}; install {name} {version} there"))
+    return found

@@ -1,0 +1,1 @@
+"""From a space to a finished sweep."""

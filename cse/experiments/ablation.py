@@ -1,0 +1,161 @@
+"""A leave-one-out ablation as a space: one configuration in full, and without each of its components."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from analysis.ledger import Ledger
+from analysis.ledger.schema import digest
+from analysis.statistics.leave_one_out import Without, leave_one_out
+from analysis.tables.results import results_of
+from cluster.plan.match import answers
+from cse.tables.build import columns_of
+from cse.tables.lookup import by_signature, row_of, space_of_sweep
+from cse.tables.selection import selected
+from cse_train.checkpoint import read_best
+from cse_train.config import parse_run
+from cse_train.fields import ConfigError, Scalar
+from search_spaces.catalog import load_space
+from search_spaces.cells import ResolvedSpace, full_key
+from search_spaces.keys import SEED
+from search_spaces.parse import parse, parse_file
+from search_spaces.space import Space
+
+FULL = "full"
+WITHOUT = "w/o "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """The configuration that is taken apart, and what is asked of its runs."""
+
+    name: str
+    """The run or sweep it comes from."""
+    flat: Mapping[str, Scalar]
+    """A run's flat configuration; its seed does not count."""
+    profile: str
+    seeds: Sequence[int]
+    evaluate: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """The space of an ablation, and the components that the configuration does not have."""
+
+    space: Space
+    absent: tuple[str, ...]
+    raw: Mapping[str, Any]
+    """The space as YAML's plain data."""
+
+    def write(self) -> Path:
+        """The space as a file that every command reads; written aside and renamed, and read back."""
+        path = self.space.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{path.name}")
+        aside.write_text(yaml.safe_dump(dict(self.raw), sort_keys=False, allow_unicode=True), encoding="utf-8")
+        aside.replace(path)
+        assert parse_file(path) == self.space, path
+        return path
+
+
+def ablation(origin: Origin, folder: Path) -> Ablation:
+    """Leave out each component that the method's own space declares and the configuration has.
+
+    The space's file lies in `folder` once it is written. Raises ConfigError for a method without components, and where
+    none of them is in the configuration.
+    """
+    method = str(origin.flat["method"])
+    changes = {name: one.changes(origin.flat) for name, one in load_space(method).components.items()}
+    present = {name: settings for name, settings in changes.items() if settings}
+    if not present:
+        what = f"{', '.join(changes)} are off" if changes else "its space declares none"
+        raise ConfigError([f"nothing to leave out: method={method}, {what}; add to `components:` of {method}.yaml"])
+    raw = _raw(origin, method, present)
+    space, problems = parse(raw, (folder / f"{raw['id']}.yaml").resolve())
+    if space is None:
+        raise ConfigError(problems)
+    return Ablation(space, tuple(name for name in changes if name not in present), raw)
+
+
+def _raw(origin: Origin, method: str, present: Mapping[str, Mapping[str, Scalar]]) -> dict[str, Any]:
+    settings = {key: value for key, value in origin.flat.items() if key not in ("method", SEED)}
+    listed = [{"label": WITHOUT + name, "set": dict(changes)} for name, changes in present.items()]
+    name = re.sub(r"[^\w@.=-]+", "-", origin.name).strip("-")
+    return {
+        "version": 1,
+        "id": f"ablate-{name}-{digest([method, settings, listed])[:6]}",
+        "title": f"{method} without each of its components, from {origin.name}",
+        "method": method,
+        "profile": origin.profile,
+        "seeds": list(origin.seeds),
+        "evaluate": list(origin.evaluate),
+        "set": settings,
+        "cells": [{"label": FULL, "set": {}}, *listed],
+    }
+
+
+SEEDS = 3
+"""Seeds of an ablation that starts from a single run."""
+
+
+def losses(
+    resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]
+) -> tuple[str, dict[int, float], list[Without]]:
+    """The column that is compared, the full configuration's value by seed, and each component's loss."""
+    column = columns_of(resolved)[0]
+    labels = {str(full_key(resolved, cell.key)): str(cell.label) for cell in resolved.cells()}
+    found = answers(resolved, ledger.runs(), seeds)
+    planned = [({"label": labels[str(dict(answer.key))]}, answer.run.signature, answer.run.seed) for answer in found]
+    values: dict[str, dict[int, float]] = {label: {} for label in labels.values()}
+    for line in results_of(ledger, planned, [column], runs=[answer.run for answer in found]):
+        if not math.isnan(line["value"]):
+            values[line["label"]][line["seed"]] = line["value"]
+    full = values.pop(FULL)
+    return column, full, leave_one_out(full, values)
+
+
+def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapping[str, Scalar]) -> Origin:
+    """The configuration that a run or a sweep's best cell has, with the settings changed that a person fixes."""
+    run, name, sweep = _run_of(what, ledger)
+    spec = next((row.spec for row in ledger.sweeps() if row.id == sweep), {}) if ledger and sweep else {}
+    flat = parse_run({**run, **changed}).flat()
+    own = list(spec.get("seeds", range(SEEDS)))
+    told = " ".join([name, *(f"{key}={value}" for key, value in sorted(changed.items()))])
+    return Origin(
+        name=told,
+        flat=flat,
+        profile=str(spec.get("profile", "small")),
+        seeds=list(range(seeds)) if seeds else own,
+        evaluate=_evaluated(sweep, ledger),
+    )
+
+
+def _evaluated(sweep: str | None, ledger: Ledger | None) -> Sequence[str]:
+    resolved = space_of_sweep(sweep, ledger) if sweep and ledger else None
+    return resolved.space.evaluate if resolved else ()
+
+
+def _run_of(what: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, str | None]:
+    """A flat configuration, what to call it, and the sweep it was chosen in."""
+    if Path(what).is_dir():
+        return _of_folder(Path(what), ledger)
+    sweeps = [row.id for row in ledger.sweeps()] if ledger else []
+    if ledger and what in sweeps:
+        return selected(ledger, what).run.config, what, what
+    row = by_signature(what, ledger) if ledger else None
+    if row is None:
+        raise ConfigError([f"no such run: run={what}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
+    return row.config, row.signature[:12], None
+
+
+def _of_folder(folder: Path, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, str | None]:
+    run = folder.parent if folder.name == "best" else folder
+    row = row_of(run, ledger) if ledger else None
+    if row is not None:
+        return row.config, row.signature[:12], None
+    return read_best(folder)[0].flat(), run.resolve().name, None

@@ -1,0 +1,121 @@
+"""From a resolved space to a finished sweep: plan, record, run with progress, tell what failed."""
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from analysis.ledger import Ledger
+from cluster.plan.missing_inputs import Blocked
+from cluster.plan.plan import PlannedRun, SpacePlan
+from cluster.plan.planner import plan_all
+from cluster.runtime.options import SweepOptions
+from cluster.search.budget import Budget
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.suites.registry import unscored
+from search_spaces.cells import ResolvedSpace, sweep_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A sweep as a person asked for it."""
+
+    resolved: ResolvedSpace
+    seeds: Sequence[int]
+    paths: DataPaths
+    ledger: str
+    options: SweepOptions
+    budget: Budget | None = None
+    """What may be spent in all; None for whatever the space asks for."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What tables need: their runs, how many of them the ledger has, and which cells cannot be trained here."""
+
+    spaces: Sequence[SpacePlan]
+    runs: Sequence[PlannedRun]
+    total: int
+    finished: frozenset[str]
+    """Signatures that the ledger has as done."""
+    scored: bool
+    """Whether every finished run has each column of the suites that its tables name."""
+    blocked: Sequence[Blocked] = ()
+    suites: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Signature -> the suites of every table that the run belongs to, but for those below."""
+    unscorable: Mapping[str, str] = field(default_factory=dict)
+    """Suites whose data are not at hand, with the reason."""
+
+    @property
+    def done(self) -> int:
+        return len(self.finished)
+
+    @property
+    def nothing_left(self) -> bool:
+        return self.done == self.total and self.scored
+
+    def line(self) -> str:
+        if self.nothing_left:
+            return f"{self.done}/{self.total} already in the ledger, 0 run"
+        return f"{self.total} runs: {self.done} already in the ledger, {self.total - self.done} to run"
+
+
+def work_of(request: Request, ledger: Ledger) -> Work:
+    """Plan a table against the ledger, and record the sweep there. ConfigError where every cell is blocked."""
+    return work_of_all([request], ledger)
+
+
+def work_of_all(requests: Sequence[Request], ledger: Ledger) -> Work:
+    """The same of several tables, which train a run that they share once.
+
+    A table of which every cell is blocked is told in `blocked`; ConfigError where nothing is left of all of them.
+    """
+    first = requests[0]
+    asked = [(request.resolved, tuple(request.seeds)) for request in requests]
+    planned = plan_all(asked, ledger, first.paths, workers=first.options.workers)
+    runs: list[PlannedRun] = []
+    wanted: dict[str, list[str]] = {}
+    for request, space in zip(requests, planned.spaces, strict=True):
+        sweep = sweep_name(request.resolved)
+        own = [dataclasses.replace(run, sweep=sweep) for run in space.runs if run.signature not in space.held]
+        record(request, ledger, own, space.blocked)
+        for run in own:
+            suites = (name for name in request.resolved.space.evaluate if name not in planned.unscorable)
+            wanted.setdefault(run.signature, []).extend(suites)
+        runs += own
+    unique = list({run.signature: run for run in runs}.values())
+    done = frozenset(signature for space in planned.spaces for signature in space.done)
+    blocked = [one for space in planned.spaces for one in space.blocked]
+    return Work(
+        planned.spaces, unique, len(unique), done, _scored(ledger, done, wanted), blocked, wanted, planned.unscorable
+    )
+
+
+def _scored(ledger: Ledger, done: Collection[str], wanted: Mapping[str, Sequence[str]]) -> bool:
+    have: dict[str, set[str]] = {signature: set() for signature in done}
+    for score in ledger.scores(done) if done else ():
+        have[score.signature].add(score.suite)
+    return not any(unscored(wanted.get(signature, ()), have[signature]) for signature in done)
+
+
+def record(
+    request: Request,
+    ledger: Ledger,
+    runs: Sequence[PlannedRun],
+    blocked: Sequence[Blocked] = (),
+    asked: int | None = None,
+) -> None:
+    """Write the sweep, its runs and blocked cells into the ledger; `asked`: runs that a search makes at most."""
+    space = request.resolved.space
+    spec = {
+        "title": space.title,
+        "space": space.id,
+        "file": str(space.file.resolve()),
+        "profile": request.resolved.profile.name,
+        "set": dict(request.resolved.overrides),
+        "seeds": list(request.seeds),
+        "blocked": {one.label: one.reason for one in blocked},
+        "asked": asked,
+    }
+    name = sweep_name(request.resolved)
+    ledger.record_sweep(name, spec)
+    ledger.link_all(name, [(run.signature, run.cell, run.seed) for run in runs])

@@ -1,0 +1,114 @@
+"""From a space with `search:` or a budget to a finished sweep: who proposes runs, and what they may cost."""
+
+import dataclasses
+import functools
+import threading
+from collections.abc import Callable, Sequence
+
+from analysis.ledger import Ledger
+from cluster.monitor.exporter import Monitor, each
+from cluster.monitor.progress import Progress
+from cluster.plan.match import Memory
+from cluster.plan.plan import PlannedRun
+from cluster.plan.planner import Identify, runs_of
+from cluster.plan.run_source import Source
+from cluster.plan.signature import identity, signature
+from cluster.runtime.options import AshaOptions
+from cluster.search.budget import Account, Budget, BudgetSource, parse_budget
+from cluster.search.optuna_mirror import StudyMirror, mirror_url
+from cluster.search.search import JointSearch, make_search
+from cluster.search.seed_race import Race, RaceSource
+from cluster.search.source import SearchSource
+from cluster.sweep.events import SweepEvent, SweepOutcome
+from cluster.sweep.ledger_retry import PatientLedger
+from cluster.sweep.retention import Pruner
+from cluster.sweep.run_sweep import run_sweep
+from cse.experiments.request import Request, record
+from cse_train.config import RunConfig
+from search_spaces.cell_names import label
+from search_spaces.cells import Cell, ResolvedSpace, flat_examples, sweep_name
+
+RunsFor = Callable[[Cell, Sequence[int]], list[PlannedRun]]
+
+
+def budget_of(text: str | None, resolved: ResolvedSpace) -> Budget | None:
+    """What `--budget` says; ConfigError for what is no budget, or too little for the space's methods."""
+    return None if text is None else parse_budget(text, methods_of(resolved))
+
+
+def methods_of(resolved: ResolvedSpace) -> list[str]:
+    """The methods that share a budget."""
+    fixed = resolved.overrides.get("method")
+    return [str(fixed)] if fixed else resolved.space.methods()
+
+
+def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
+    """Let the space's sampler propose cells until it is done; every run is recorded as it is proposed."""
+    resolved, name = request.resolved, sweep_name(request.resolved)
+    identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
+    labels: dict[str, str] = {}
+    horizon: dict[str, int] = {}
+    sweeps: dict[str, str] = {}
+    asked = _asked(resolved) * len(request.seeds)
+
+    def runs_for(cell: Cell, seeds: Sequence[int]) -> list[PlannedRun]:
+        runs = [dataclasses.replace(run, sweep=name) for run in runs_of(resolved, cell, seeds, identify)]
+        record(request, patient, runs, asked=asked)  # type: ignore[arg-type]
+        sweeps.update({run.signature: name for run in runs})
+        labels.update({run.signature: label(run.cell, run.seed) for run in runs})
+        horizon.update({run.signature: run.run.train.examples for run in runs})
+        return runs
+
+    options = dataclasses.replace(request.options, asha=_asha(resolved))
+    over = threading.Event()
+    suites = {name: resolved.space.evaluate}
+    with (
+        Progress(asked, labels=labels, horizon=horizon) as progress,
+        Monitor(request.ledger, sweeps, totals={name: asked}, labels=labels, horizon=horizon) as monitor,
+        Pruner(request.ledger, options) as pruner,
+    ):
+        tell = each(progress, monitor, pruner)
+        patient = PatientLedger(ledger, over, lambda line: tell(SweepEvent(kind="ledger", reason=line)))
+        source, account = _source_of(request, patient, identify, runs_for)  # type: ignore[arg-type]
+        outcome = run_sweep(source, request.ledger, request.paths, options, tell, suites, over)
+    if account:
+        print(account.line())
+    return dataclasses.replace(outcome, freed=pruner.freed, over=pruner.over)
+
+
+def _source_of(
+    request: Request, ledger: Ledger, identify: Identify, runs_for: RunsFor
+) -> tuple[Source, Account | None]:
+    """The search, with seeds raced and the budget kept where that is asked for."""
+    resolved, rows, seeds = request.resolved, ledger.runs(), tuple(request.seeds)
+
+    def sign(run: RunConfig) -> str:
+        return signature(run, identify(run))
+
+    mirror = StudyMirror(mirror_url(request.ledger), resolved)
+    memory, settings, name = Memory(resolved, sign), resolved.space.search, sweep_name(resolved)
+    search = make_search(resolved, rows, sign, seeds=seeds, mirror=mirror)
+    joint = JointSearch(search, lambda: memory.known(ledger.runs(sweep=name)))
+    source: Source = SearchSource(joint, lambda cell: runs_for(cell, seeds), wait=object())
+    if settings and settings.race:
+        race = Race(settings.max_seeds, memory.known(rows), only_best=resolved.space.sampled)
+        source = RaceSource(source, race, lambda key, seed: runs_for(resolved.cell(key), (seed,))[0])
+    if request.budget is None:
+        return source, None
+    account = Account(request.budget, methods_of(resolved), [row for row in rows if memory.known([row])])
+    return BudgetSource(source, account, ledger.run), account
+
+
+def _asked(resolved: ResolvedSpace) -> int:
+    """Cells that a search visits at most."""
+    asked = resolved.space.search.num_samples if resolved.space.search else None
+    return min(count for count in (resolved.size(), asked) if count is not None)
+
+
+def _asha(resolved: ResolvedSpace) -> AshaOptions | None:
+    settings = resolved.space.search
+    if settings is None or settings.scheduler is None:
+        return None
+    top = max(flat_examples(resolved))
+    grace = max(1, round(settings.grace_fraction * top))
+    return AshaOptions(grace_examples=grace, max_examples=top, reduction_factor=settings.reduction_factor)

@@ -1,0 +1,1 @@
+"""A space's runs, from the ledger to a table."""

@@ -1,0 +1,133 @@
+"""`cse table`: a space's table out of the ledger, finished or not, with the published values beside."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.ledger import Ledger, RunRow
+from analysis.tables.aggregate import Baseline, Table, aggregate
+from analysis.tables.results import Planned, results_of
+from analysis.tables.spec import TableSpec
+from cluster.plan import match
+from cse.tables import baselines
+from cse_train.evaluate.suites.registry import columns
+from search_spaces import cells
+from search_spaces.cell_names import name_of
+from search_spaces.cells import Key, ResolvedSpace, setups
+from search_spaces.paper import Paper
+
+UNTRAINED = {"mean": "mean", "first_last": "first_last", "first_last_layer1": "first_last_layer1"}
+"""Pooler -> the baseline that it starts from; every [CLS] pooler starts from the bare [CLS]."""
+SCALE = ("encoder", "corpus", "examples", "batch_size", "evaluations", "max_seq_length", "learning_rate")
+
+
+def build(resolved: ResolvedSpace, ledger: Ledger | None, folder: Path, seeds: Sequence[int] | None = None) -> Table:
+    """The table as data; `folder` holds the stored rows without training."""
+    found = match.answers(resolved, ledger.runs(), seeds) if ledger else []
+    planned = [(one.key, one.run.signature, one.run.seed) for one in found]
+    return of_planned(resolved, ledger, folder, planned, [one.run for one in found])
+
+
+def of_planned(
+    resolved: ResolvedSpace,
+    ledger: Ledger | None,
+    folder: Path,
+    planned: Sequence[Planned],
+    runs: Sequence[RunRow] | None = None,
+) -> Table:
+    """`build` of the runs that are named: (cell key, signature, seed); `runs` where they were read before."""
+    spec = spec_of(resolved)
+    lines = results_of(ledger, planned, spec.columns, spec.scores, runs) if ledger else []
+    rows = [Baseline(row["name"], row["cells"]) for row in baselines.stored(setups(resolved), spec.columns, folder)]
+    return aggregate(spec, lines, baselines=rows, untrained=_starting_point(resolved, rows))
+
+
+def spec_of(resolved: ResolvedSpace) -> TableSpec:
+    """What the space says of its table, for `analysis`."""
+    space, paper = resolved.space, resolved.space.paper
+    rows = [] if resolved.size() is None else [cells.full_key(resolved, cell.key) for cell in resolved.cells()]
+    printed = [{**row, "key": cells.full_key(resolved, row["key"])} for row in paper.as_rows()] if paper else []
+    default = cells.full_key(resolved, paper.default) if paper and paper.default else None
+    return TableSpec(
+        id=space.id,
+        title=space.title,
+        axes=space.axis_names,
+        columns=columns_of(resolved),
+        rows=rows,
+        published=[row for row in printed if row["key"] in rows],
+        references=[row.as_dict() for row in paper.references] if paper else [],
+        scores=dict(paper.scores) if paper else {},
+        default=default if default in rows else None,
+        best=paper.best if paper else "max",
+        citation=f"{paper.citation}, {paper.table}" if paper else "",
+        metric=paper.metric if paper else "",
+        protocol=scale(resolved),
+        notes=[note for note in (space.notes, *said(paper), scaled(resolved)) if note],
+    )
+
+
+def said(paper: Paper | None) -> list[str]:
+    """What the block says in words: its notes, and the finding of a figure."""
+    if paper is None:
+        return []
+    return [paper.notes, f"The paper's finding: {paper.finding}" if paper.finding else ""]
+
+
+def scaled(resolved: ResolvedSpace) -> str:
+    """What the profile let run in place of the table's values, and which of them it leaves out; empty for nothing."""
+    shown = [f"{name} left out" if v is None else f"{name} is {v}" for name, v in resolved.substitutions().items()]
+    return f"At profile {resolved.profile.name}: {', '.join(shown)}." if shown else ""
+
+
+def columns_of(resolved: ResolvedSpace) -> list[str]:
+    """The paper's columns and what the space evaluates beside them, or else the dev set alone.
+
+    Beside a paper's columns a group of suites shows its average alone.
+    """
+    paper, suites = resolved.space.paper, resolved.space.evaluate
+    printed = list(paper.columns) if paper else []
+    stored = {paper.scores.get(name, name) for name in printed} if paper else set()
+    evaluated = [column for name in suites for column in columns(name) if not printed or column == name]
+    named = list(dict.fromkeys([*printed, *(column for column in evaluated if column not in stored)]))
+    return named or list(dict.fromkeys(str(setup["train.dev"]) for setup in setups(resolved)))
+
+
+def scale(resolved: ResolvedSpace) -> dict[str, Any]:
+    """The scale that all cells share, for the line under the table."""
+    flats = setups(resolved)
+    shared: dict[str, Any] = {"profile": resolved.profile.name} if resolved.profile.train else {}
+    for name in SCALE:
+        key = f"train.{name}"
+        values = {flat[key] for flat in flats}
+        if len(values) == 1 and (key not in resolved.axes or resolved.axes[key].finite):
+            shared[name] = values.pop()
+    return shared
+
+
+def _starting_point(resolved: ResolvedSpace, rows: Sequence[Any]) -> dict[str, float] | None:
+    """Column -> the untrained encoder's value under the cells' pooler; None where they differ or it is not stored."""
+    poolers = {UNTRAINED.get(str(flat.get("method.pooler")), "cls") for flat in setups(resolved)}
+    label = baselines.NAMES[poolers.pop()] if len(poolers) == 1 else None
+    return next((dict(row.cells) for row in rows if row.label == label), None)
+
+
+NAMED = 20
+"""Cells without all seeds that are named; those beyond are counted."""
+
+
+def unfinished(table: Table, seeds: int, blocked: Mapping[str, str]) -> list[str]:
+    """What a table lacks, for a person: rows with fewer seeds than asked for, and those that are blocked."""
+    short = {_named(row.key): max(cell.n for cell in row.cells.values()) for row in table.rows}
+    lacking = [f"{name} {n}" for name, n in short.items() if n < seeds]
+    some = "; ".join(lacking[:NAMED]) + (f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else "")
+    told = [f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {some}"]
+    return (told if lacking else []) + [f"blocked: {label}: {why}" for label, why in blocked.items()]
+
+
+def _named(key: Key) -> str:
+    return name_of({axis: value for axis, value in key.items() if value is not None})
+
+
+def blocked_in(ledger: Ledger, sweep: str) -> dict[str, str]:
+    """Cells that were blocked when the sweep was last started, with the reasons."""
+    return dict(ledger.sweep_spec(sweep).get("blocked", {}))

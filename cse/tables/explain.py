@@ -1,0 +1,91 @@
+"""`cse explain`: the runs behind one cell of a table, where they came from, and the command that repeats them."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.ledger import Ledger, RunRow
+from analysis.tables.provenance import Origins, SeedRun, origins, seed_runs
+from cluster.plan.match import answers
+from cse.tables.build import spec_of
+from search_spaces.catalog import catalog
+from search_spaces.cell_names import written
+from search_spaces.cells import Cell, ResolvedSpace, full_key
+
+
+def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Sequence[RunRow] = ()) -> str:
+    """The `cse run` that trains this cell alone, with these seeds where they count from 0."""
+    space, profile = resolved.space, resolved.profile
+    words = ["cse", "run", _space_name(resolved)]
+    if profile.name != space.profile:
+        words += ["--profile", profile.name]
+    for key, value in narrowed(resolved, cell).items():
+        words += ["--set", f"{key}={written(value)}"]
+    if list(seeds) == list(range(len(seeds))):
+        words += ["--seeds", str(len(seeds))]
+    workers = {run.identity["workers"] for run in runs if "workers" in run.identity}
+    return shlex.join(words + (["--workers", str(workers.pop())] if len(workers) == 1 else []))
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One cell with all that is known of it."""
+
+    resolved: ResolvedSpace
+    cell: Cell
+    runs: Sequence[SeedRun]
+    missing: tuple[int, ...]
+    """Seeds that are asked for and have no run."""
+    columns: Sequence[str]
+    protocols: Mapping[str, Sequence[Mapping[str, Any]]]
+    """Column -> the distinct protocols of its scores."""
+    published: Mapping[str, Any]
+    """The paper's row, `{"cells": ...}`, or empty."""
+    origins: Origins
+    command: str
+    """What repeats these runs."""
+
+
+def candidates(resolved: ResolvedSpace, rows: Sequence[RunRow]) -> list[Cell]:
+    """Every cell of the space; of an endless space, those that have run."""
+    if resolved.size() is not None:
+        return resolved.cells()
+    ran = (resolved.cell(resolved.key_of(answer.run.config)) for answer in answers(resolved, rows))
+    return list({cell.id: cell for cell in ran}.values())
+
+
+def explained(
+    resolved: ResolvedSpace, cell: Cell, ledger: Ledger | None, rows: Sequence[RunRow], seeds: Sequence[int]
+) -> Explained:
+    """All that the ledger, the space and the paper say of a cell."""
+    key, spec = full_key(resolved, cell.key), spec_of(resolved)
+    answering = [answer.run for answer in answers(resolved, rows) if dict(answer.key) == key]
+    runs, protocols = seed_runs(ledger, answering, spec.columns, spec.scores) if ledger else ([], {})
+    have = {one.run.seed for one in runs}
+    return Explained(
+        resolved=resolved,
+        cell=cell,
+        runs=runs,
+        missing=tuple(seed for seed in seeds if seed not in have),
+        columns=spec.columns,
+        protocols=protocols,
+        published=next((row for row in spec.published if row["key"] == key), {}),
+        origins=origins(runs),
+        command=command(resolved, cell, sorted(have) or list(seeds), answering),
+    )
+
+
+def narrowed(resolved: ResolvedSpace, cell: Cell) -> dict[str, Any]:
+    """Settings under which the space holds this cell alone, as it runs: stand-ins and defaults spelled out."""
+    flat = cell.run(0).flat()
+    listed = bool(resolved.space.cells)
+    axes = [axis for axis in resolved.space.axis_names if axis in flat and (listed or axis in cell.key)]
+    kept = {key: value for key, value in resolved.overrides.items() if key in flat}
+    return {**kept, **{axis: flat[axis] for axis in axes}}
+
+
+def _space_name(resolved: ResolvedSpace) -> str:
+    space = resolved.space
+    shipped = catalog().get(space.id)
+    return space.id if shipped is not None and shipped.resolve() == space.file.resolve() else str(space.file)

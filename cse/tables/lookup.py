@@ -1,0 +1,117 @@
+"""What the ledger knows of a run, for its model card."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from analysis.ledger import Ledger, RunRow, SweepRow
+from cse_train.export.lineage import Lineage
+from cse_train.fields import ConfigError, Scalar, nearest
+from search_spaces.catalog import catalog, load_space
+from search_spaces.cells import ResolvedSpace, resolve
+
+
+def lineage_of(folder: Path, ledger: Ledger | None) -> Lineage:
+    """The lineage of the run whose files lie in `folder`; an empty one for a run outside the ledger."""
+    row = row_of(folder, ledger) if ledger else None
+    if ledger is None or row is None:
+        return Lineage()
+    linked = _links(row.signature, ledger)
+    sweeps = list(linked)
+    cell, seeds = linked[sweeps[-1]] if sweeps else ({}, [row.signature])
+    attempts = [entry.details for entry in ledger.provenance(row.signature) if entry.attempt == row.attempt]
+    return Lineage(
+        signature=row.signature,
+        sweeps=sweeps,
+        cell=cell,
+        seeds={run.seed: run.best for run in ledger.runs(states=["done"], signatures=seeds)},
+        hashes=row.identity,
+        provenance=attempts[-1] if attempts else {},
+        scores=[(s.suite, s.value, s.protocol) for s in ledger.scores([row.signature]) if s.value is not None],
+    )
+
+
+def _links(signature: str, ledger: Ledger) -> dict[str, tuple[dict[str, Any], list[str]]]:
+    """Sweep, oldest first -> the run's cell there and the signatures of all of the cell's seeds."""
+    found = {}
+    for sweep in ledger.sweeps():
+        links = ledger.cells(sweep.id)
+        cell = next((link.cell for link in links if link.signature == signature), None)
+        if cell is not None:
+            found[sweep.id] = (cell, [link.signature for link in links if link.cell == cell])
+    return found
+
+
+def run_folder(name: str, ledger: Ledger | None) -> Path:
+    """The run folder: a path that exists, the run whose signature starts so, or the best run of a sweep."""
+    if Path(name).is_dir():
+        return Path(name).resolve()
+    row = (by_signature(name, ledger) or _best_of(name, ledger)) if ledger else None
+    if row is None:
+        raise ConfigError([f"no such run: run={name}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
+    return require_files(row)
+
+
+def require_files(row: RunRow) -> Path:
+    """The run's folder; ConfigError where it is not on this machine."""
+    if row.folder is None or not Path(row.folder).is_dir():
+        raise ConfigError(
+            [f"run without files: run={row.signature} folder={row.folder}; its folder is gone, run it again"]
+        )
+    return Path(row.folder)
+
+
+def row_of(folder: Path, ledger: Ledger) -> RunRow | None:
+    """The run whose files lie in this folder."""
+    found = (run for run in ledger.runs() if run.folder is not None and Path(run.folder).resolve() == folder.resolve())
+    return next(found, None)
+
+
+def by_signature(name: str, ledger: Ledger) -> RunRow | None:
+    """The run whose signature starts so, with six digits at least; ConfigError for several."""
+    found = [run for run in ledger.runs() if run.signature.startswith(name)] if len(name) >= 6 else []
+    if len(found) > 1:
+        raise ConfigError([f"ambiguous run: run={name} starts {len(found)} signatures; give more of it"])
+    return found[0] if found else None
+
+
+def _best_of(sweep: str, ledger: Ledger) -> RunRow | None:
+    scored = [run for run in ledger.runs(sweep=sweep, states=["done"]) if run.best is not None]
+    return max(scored, key=lambda run: run.best or 0.0, default=None)
+
+
+def space_or_sweep(
+    name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar]
+) -> ResolvedSpace:
+    """The space of a sweep as it was run, or else that of an ID or file; profile and settings given here win."""
+    sweep = _sweep(name, ledger)
+    if sweep is not None and "file" in sweep.spec:
+        return _as_run(sweep, profile, settings)
+    try:
+        space = load_space(name)
+    except ConfigError as error:
+        if ledger is None or not error.problems[0].startswith("unknown space"):
+            raise
+        known = [*catalog(), *(row.id for row in ledger.sweeps())]
+        raise ConfigError([f"unknown space: space={name}; {nearest(name, known)}"]) from None
+    return resolve(space, profile, settings)
+
+
+def space_of_sweep(name: str, ledger: Ledger) -> ResolvedSpace | None:
+    """The space that a sweep ran; None where its file is gone or does not fit any more."""
+    sweep = _sweep(name, ledger)
+    try:
+        return _as_run(sweep, None, {}) if sweep is not None and "file" in sweep.spec else None
+    except ConfigError:
+        return None
+
+
+def _sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
+    return next((row for row in ledger.sweeps() if row.id == name), None) if ledger else None
+
+
+def _as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
+    file = Path(str(sweep.spec["file"]))
+    if not file.is_file():
+        raise ConfigError([f"no such file: sweep={sweep.id} ran {file}, which is gone; give the space's file"])
+    return resolve(load_space(file), profile or sweep.spec["profile"], {**sweep.spec["set"], **settings})

@@ -1,0 +1,198 @@
+"""A reproduced table with all that speaks for it: verdicts, order, cost, environment, and what is missing."""
+
+import functools
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from analysis.ledger import Ledger
+from analysis.render.table import render
+from analysis.report.facts import environment, inputs
+from analysis.study.cost import Spent, spent
+from analysis.study.study import Study, read_study
+from analysis.tables.aggregate import Cell, Row, Table
+from analysis.tables.labels import label
+from analysis.tables.ordering import Ordering, orderings
+from analysis.tables.pair_cosines import column_cosines
+from analysis.tables.results import Planned
+from analysis.tables.spec import identify
+from analysis.tables.verdict import Verdicts, judge
+from cluster.plan import match
+from cluster.plan.missing_inputs import Blocked, by_reason
+from cluster.plan.plan import SpacePlan
+from cse.tables import build
+from cse_train.files import replace_file
+from search_spaces.cells import full_key, unlike_paper
+
+NAMED = 8
+"""Missing runs that a line names."""
+TOP = 10
+"""Cells of a search that its table shows."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One table as the ledger tells it now."""
+
+    table: Table
+    verdicts: Verdicts
+    ordering: Sequence[Ordering]
+    study: Study
+    spent: Spent
+    unlike: Sequence[str]
+    """Settings in which the runs are not the paper's; none at the paper's own scale."""
+    blocked: Sequence[Blocked]
+
+    def markdown(self) -> str:
+        """The table, what is said of it, and what is known of its making."""
+        scale = [self._scale()] if self.table.rows else []
+        lines = [*scale, f"Cost: {self.spent.line()}", *self.lacking(), f"Repeat: `{self.study.command}`"]
+        text = render(self.table, "md", self.verdicts, self.ordering)
+        return text + "\n**Evidence**\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
+
+    def as_dict(self) -> dict[str, Any]:
+        from dataclasses import asdict
+
+        found = json.loads(render(self.table, "json", self.verdicts, self.ordering))
+        facts = {"environment": environment(self.study), "inputs": inputs(self.study)}
+        return found | {
+            "notes": list(self.table.notes),
+            "same_scale": not self.unlike,
+            "unlike_paper": list(self.unlike),
+            "cost": asdict(self.spent),
+            "missing": [{"cell": one.cell, "seed": one.seed, "state": one.state} for one in self.missing],
+            "blocked": [{"cell": one.label, "reason": one.reason} for one in self.blocked],
+            "command": self.study.command,
+            **{name: [dict(zip(grid.header, line, strict=True)) for line in grid.body] for name, grid in facts.items()},
+        }
+
+    @property
+    def missing(self) -> list[Any]:
+        """Runs without a result that nothing blocks."""
+        held = {name for one in self.blocked for name in one.signatures}
+        cells = {tuple(sorted(one.cell.items())) for one in self.blocked}
+        return [
+            one
+            for one in self.study.missing
+            if (one.run is None or one.run.signature not in held) and _key(one.key) not in cells
+        ]
+
+    def _scale(self) -> str:
+        if not self.unlike:
+            return "Scale: the paper's own settings; the text of --train-file is taken to be the paper's"
+        shown = ", ".join(self.unlike[:NAMED]) + (" and others" if len(self.unlike) > NAMED else "")
+        return f"Scale: not the paper's ({shown} differ), so that directions are compared and not values"
+
+    def lacking(self) -> list[str]:
+        """Lines on missing runs and blocked cells; none for a whole table."""
+        told = [f"{one.cell} seed {one.seed} ({one.state})" for one in self.missing]
+        more = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
+        missing = [f"Missing: {len(told)} of {len(self.study.members)} runs: {', '.join(told[:NAMED])}{more}"]
+        return (missing if told else []) + [line[0].upper() + line[1:] for line in by_reason(self.blocked)]
+
+
+def _key(key: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((axis, value) for axis, value in key.items() if value is not None))
+
+
+def gather(
+    plan: SpacePlan, seeds: Sequence[int], ledger: Ledger, folder: Path, command: str, elsewhere: Iterable[str] = ()
+) -> Evidence:
+    """The evidence of one table; TableError where its scores disagree in their protocol.
+
+    `folder` holds the rows without training, `elsewhere` are signatures that other tables of the call have too.
+    """
+    resolved = plan.resolved
+    planned = planned_rows(plan, seeds, ledger)
+    made = build.of_planned(resolved, ledger, folder, planned)
+    if not plan.is_search:
+        made = with_left_out(made, resolved)
+    else:
+        made = best_cells(made, [full_key(resolved, row) for row in published_keys(resolved)])
+    unlike = unlike_paper(resolved)
+    space = resolved.space
+    study = read_study(ledger, planned, id=space.id, title=space.title, axes=space.axis_names, command=command)
+    return Evidence(
+        table=made,
+        verdicts=judge(made, same_scale=not unlike),
+        ordering=orderings(made, kept_cosines(made, ledger, planned)),
+        study=study,
+        spent=spent(study, elsewhere),
+        unlike=unlike,
+        blocked=plan.blocked,
+    )
+
+
+def planned_rows(plan: SpacePlan, seeds: Sequence[int], ledger: Ledger) -> list[Planned]:
+    """(row key, signature, seed) of the table's runs; of a search, those that it has made."""
+    resolved = plan.resolved
+    if plan.is_search:
+        found = match.answers(resolved, ledger.runs(), seeds)
+        return [(one.key, one.run.signature, one.run.seed) for one in found]
+    return [(full_key(resolved, run.cell), run.signature, run.seed) for run in plan.runs]
+
+
+def kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dict[str, Any]:
+    """Column -> the kept cosines of its suite, where runs have any."""
+    keys = [row.key for row in made.rows]
+    names = {column: made.spec.scores.get(column, column) for column in made.spec.columns}
+    found = {column: column_cosines(ledger, planned, keys, suite) for column, suite in names.items()}
+    return {column: one for column, one in found.items() if one is not None}
+
+
+def published_keys(resolved: Any) -> list[Any]:
+    """The settings that the paper publishes for a space."""
+    paper = resolved.space.paper
+    return [row.key for row in paper.rows if row.key is not None] if paper else []
+
+
+def with_left_out(made: Table, resolved: Any) -> Table:
+    """The table with an empty row, in the paper's order, for each published one that profile or `--set` leaves out."""
+    rows = {identify(row.key): row for row in made.rows}
+    printed = [row for row in resolved.space.paper.rows if row.key is not None] if resolved.space.paper else []
+    keys = [full_key(resolved, row.key) for row in printed]
+    if all(identify(key) in rows for key in keys):
+        return made
+    empty = [
+        Row(key, {column: Cell(0, None, None, row.cells.get(column)) for column in made.spec.columns})
+        for key, row in zip(keys, printed, strict=True)
+    ]
+    every = {identify(row.key): rows.get(identify(row.key), row) for row in empty}
+    return replace(made, rows=list((every | {name: row for name, row in rows.items() if name not in every}).values()))
+
+
+def best_cells(made: Table, winners: Sequence[Any]) -> Table:
+    """A search's table: its best cells by the first column, and the paper's own settings wherever they stand."""
+    first = made.spec.columns[0]
+    sign = -1.0 if made.spec.best == "min" else 1.0
+    known = [row for row in made.rows if row.cells[first].mean is not None]
+    ranked = sorted(known, key=lambda row: -sign * (row.cells[first].mean or 0.0))
+    names = {identify(key) for key in winners}
+    shown = [row for place, row in enumerate(ranked) if place < TOP or identify(row.key) in names]
+    have = {identify(row.key) for row in shown}
+    empty = {column: Cell(0, None, None, None) for column in made.spec.columns}
+    absent: list[Row] = [Row(dict(key), empty) for key in winners if identify(key) not in have]
+    return replace(made, rows=[*shown, *absent], notes=[*made.notes, *_winners(ranked, winners, len(known))])
+
+
+def _winners(ranked: Sequence[Row], winners: Sequence[Any], visited: int) -> list[str]:
+    places = {identify(row.key): place for place, row in enumerate(ranked, start=1)}
+    told = [
+        f"the paper's setting, {label(key)}, "
+        + (f"is number {places[identify(key)]}" if identify(key) in places else "was not visited")
+        for key in winners
+    ]
+    return [f"best {min(TOP, visited)} of {visited} cells that the search has finished", *told]
+
+
+def write(evidence: Evidence, folder: Path) -> list[Path]:
+    """ID.md and ID.json in the folder, written aside and renamed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = json.dumps(evidence.as_dict(), indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    texts = {"md": evidence.markdown(), "json": plain + "\n"}
+    for ending, text in texts.items():
+        content = text.encode()
+        replace_file(folder / f"{evidence.table.spec.id}.{ending}", functools.partial(Path.write_bytes, data=content))
+    return [folder / f"{evidence.table.spec.id}.{ending}" for ending in texts]

@@ -1,0 +1,106 @@
+"""`cse report`: a space or a sweep as one HTML page with figures, out of the ledger."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.ledger import Ledger, SweepRow, shown_url
+from analysis.study.study import Study, read_study
+from analysis.tables.aggregate import Table, aggregate
+from analysis.tables.ordering import Ordering, orderings
+from analysis.tables.results import BEST, Planned, results_of
+from analysis.tables.spec import TableSpec
+from analysis.tables.verdict import Verdicts, judge
+from cluster.plan import match
+from cse.tables import build
+from cse.tables.reproduction import kept_cosines
+from cse_train.fields import ConfigError
+from search_spaces import cells
+from search_spaces.catalog import load_space
+from search_spaces.cells import ResolvedSpace, resolve, unlike_paper
+
+
+def of_space(
+    resolved: ResolvedSpace, ledger: Ledger, folder: Path, seeds: Sequence[int] | None, url: str | None
+) -> tuple[Study, Table]:
+    """A space's study: the runs that answer its cells, and the cells that no run answers."""
+    answers = match.answers(resolved, ledger.runs(), seeds)
+    planned = [(answer.key, answer.run.signature, answer.run.seed) for answer in answers]
+    made = build.of_planned(resolved, ledger, folder, planned)
+    space = resolved.space
+    command = _command(str(space.file), resolved.profile.name, resolved.overrides, seeds or space.seeds, url)
+    lacking = _unanswered(resolved, planned, seeds or space.seeds)
+    study = read_study(
+        ledger, [*planned, *lacking], id=space.id, title=space.title, axes=space.axis_names, command=command
+    )
+    return study, made
+
+
+def _unanswered(resolved: ResolvedSpace, planned: Sequence[Planned], seeds: Sequence[int]) -> list[Planned]:
+    """(cell, seed) without a run, for a space whose cells are all run; they have no signature yet."""
+    if resolved.size() is None or resolved.space.sampled:
+        return []
+    have = {(repr(sorted(key.items())), seed) for key, _, seed in planned}
+    keys = [cells.full_key(resolved, cell.key) for cell in resolved.cells()]
+    return [(key, "", seed) for key in keys for seed in seeds if (repr(sorted(key.items())), seed) not in have]
+
+
+def of_sweep(
+    sweep: SweepRow, ledger: Ledger, folder: Path, url: str | None
+) -> tuple[ResolvedSpace | None, Study, Table]:
+    """A sweep's study: the runs linked to it, under its space's table where the file is still there."""
+    links = ledger.cells(sweep.id)
+    resolved = _resolved(sweep.spec, {axis for link in links for axis in link.cell})
+    axes = resolved.space.axis_names if resolved else sorted({axis for link in links for axis in link.cell})
+    planned = [({axis: link.cell.get(axis) for axis in axes}, link.signature, link.seed) for link in links]
+    title = str(sweep.spec.get("title", ""))
+    made = (
+        build.of_planned(resolved, ledger, folder, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
+    )
+    spec = sweep.spec
+    command = _command(
+        str(spec.get("file", sweep.id)), spec.get("profile"), spec.get("set", {}), spec.get("seeds"), url
+    )
+    study = read_study(ledger, planned, id=sweep.id, title=title, axes=axes, command=command)
+    return resolved, study, made
+
+
+def compared(
+    resolved: ResolvedSpace | None, study: Study, made: Table, ledger: Ledger
+) -> tuple[Verdicts, list[Ordering]]:
+    """Verdicts and orders of a table that has published values; nothing for any other."""
+    if resolved is None or not made.spec.published:
+        return {}, []
+    planned = [(one.key, one.run.signature, one.seed) for one in study.members if one.run is not None]
+    verdicts = judge(made, same_scale=not unlike_paper(resolved))
+    return verdicts, orderings(made, kept_cosines(made, ledger, planned))
+
+
+def _resolved(spec: Mapping[str, Any], axes: set[str]) -> ResolvedSpace | None:
+    """The space of a sweep as it ran; None where its file is gone or has other axes today."""
+    try:
+        resolved = resolve(load_space(str(spec["file"])), spec["profile"], spec["set"])
+    except (KeyError, ConfigError):
+        return None
+    return resolved if axes <= set(resolved.space.axis_names) else None
+
+
+def _plain_table(sweep: SweepRow, axes: Sequence[str], ledger: Ledger, planned: Sequence[Planned]) -> Table:
+    """A table of what was scored, for a sweep whose space is not known any more."""
+    suites = sorted({score.suite for score in ledger.scores(signature for _, signature, _ in planned)})
+    rows = list({repr(key): dict(key) for key, _, _ in planned}.values())
+    spec = TableSpec(
+        id=sweep.id, title=str(sweep.spec.get("title", "")), axes=list(axes), columns=suites or [BEST], rows=rows
+    )
+    return aggregate(spec, results_of(ledger, planned, spec.columns))
+
+
+def _command(
+    space: str, profile: str | None, overrides: Mapping[str, Any], seeds: Sequence[int] | None, url: str | None
+) -> str:
+    """The command line that runs what is missing and prints the table."""
+    words = ["cse", "run", space, *(("--profile", profile) if profile else ())]
+    words += [word for key, value in sorted(overrides.items()) for word in ("--set", f"{key}={value}")]
+    words += ["--seeds", str(len(seeds))] if seeds else []
+    return shlex.join([*words, *(("--ledger", shown_url(url)) if url else ())])

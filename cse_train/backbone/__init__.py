@@ -1,0 +1,1 @@
+"""Pretrained encoders opened from a folder, a shipped name or the model hub."""

@@ -1,0 +1,56 @@
+"""Any other architecture through transformers' `AutoModel`, behind the interface of `Encoder`.
+
+Each length group goes through the model as one padded batch, so `Hidden` has the same layout as ours.
+"""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from cse_train.encoder.encoder import Hidden
+from cse_train.encoder.packing import Packed
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
+
+
+class AutoModelEncoder(nn.Module):
+    """A transformers encoder that returns `last_hidden_state` and `hidden_states`; position 0 is read as [CLS]."""
+
+    def __init__(self, model: "PreTrainedModel") -> None:
+        super().__init__()
+        self.model = model
+        self.config: PretrainedConfig = model.config
+
+    @property
+    def width(self) -> int:
+        """Hidden size H."""
+        return self.config.hidden_size
+
+    def forward(self, packed: Packed, *, views: int = 1, tokens: bool = False) -> Hidden:
+        """As `Encoder.forward`; every view is a full pass."""
+        layers: list[tuple[Tensor, Tensor, Tensor]] = []
+        first = 0
+        for group, ids in packed.split(packed.ids_T[:, None]):
+            lengths = packed.lengths_N[first : first + group.rows]
+            first += group.rows
+            layers.append(self._group(ids.squeeze(2), lengths, views, tokens))
+        embedding, layer1, last = (list(parts) for parts in zip(*layers, strict=True))
+        cls_VNH = packed.unsort([block[:, 0] for block in last], views)
+        if not tokens:
+            return Hidden(packed, views, cls_VNH)
+        return Hidden(packed, views, cls_VNH, _flat(last), _flat(embedding), _flat(layer1))
+
+    def _group(self, ids: Tensor, lengths: Tensor, views: int, tokens: bool) -> tuple[Tensor, Tensor, Tensor]:
+        real = torch.arange(ids.shape[1], device=ids.device)[None] < lengths[:, None]
+        ids = torch.where(real, ids, self.config.pad_token_id or 0).repeat(views, 1)
+        out = self.model(
+            input_ids=ids, attention_mask=real.long().repeat(views, 1), output_hidden_states=tokens, return_dict=True
+        )
+        last = out.last_hidden_state
+        return (out.hidden_states[0], out.hidden_states[1], last) if tokens else (last, last, last)
+
+
+def _flat(blocks: list[Tensor]) -> Tensor:
+    return torch.cat([block.reshape(-1, block.shape[-1]) for block in blocks])

@@ -1,0 +1,119 @@
+"""A starting point for every method: encoder, tokenizer and, where the weights have one, the masked-LM head."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from cse_train.backbone.automodel import AutoModelEncoder
+from cse_train.backbone.folders import content_hash, locate
+from cse_train.backbone.identity import load_tokenizer
+from cse_train.backbone.transformers_io import encoder_from_transformers, head_from_transformers
+from cse_train.backbone.weight_files import read_tensors, require_safe
+from cse_train.encoder.encoder import Encoder, unsupported
+from cse_train.encoder.masked_lm_head import MaskedLMHead
+from cse_train.fields import ConfigError
+from cse_train.text.tokens import tokenizer_hash
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+
+HIDDEN_DROPOUT = ("hidden_dropout_prob", "hidden_dropout", "dropout")
+ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
+
+
+class Backbone(nn.Module):
+    """What `load_backbone` returns; a module so that a method that keeps it also owns its parameters."""
+
+    def __init__(
+        self,
+        name: str,
+        encoder: Encoder | AutoModelEncoder,
+        tokenizer: "PreTrainedTokenizerBase",
+        head: MaskedLMHead | None = None,
+        content_hash: str = "",
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.encoder = encoder
+        self.head = head
+        self.tokenizer = tokenizer
+        self.content_hash = content_hash
+        self.tokenizer_hash = tokenizer_hash(tokenizer)
+
+    @property
+    def width(self) -> int:
+        """Hidden size H."""
+        return self.encoder.width
+
+    @property
+    def config(self) -> "PretrainedConfig":
+        """The encoder's transformers configuration."""
+        return self.encoder.config
+
+
+def load_backbone(name: str, dropout: float | None = None) -> Backbone:
+    """Load a shipped encoder, a folder or a hub model in fp32; `dropout` replaces both of its dropout rates.
+
+    BERT and RoBERTa run in `Encoder`, anything else through `AutoModel`. Raises ConfigError, one line.
+    """
+    from transformers import AutoConfig
+
+    folder = locate(name)
+    config = AutoConfig.from_pretrained(folder)
+    if dropout is not None:
+        _set_dropout(config, dropout, name)
+    encoder, head = _load(folder, config)
+    return Backbone(name, encoder, load_tokenizer(folder), head, content_hash(folder))
+
+
+def own_encoder(backbone: Backbone, why: str) -> Encoder:
+    """The backbone's encoder where it is ours; ConfigError, which says `why`, for one that runs through `AutoModel`."""
+    if isinstance(backbone.encoder, Encoder):
+        return backbone.encoder
+    line = f"unsupported encoder: train.encoder={backbone.name} is a {backbone.config.model_type}, and {why}"
+    raise ConfigError([f"{line}; choose a BERT or RoBERTa model"])
+
+
+def required_head(backbone: Backbone, setting: str, instead: str) -> MaskedLMHead:
+    """The backbone's masked-LM head, which `setting` (name=value) reads; ConfigError where the weights have none."""
+    if backbone.head is not None:
+        return backbone.head
+    line = f"no masked-LM head: {setting}, train.encoder={backbone.name}"
+    raise ConfigError([f"{line}; choose an encoder that ships its head, or {instead}"])
+
+
+def from_tensors(tensors: Mapping[str, Tensor], config: "PretrainedConfig") -> tuple[Encoder, MaskedLMHead | None]:
+    """Our encoder and head from a transformers state dict. Raises ConfigError when tensors are missing or misshapen."""
+    try:
+        return encoder_from_transformers(tensors, config), head_from_transformers(tensors, config)
+    except (KeyError, RuntimeError) as error:
+        reason = str(error).splitlines()[-1].strip()
+        line = f"incomplete weights: model_type={config.model_type}, {reason}; the files do not fit config.json"
+        raise ConfigError([line]) from error
+
+
+def require_same_vocabulary(a: Backbone, b: Backbone) -> None:
+    """Raise ConfigError unless two encoders read the same token ids."""
+    if a.tokenizer_hash != b.tokenizer_hash:
+        sizes = f"encoder={a.name} ({len(a.tokenizer)} pieces), generator={b.name} ({len(b.tokenizer)} pieces)"
+        raise ConfigError([f"different vocabularies: {sizes}; choose a generator with the encoder's tokenizer"])
+
+
+def _load(folder: Path, config: "PretrainedConfig") -> tuple[Encoder | AutoModelEncoder, MaskedLMHead | None]:
+    if unsupported(config) is None:
+        return from_tensors(read_tensors(folder), config)
+    from transformers import AutoModel
+
+    require_safe(folder)
+    model = AutoModel.from_pretrained(folder, config=config)
+    return AutoModelEncoder(model.float()), None
+
+
+def _set_dropout(config: "PretrainedConfig", rate: float, name: str) -> None:
+    for names in (HIDDEN_DROPOUT, ATTENTION_DROPOUT):
+        known = [field for field in names if getattr(config, field, None) is not None]
+        if not known:
+            raise ConfigError([f"no dropout: train.dropout={rate}; {name} has none of {', '.join(names)}; use null"])
+        setattr(config, known[0], rate)

@@ -1,0 +1,127 @@
+"""Where an encoder's files lie: shipped with the package, in a folder, or in the hub's cache; and what they hash to."""
+
+import functools
+import hashlib
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from huggingface_hub import constants, snapshot_download
+
+from cse_train.fields import ConfigError, nearest
+
+SMALL_FILES = ["config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json"]
+
+
+WAIT_S = 3.0
+"""Seconds for which the hub's first answer is waited for."""
+
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt")
+
+
+def shipped_folder() -> Path:
+    """The folder of the weights that come with the package."""
+    return Path(str(files("cse_train") / "weights"))
+
+
+def shipped_names() -> list[str]:
+    """Names of the shipped encoders."""
+    return sorted(found.parent.name for found in shipped_folder().glob("*/config.json"))
+
+
+def locate(name: str) -> Path:
+    """The folder that holds `name`'s files: a shipped name, a folder, or a hub model (fetched unless HF_HUB_OFFLINE).
+
+    Raises ConfigError with one line that says what was tried.
+    """
+    if name in shipped_names():
+        return shipped_folder() / name
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return _checked(folder, name)
+    if folder.is_absolute() or name.startswith("."):
+        raise ConfigError([f"missing folder: train.encoder={name}; {nearest(name, shipped_names())}"])
+    return _from_hub(name)
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The tensors' files of a folder in transformers' layout: safetensors before pickles."""
+    for pattern in ("model*.safetensors", "pytorch_model*.bin"):
+        if found := sorted(folder.glob(pattern)):
+            return found
+    return []
+
+
+def tokenizer_folder(folder: Path) -> Path:
+    """The folder itself where it has a tokenizer, else the one that all shipped encoders share."""
+    if any((folder / name).exists() for name in TOKENIZER_FILES):
+        return folder
+    if (folder.parent / "tokenizer" / "tokenizer.json").exists():
+        return folder.parent / "tokenizer"
+    raise ConfigError([f"missing tokenizer: train.encoder={folder}; put its tokenizer.json into the folder"])
+
+
+def content_hash(folder: Path) -> str:
+    """SHA-256 over the configuration and the weights as they lie on disk."""
+    return files_hash(_identity_files(folder))
+
+
+def files_hash(paths: Iterable[Path]) -> str:
+    """SHA-256 over the contents of files, in order; read once while size and time of change stay."""
+    return _hash_files(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths))
+
+
+@functools.cache
+def _hash_files(stamps: tuple[tuple[Path, int, int], ...]) -> str:
+    total = hashlib.sha256()
+    for path, _, _ in stamps:
+        with path.open("rb") as opened:
+            total.update(hashlib.file_digest(opened, "sha256").digest())
+    return total.hexdigest()
+
+
+def _identity_files(folder: Path) -> list[Path]:
+    return [folder / "config.json", *weight_files(folder)]
+
+
+def _checked(folder: Path, name: str) -> Path:
+    if not (folder / "config.json").exists() or not weight_files(folder):
+        wanted = "needs config.json and model.safetensors"
+        raise ConfigError([f"not an encoder: train.encoder={name}; the folder {wanted} in transformers' layout"])
+    return folder
+
+
+def _from_hub(name: str) -> Path:
+    away = hub_is_away()
+    try:
+        folder = _snapshot(name, "model*.safetensors*", away)
+        if not weight_files(folder):
+            folder = _snapshot(name, "pytorch_model*.bin*", away)
+    except Exception as error:  # the hub client raises a dozen unrelated types; all mean "not to be had"
+        gave = "cannot be reached" if away else f"gave {type(error).__name__}"
+        reason = f"no such shipped encoder or folder, not in the hub's cache, and the hub {gave}"
+        raise ConfigError(
+            [f"missing encoder: train.encoder={name}; {reason}; {nearest(name, shipped_names())}"]
+        ) from error
+    return _checked(folder, name)
+
+
+def _snapshot(name: str, weights: str, cached: bool) -> Path:
+    return Path(snapshot_download(name, allow_patterns=[*SMALL_FILES, weights], local_files_only=cached))
+
+
+@functools.cache
+def hub_is_away() -> bool:
+    """Whether only the hub's cache is left; asked once for a process, for WAIT_S seconds at most."""
+    if constants.HF_HUB_OFFLINE:
+        return True
+    try:
+        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=WAIT_S).close()
+    except HTTPError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return False

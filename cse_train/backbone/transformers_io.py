@@ -1,0 +1,117 @@
+"""Weights in and out of transformers' BERT and RoBERTa, tensor for tensor.
+
+Only the query, key and value projections change shape (three matrices become one), so the way there and back is
+exact in any dtype. Names of the transformers side are those of `BertForMaskedLM` and `RobertaForMaskedLM`.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.masked_lm_head import MaskedLMHead
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+EMBEDDINGS = {
+    "word.weight": "word_embeddings.weight",
+    "position.weight": "position_embeddings.weight",
+    "token_type.weight": "token_type_embeddings.weight",
+    "embedding_norm.weight": "LayerNorm.weight",
+    "embedding_norm.bias": "LayerNorm.bias",
+}
+LAYER = {
+    "attention_out": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "inner": "intermediate.dense",
+    "outer": "output.dense",
+    "output_norm": "output.LayerNorm",
+}
+QKV = ("attention.self.query", "attention.self.key", "attention.self.value")
+HEADS = {
+    "bert": {
+        "transform": "cls.predictions.transform.dense",
+        "norm": "cls.predictions.transform.LayerNorm",
+        "": "cls.predictions",
+    },
+    "roberta": {"transform": "lm_head.dense", "norm": "lm_head.layer_norm", "": "lm_head"},
+}
+
+
+def encoder_from_transformers(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> Encoder:
+    """An `Encoder` with the weights of a BERT or RoBERTa state dict, with or without the `bert.` prefix, in fp32.
+
+    Raises ValueError for an architecture that `Encoder` does not compute, KeyError for a missing tensor.
+    """
+    encoder = Encoder(config)
+    encoder.load_state_dict(_encoder_tensors(_modern(state_dict, config), len(encoder.layers)))
+    return encoder
+
+
+def encoder_to_transformers(encoder: Encoder) -> dict[str, Tensor]:
+    """The state dict that `BertModel` or `RobertaModel` (without pooler) loads; no prefix."""
+    ours = encoder.state_dict()
+    theirs = {f"embeddings.{there}": ours[here] for here, there in EMBEDDINGS.items()}
+    for index in range(len(encoder.layers)):
+        for kind in ("weight", "bias"):
+            fused = ours[f"layers.{index}.qkv.{kind}"].chunk(3)
+            theirs |= {f"encoder.layer.{index}.{name}.{kind}": t for name, t in zip(QKV, fused, strict=True)}
+            for here, there in LAYER.items():
+                theirs[f"encoder.layer.{index}.{there}.{kind}"] = ours[f"layers.{index}.{here}.{kind}"]
+    return {name: tensor.contiguous() for name, tensor in theirs.items()}
+
+
+def head_from_transformers(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> MaskedLMHead | None:
+    """The masked-LM head of a state dict; None when it has none or its decoder is not the word embedding."""
+    names = {here: there for here, there in _head_names(config).items() if here}
+    theirs = _modern(state_dict, config)
+    if not all(there in theirs for there in names.values()):
+        return None
+    decoder = theirs.get(_head_names(config)["bias"].removesuffix("bias") + "decoder.weight")
+    if decoder is not None and not torch.equal(decoder, theirs["embeddings.word_embeddings.weight"]):
+        return None
+    head = MaskedLMHead(config)
+    head.load_state_dict({here: theirs[there] for here, there in names.items()})
+    return head
+
+
+def masked_lm_to_transformers(encoder: Encoder, head: MaskedLMHead) -> dict[str, Tensor]:
+    """The state dict of `BertForMaskedLM` or `RobertaForMaskedLM` without the tied decoder."""
+    body = {f"{encoder.config.model_type}.{name}": t for name, t in encoder_to_transformers(encoder).items()}
+    return body | head_to_transformers(head, encoder.config)
+
+
+def head_to_transformers(head: MaskedLMHead, config: "PretrainedConfig") -> dict[str, Tensor]:
+    """The head's own tensors under transformers' names."""
+    ours = head.state_dict()
+    return {there: ours[here] for here, there in _head_names(config).items()}
+
+
+def _head_names(config: "PretrainedConfig") -> dict[str, str]:
+    table = HEADS[config.model_type]
+    names = {f"{part}.{kind}": f"{table[part]}.{kind}" for part in ("transform", "norm") for kind in ("weight", "bias")}
+    return names | {"bias": f"{table['']}.bias"}
+
+
+def _modern(state_dict: Mapping[str, Tensor], config: "PretrainedConfig") -> dict[str, Tensor]:
+    """Without the model prefix, and with LayerNorm's names of today (the first BERTs say gamma and beta)."""
+    modern = {}
+    for name, tensor in state_dict.items():
+        name = name.removeprefix(f"{config.model_type}.")
+        name = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+        modern[name] = tensor
+    return modern
+
+
+def _encoder_tensors(theirs: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
+    ours = {here: theirs[f"embeddings.{there}"] for here, there in EMBEDDINGS.items()}
+    for index in range(layers):
+        for kind in ("weight", "bias"):
+            parts = [theirs[f"encoder.layer.{index}.{name}.{kind}"] for name in QKV]
+            ours[f"layers.{index}.qkv.{kind}"] = torch.cat(parts)
+            for here, there in LAYER.items():
+                ours[f"layers.{index}.{here}.{kind}"] = theirs[f"encoder.layer.{index}.{there}.{kind}"]
+    return ours

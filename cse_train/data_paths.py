@@ -1,0 +1,38 @@
+"""Where the inputs of runs and evaluations lie."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataPaths:
+    """Where inputs lie on this machine; never part of a run's identity (their content hashes are)."""
+
+    wiki: Path | None = None
+    """Plain or gzipped text, one sentence a line."""
+    documents: Path | None = None
+    """Gzipped JSON lines with a `text` field, for DeCLUTR."""
+    nli: Path | None = None
+    """CSV with the header sent0,sent1,hard_neg."""
+    pairs: Path | None = None
+    """Folder of what `corpus: pairs:NAME` reads: NAME.csv with the header sent0,sent1 or sent0,sent1,hard_neg."""
+    train_file: Path | None = None
+    """What `corpus: file` reads: .txt or .txt.gz with one sentence a line, or .csv."""
+    senteval: Path | None = None
+    """SentEval's `downstream` folder."""
+    cache: Path | None = None
+    """Folder of the token cache; None for the user's cache folder."""
+
+    @classmethod
+    def from_folder(cls, folder: Path, **overrides: Path | None) -> "DataPaths":
+        """The layout of `--data DIR`; whatever is absent stays None and is named when a run needs it."""
+        nli = sorted((folder / "nli").glob("*.csv"))
+        found = {
+            "wiki": folder / "wiki" / "wiki_sentences.txt.gz",
+            "documents": folder / "wiki" / "wiki_docs_2048.jsonl.gz",
+            "nli": nli[0] if nli else folder / "nli" / "none.csv",
+            "pairs": folder / "pairs",
+            "senteval": folder / "senteval" / "downstream",
+        }
+        paths: dict[str, Path | None] = {k: p.resolve() for k, p in found.items() if p.exists()}
+        return cls(**(paths | {k: v for k, v in overrides.items() if v is not None}))

@@ -1,0 +1,1 @@
+"""BERT and RoBERTa computed exactly on packed input."""

@@ -1,0 +1,130 @@
+"""Self-attention of all length groups as one node of the gradient graph: a copy in, a copy out, nothing in between.
+
+Written out operation by operation, autograd copies queries, keys and values one by one, there and back, and the
+groups' once more. The numbers are the same. Shape suffixes: T packed slots, R rows of a group (its sequences in all
+views), W slots of a row, A heads, H hidden size, D head size, P prompts; G = R * A.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from cse_train.encoder.dropout import scaled_mask
+from cse_train.encoder.packing import Group, Packed
+
+KeysValues = tuple[Tensor, Tensor]
+"""Prompts in front of a row's own keys and values: keys and values [rows, A, P, D]."""
+KEPT = 5
+"""Tensors of a group that its gradient needs."""
+
+
+def packed_attention(
+    qkv_T3H: Tensor, packed: Packed, views: int, heads: int, rate: float, prompts: KeysValues | None = None
+) -> Tensor:
+    """The mixed heads [T, H]; prompts stand in packed order, all views of a group together.
+
+    `rate` is the dropout of the attention weights, 0 outside of training.
+    """
+    mixed: Tensor = PackedAttention.apply(qkv_T3H, packed.groups, views, heads, rate, *(prompts or (None, None)))
+    return mixed
+
+
+class PackedAttention(torch.autograd.Function):
+    """What `packed_attention` applies. Where the slots themselves need no gradient, only the prompts get one."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        qkv_T3H: Tensor,
+        groups: tuple[Group, ...],
+        views: int,
+        heads: int,
+        rate: float,
+        keys: Any,
+        values: Any,
+    ) -> Tensor:
+        mixed_TH = qkv_T3H.new_empty(len(qkv_T3H), qkv_T3H.shape[1] // 3)
+        ctx.groups, ctx.views, ctx.heads, ctx.prompts = groups, views, heads, 0 if keys is None else keys.shape[2]
+        kept: list[Tensor | None] = []
+        for group, slots, rows in places(groups, views):
+            parts = qkv_T3H[slots].view(-1, group.width, 3, heads, mixed_TH.shape[1] // heads).permute(2, 0, 3, 1, 4)
+            prompts = None if keys is None else (keys[rows], values[rows])
+            query, key, value = _beside_prompts(parts, prompts)
+            scale, bias = query.shape[-1] ** -0.5, _bias(group, views, heads, ctx.prompts)
+            if bias is None:
+                scores = torch.bmm(query, key.mT) * scale
+            else:
+                scores = torch.baddbmm(bias, query, key.mT, alpha=scale)
+            weights = torch.softmax(scores, -1)
+            mask = scaled_mask(weights, rate) if rate else None
+            kept += [query, key, value, weights, mask]
+            mixed = torch.bmm(weights if mask is None else weights * mask, value)
+            _heads_last(mixed_TH[slots], group, heads).copy_(mixed.view(-1, heads, *mixed.shape[1:]))
+        ctx.save_for_backward(*kept)
+        return mixed_TH
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        (grad_TH,), kept = grads, ctx.saved_tensors
+        wanted, prompts = ctx.needs_input_grad[0], ctx.prompts
+        by_qkv = grad_TH.new_empty(len(grad_TH), 3 * grad_TH.shape[1]) if wanted else None
+        by_prompts: list[tuple[Tensor, Tensor]] = []
+        for at, (group, slots, _) in enumerate(places(ctx.groups, ctx.views)):
+            query, key, value, weights, mask = kept[KEPT * at : KEPT * (at + 1)]
+            mixed = _heads_last(grad_TH[slots], group, ctx.heads).flatten(0, 1)
+            dropped = weights if mask is None else weights * mask
+            by_weights = torch.bmm(mixed, value.mT)
+            if mask is not None:
+                by_weights *= mask
+            by_weights *= weights
+            scores = torch.addcmul(by_weights, weights, by_weights.sum(-1, keepdim=True), value=-1.0)
+            scores *= query.shape[-1] ** -0.5
+            if prompts:
+                scores_of, dropped_of = scores[..., :prompts], dropped[..., :prompts]
+                found = torch.bmm(scores_of.mT, query), torch.bmm(dropped_of.mT, mixed)
+                by_keys, by_values = (one.view(-1, ctx.heads, *one.shape[1:]) for one in found)
+                by_prompts.append((by_keys, by_values))
+            if by_qkv is not None:
+                made = query.new_empty(3, *query.shape)
+                torch.bmm(scores, key, out=made[0])
+                torch.bmm(scores[..., prompts:].mT, query, out=made[1])
+                torch.bmm(dropped[..., prompts:].mT, mixed, out=made[2])
+                parts = by_qkv[slots].view(-1, group.width, 3, ctx.heads, query.shape[-1])
+                parts.copy_(made.view(3, -1, ctx.heads, *query.shape[1:]).permute(1, 3, 0, 2, 4))
+        keys, values = (torch.cat(found) for found in zip(*by_prompts, strict=True)) if prompts else (None, None)
+        return by_qkv, None, None, None, None, keys, values
+
+
+def places(groups: tuple[Group, ...], views: int) -> Iterator[tuple[Group, slice, slice]]:
+    """Each group with its slots and its rows among those of all views."""
+    slot = row = 0
+    for group in groups:
+        slots, rows = slice(slot, slot + views * group.slots), slice(row, row + views * group.rows)
+        yield group, slots, rows
+        slot, row = slots.stop, rows.stop
+
+
+def _heads_last(block_TH: Tensor, group: Group, heads: int) -> Tensor:
+    """A group's slots [R * W, H] seen as [R, A, W, D]."""
+    return block_TH.view(-1, group.width, heads, block_TH.shape[1] // heads).transpose(1, 2)
+
+
+def _bias(group: Group, views: int, heads: int, prompts: int) -> Tensor | None:
+    """What is added to the scores of all heads, [G, 1, P + W]: nothing for prompts."""
+    if group.bias is None:
+        return None
+    bias = F.pad(group.bias, (prompts, 0)) if prompts else group.bias
+    return bias.view(1, group.rows, 1, 1, -1).expand(views, -1, heads, -1, -1).reshape(-1, 1, bias.shape[-1])
+
+
+def _beside_prompts(parts_3RAWD: Tensor, prompts: KeysValues | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries [G, W, D], and keys and values [G, P + W, D], each lying in one piece."""
+    if prompts is None:
+        query, key, value = parts_3RAWD.flatten(1, 2).contiguous()
+        return query, key, value
+    query, key, value = parts_3RAWD
+    joined = [torch.cat(two, 2).flatten(0, 1) for two in zip(prompts, (key, value), strict=True)]
+    return query.flatten(0, 1), joined[0], joined[1]

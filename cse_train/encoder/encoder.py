@@ -1,0 +1,164 @@
+"""BERT and RoBERTa computed exactly, without the padding.
+
+Three savings, none of which changes a number: sequences are packed in length groups (`packing`), the dropout views
+of one sentence share the embedding pass up to the first dropout, and the last layer is computed for [CLS] alone,
+without keys and values, when nothing else is asked for. Shape suffixes: N sequences, V views, T packed slots, H hidden
+size, D head size.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from cse_train.encoder.dropout import dropout
+from cse_train.encoder.layer import Layer
+from cse_train.encoder.packing import Packed
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+SUPPORTED = ("bert", "roberta")
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What one forward pass computed. Token tensors hold V * T slots, views one after the other inside each group."""
+
+    packed: Packed
+    views: int
+    cls_VNH: Tensor
+    """Last layer at position 0, in batch order."""
+    last_TH: Tensor | None = None
+    embedding_TH: Tensor | None = None
+    layer1_TH: Tensor | None = None
+
+    def mean_VNH(self, packed_TH: Tensor) -> Tensor:
+        """Mean over the attended positions of each sequence, special tokens included (reference_spec T7)."""
+        means = []
+        for group, block in self.packed.split(packed_TH, self.views):
+            if group.bias is None:
+                means.append(block.mean(1))
+                continue
+            real = (group.bias.view(group.rows, group.width, 1) == 0).to(block.dtype).repeat(self.views, 1, 1)
+            means.append((block * real).sum(1) / real.sum(1))
+        return self.packed.unsort(means, self.views)
+
+
+class Prompts(Protocol):
+    """Continuous prompts: keys and values of their own in every layer, in front of the tokens' (DCPCSE 3.2)."""
+
+    length: int
+    """Prompts P of each layer."""
+    shift: bool
+    """Whether the first token stands at position P (as transformers counts a prefix) or at 0."""
+
+    def keys_values(self, layer: int, rows: int) -> tuple[Tensor, Tensor]:
+        """Key and value [rows, heads, P, D] of one layer, one row for every sequence of every view."""
+        ...
+
+
+class Encoder(nn.Module):
+    """A BERT or RoBERTa body (no pooler) over `Packed` batches.
+
+    Raises ValueError for a configuration that it would not compute exactly; such models go through `AutoModel`.
+    """
+
+    def __init__(self, config: "PretrainedConfig") -> None:
+        super().__init__()
+        reason = unsupported(config)
+        if reason:
+            raise ValueError(reason)
+        self.config = config
+        self.position_offset = config.pad_token_id + 1 if config.model_type == "roberta" else 0
+        self.word = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.token_type = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.embedding_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+
+    @property
+    def width(self) -> int:
+        """Hidden size H."""
+        return self.config.hidden_size
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw every weight as BERT does: N(0, initializer_range), biases 0, LayerNorm 1 and 0."""
+        for name, parameter in self.named_parameters():
+            with torch.no_grad():
+                if name.endswith("bias"):
+                    parameter.zero_()
+                elif "norm" in name:
+                    parameter.fill_(1.0)
+                else:
+                    parameter.normal_(0.0, self.config.initializer_range, generator=generator)
+
+    def forward(
+        self,
+        packed: Packed,
+        *,
+        views: int = 1,
+        tokens: bool = False,
+        prompts: Prompts | None = None,
+        cls_word_H: Tensor | None = None,
+        cls_output_NH: Tensor | None = None,
+    ) -> Hidden:
+        """Encode every sequence `views` times under independent dropout.
+
+        `tokens=False` computes the last layer for [CLS] only and leaves the token tensors of `Hidden` out.
+        `cls_word_H` stands for the word embedding at position 0; `cls_output_NH`, one row per sequence and for one
+        view only, for the embedding layer's output there, after its LayerNorm and dropout (DiffCSE's condition).
+        Raises ValueError for a sequence that is longer than the position embeddings.
+        """
+        shift = prompts.length if prompts is not None and prompts.shift else 0
+        self._check_length(packed, shift)
+        embedding_TH = self._embed(packed, views, shift, cls_word_H, cls_output_NH)
+        x_TH, layer1_TH = embedding_TH, None
+        rows, deep = views * packed.rows, len(self.layers) - 1
+        for index, layer in enumerate(self.layers[:-1]):
+            x_TH = layer(x_TH, packed, views, prompts.keys_values(index, rows) if prompts else None)
+            if index == 0:
+                layer1_TH = x_TH
+        last, prefix = self.layers[-1], prompts.keys_values(deep, rows) if prompts else None
+        if not tokens:
+            assert isinstance(last, Layer)
+            cls = last.forward_cls(x_TH, packed, views, prefix)
+            cls_VNH = packed.unsort(cls.split([views * g.rows for g in packed.groups]), views)
+            return Hidden(packed, views, cls_VNH)
+        last_TH = last(x_TH, packed, views, prefix)
+        cls_VNH = packed.unsort([block[:, 0] for _, block in packed.split(last_TH, views)], views)
+        return Hidden(packed, views, cls_VNH, last_TH, embedding_TH, last_TH if layer1_TH is None else layer1_TH)
+
+    def _check_length(self, packed: Packed, shift: int) -> None:
+        longest = max(group.width for group in packed.groups)
+        room = self.config.max_position_embeddings - self.position_offset - shift
+        if longest > room:
+            raise ValueError(f"encoder: length={longest} exceeds its {room} positions; lower train.max_seq_length")
+
+    def _embed(
+        self, packed: Packed, views: int, shift: int, cls_word_H: Tensor | None, cls_output_NH: Tensor | None
+    ) -> Tensor:
+        words_TH = self.word(packed.ids_T)
+        if cls_word_H is not None:
+            words_TH = torch.where((packed.positions_T == 0)[:, None], cls_word_H, words_TH)
+        x = words_TH + self.position(packed.positions_T + self.position_offset + shift)
+        x = self.embedding_norm(x + self.token_type.weight[0])
+        if views > 1:
+            x = torch.cat([t for block in x.split([g.slots for g in packed.groups]) for t in [block] * views])
+        x = dropout(x, self.config.hidden_dropout_prob, self.training)
+        if cls_output_NH is None:
+            return x
+        assert views == 1 and len(cls_output_NH) == packed.rows, (views, cls_output_NH.shape)
+        return x.index_copy(0, packed.first_VN(), cls_output_NH[packed.order_N].to(x.dtype))
+
+
+def unsupported(config: "PretrainedConfig") -> str | None:
+    """Why `Encoder` cannot compute this architecture exactly; None when it can."""
+    if config.model_type not in SUPPORTED:
+        return f"encoder: model_type={config.model_type} is not one of {', '.join(SUPPORTED)}"
+    if config.hidden_act != "gelu":
+        return f"encoder: hidden_act={config.hidden_act} is not gelu"
+    if getattr(config, "position_embedding_type", "absolute") != "absolute":
+        return f"encoder: position_embedding_type={config.position_embedding_type} is not absolute"
+    return None

@@ -1,0 +1,1 @@
+"""Whatever can embed text: our checkpoints, exported folders, libraries' models."""

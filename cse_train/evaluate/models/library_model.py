@@ -1,0 +1,94 @@
+"""A sentence-transformers folder, run by that library, so that its numbers are the ones its users get."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from cse_train import distributed
+from cse_train.backbone.folders import files_hash
+from cse_train.backbone.weight_files import require_safe
+from cse_train.evaluate.embedding import require_finite
+from cse_train.evaluate.models.text_model import MAX_LENGTH, require_texts
+from cse_train.fields import ConfigError
+from cse_train.modules import prompted_transformer
+
+INSTALL = "pip install 'cse-search[sentence-transformers]'"
+ROWS = 128
+POOLERS = {"mean": "mean", "cls": "cls_no_mlp"}
+"""The library's pooling mode -> our name of the same thing."""
+
+
+@dataclass(frozen=True)
+class LibraryModel:
+    """`TextModel` over a `SentenceTransformer` in fp32 and eval mode."""
+
+    name: str
+    pooler: str
+    max_length: int
+    content_hash: str
+    model: Any
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """As `TextModel.embed`; the library sorts by length itself. Every rank embeds everything."""
+        require_texts(texts)
+        distinct = list(dict.fromkeys(texts))
+        row_of = {text: row for row, text in enumerate(distinct)}
+        with torch.inference_mode():
+            found = self.model.encode(distinct, batch_size=ROWS, show_progress_bar=False, convert_to_numpy=True)
+        embeddings_UD = np.asarray(found, dtype=np.float32)
+        require_finite(embeddings_UD, self.name)
+        return embeddings_UD[[row_of[text] for text in texts]]
+
+
+def open_library_model(folder: Path, pooler: str | None, max_length: int | None) -> LibraryModel:
+    """The folder's model. ConfigError where the library is not installed, cannot read it, or a pooler is asked for."""
+    if pooler is not None:
+        line = f"two poolers: pooler={pooler}, but model={folder} is a sentence-transformers folder"
+        raise ConfigError([f"{line} with a pooling of its own; leave the pooler out"])
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise ConfigError([f"not installed: model={folder} needs sentence-transformers; {INSTALL}"]) from error
+    require_safe(folder)
+    try:
+        device, ours = str(distributed.device()), holds_our_module(folder)
+        model = SentenceTransformer(str(folder), device=device, trust_remote_code=ours).float().eval()
+    except Exception as error:  # whatever the folder's own modules raise
+        first = str(error).strip().partition("\n")[0][:120] or type(error).__name__
+        raise ConfigError([f"not a model: model={folder}: {first}; sentence-transformers cannot load it"]) from error
+    if max_length is not None:
+        model.max_seq_length = max_length
+    kept = model.max_seq_length or MAX_LENGTH
+    return LibraryModel(str(folder), _pooler_of(model), kept, files_hash(_weights(folder)), model)
+
+
+def holds_our_module(folder: Path) -> bool:
+    """Whether the only code in the folder is the module that `export` writes for prompts, byte for byte."""
+    files = sorted(folder.rglob("*.py"))
+    return [file.read_bytes() for file in files] == [Path(prompted_transformer.__file__).read_bytes()]
+
+
+def _pooler_of(model: Any) -> str:
+    """Our name where the modules are what it says, else the modules' names; normalising changes no cosine."""
+    kinds = [type(module).__name__ for module in model if type(module).__name__ != "Normalize"]
+    pooling = [module for module in model if type(module).__name__ == "Pooling"]
+    mode = _mode_of(pooling[0]) if len(pooling) == 1 else ""
+    if kinds == ["Transformer", "Pooling"]:
+        return POOLERS.get(mode, mode)
+    if kinds == ["Transformer", "Pooling", "Dense"] and mode == "cls":
+        return "cls"
+    return "sentence-transformers: " + " + ".join(kinds)
+
+
+def _mode_of(pooling: Any) -> str:
+    """The pooling mode: an attribute since version 6, a method before."""
+    return str(pooling.pooling_mode if hasattr(pooling, "pooling_mode") else pooling.get_pooling_mode_str())
+
+
+def _weights(folder: Path) -> Iterator[Path]:
+    for pattern in ("*.json", "*.safetensors", "pytorch_model*.bin"):
+        yield from sorted(folder.rglob(pattern))

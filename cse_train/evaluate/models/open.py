@@ -1,0 +1,167 @@
+"""Any sentence encoder behind one call: a trained run, a transformers folder, a sentence-transformers folder.
+
+Shape suffixes: N texts, D embedding size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import nn
+
+from cse_train import distributed
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.backbone.folders import files_hash, shipped_names, weight_files
+from cse_train.backbone.weight_files import read_tensors
+from cse_train.checkpoint import BEST, load_model
+from cse_train.evaluate.embedding import Embedder, Encode, NotFinite, require_finite
+from cse_train.evaluate.models.library_model import open_library_model
+from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_texts
+from cse_train.fields import ConfigError, nearest
+from cse_train.modules.pooling import POOLERS, SentencePooler, has_projector
+from cse_train.modules.prompts import PromptedEncoder
+from cse_train.numerics import fast_fp32
+
+__all__ = ["NotFinite", "PackedModel", "TextModel", "open_model"]
+WANTED = "give a run's folder, a folder of transformers or sentence-transformers, or a shipped encoder"
+
+
+@dataclass(frozen=True)
+class PackedModel:
+    """A model of ours: `encode` takes packed batches."""
+
+    name: str
+    pooler: str
+    max_length: int
+    content_hash: str
+    tokenizer: Any
+    encode: Encode
+    kept: int
+    """`max_length`, or the positions that there are."""
+    device: torch.device
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """As `TextModel.embed`; every rank of a process group calls it with the same texts."""
+        require_texts(texts)
+        embedder = Embedder(texts, self.tokenizer, self.kept)
+        with fast_fp32():
+            embeddings_UD = embedder(self.encode, self.device)
+        require_finite(embeddings_UD, self.name)
+        return embeddings_UD.astype(np.float32)[embedder.rows_N]
+
+
+def open_model(path_or_run_folder: Path, *, pooler: str | None = None, max_length: int | None = None) -> TextModel:
+    """The model of a run's folder (or its best/), of a transformers folder or shipped encoder, or of a
+    sentence-transformers folder, on this rank's device in eval mode and fp32.
+
+    A run and a sentence-transformers folder bring their pooler; `pooler` replaces that of a run, and is required for a
+    plain encoder. Raises ConfigError for a folder that is no model, a pooler that would read weights nobody trained,
+    and a `max_length` beyond the positions; CorruptCheckpoint.
+    """
+    path = Path(path_or_run_folder)
+    if pooler is not None and pooler not in POOLERS:
+        raise ConfigError([f"unknown pooler: pooler={pooler}; {nearest(pooler, POOLERS)}"])
+    if is_run(path):
+        return _open_run(path, pooler, max_length)
+    if (path / "modules.json").is_file():
+        return open_library_model(path, pooler, max_length)
+    if str(path) in shipped_names() or ((path / "config.json").is_file() and weight_files(path)):
+        return _open_encoder(path, pooler, max_length)
+    absent = "has no run's checkpoint, no modules.json, and no config.json with weights"
+    found = absent if path.is_dir() else f"is no folder; {nearest(str(path), shipped_names())}"
+    raise ConfigError([f"not a model: model={path} {found}; {WANTED}"])
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder is a run's, or the best/ of one."""
+    return (path / BEST).is_file() or _has_run_header(path / BEST.name)
+
+
+def _has_run_header(file: Path) -> bool:
+    if not file.is_file():
+        return False
+    try:
+        with safe_open(file, "pt") as opened:
+            return "run" in (opened.metadata() or {})
+    except (SafetensorError, OSError):
+        return file.parent.name == BEST.parent.name
+
+
+def _open_run(folder: Path, pooler: str | None, max_length: int | None) -> PackedModel:
+    run, model, tokenizer = load_model(folder)
+    own: Any = model.pooler
+    if pooler is not None:
+        if has_projector(pooler, training=False) and own.projector is None:
+            line = f"untrained pooler: pooler={pooler} of {folder}, which was trained with {own.pooler} and has no MLP"
+            raise ConfigError([f"{line}; choose another"])
+        own.pooler = pooler
+    file = folder / BEST if (folder / BEST).is_file() else folder / BEST.name
+    facts = (str(folder), own.pooler, max_length or run.train.dev_max_length, files_hash([file]))
+    return _packed_model(facts, model, cast(Encode, model.encode), tokenizer, strict=max_length is not None)
+
+
+def _open_encoder(path: Path, pooler: str | None, max_length: int | None) -> PackedModel:
+    if pooler is None:
+        line = f"which pooler: model={path} is a plain encoder"
+        raise ConfigError([f"{line}; choose one of {', '.join(POOLERS)}"])
+    backbone = load_backbone(str(path))
+    model = _Pooled(backbone, pooler)
+    if has_projector(pooler, training=False):
+        _load_trained_mlp(model.pooler, path)
+    facts = (str(path), pooler, max_length or MAX_LENGTH, backbone.content_hash)
+    return _packed_model(facts, model.eval(), model, backbone.tokenizer, strict=max_length is not None)
+
+
+class _Pooled(nn.Module):
+    """A plain encoder and its pooler."""
+
+    def __init__(self, backbone: Backbone, pooler: str) -> None:
+        super().__init__()
+        self.encoder = backbone.encoder
+        self.pooler = SentencePooler(pooler, backbone.width)
+
+    def forward(self, packed: Any) -> Any:
+        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
+
+
+def _load_trained_mlp(pooler: SentencePooler, path: Path) -> None:
+    """The folder's own pooler as the MLP; ConfigError where it has none, or one that was never trained.
+
+    transformers fills an absent pooler with random numbers and a bias of zeros, and saves it like any other (users of
+    SimCSE lost points to it); training moves the bias.
+    """
+    tensors = {} if str(path) in shipped_names() else read_tensors(path)
+    mlp = {name.rpartition("pooler.")[2]: t for name, t in tensors.items() if "pooler.dense." in name}
+    missing = {"dense.weight", "dense.bias"} - mlp.keys()
+    if missing or not mlp["dense.bias"].any():
+        what = "no pooler in the weights" if missing else "a randomly initialised one, its bias is all zeros"
+        others = ", ".join(name for name in POOLERS if not has_projector(name, training=False))
+        raise ConfigError([f"untrained pooler: pooler=cls of {path}: {what}; choose one of {others}"])
+    assert pooler.projector is not None
+    pooler.projector.load_state_dict(mlp)
+
+
+def _packed_model(
+    facts: tuple[str, str, int, str], model: nn.Module, encode: Encode, tokenizer: Any, *, strict: bool
+) -> PackedModel:
+    name, pooler, max_length, weights = facts
+    room = _positions(model)
+    if strict and not 1 <= max_length <= (room or max_length):
+        raise ConfigError([f"wrong length: max_length={max_length} of {name}; give 1 to {room or 'any'}"])
+    kept, device = min(max_length, room or max_length), distributed.device()
+    model.to(device)
+    return PackedModel(name, pooler, max_length, weights, tokenizer, encode, kept, device)
+
+
+def _positions(model: nn.Module) -> int | None:
+    """Tokens for which the encoder has positions; None where its configuration does not say."""
+    encoder: Any = getattr(model, "prompted", None) or model.encoder
+    shift = 0
+    if isinstance(encoder, PromptedEncoder):
+        encoder, shift = encoder.encoder, encoder.prompts.length if encoder.prompts.shift else 0
+    most: int | None = getattr(encoder.config, "max_position_embeddings", None)
+    return None if most is None else most - getattr(encoder, "position_offset", 0) - shift

@@ -1,0 +1,125 @@
+"""Alignment and uniformity of the unit sphere (Wang and Isola, 2020), and cosines by rating.
+
+Both are computed over the whole set at once and not batch by batch (SimCSE#41). Shape suffixes: N sentences, P pairs,
+D embedding size.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.pairs import load_pairs
+from cse_train.evaluate.protocol import Result, sts_protocol
+from cse_train.evaluate.vectors import EmbeddedPairs, embed_pairs, unit
+from cse_train.fields import ConfigError
+
+SET = "sts_test"
+BLOCK = 512
+"""Rows of the distance matrix held at once: 512 x 2758 doubles are 11 MB."""
+RATINGS = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5))
+"""Bins of human ratings, upper ends excluded but for the last (DiffCSE figure 2)."""
+COSINE_EDGES = np.linspace(-1.0, 1.0, 41)
+
+POSITIVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "gold > 4": lambda gold: gold > 4,
+    "gold >= 4": lambda gold: gold >= 4,
+    "gold == 5": lambda gold: gold == 5,
+}
+"""Which pairs count as positive; no paper says. On STS-B test 231, 338 and 97 pairs."""
+
+
+def alignment(left_PD: np.ndarray, right_PD: np.ndarray) -> float:
+    """mean |f(x) - f(x+)|^2 over positive pairs, after scaling every row to length 1; NaN where there is no pair."""
+    distances = ((unit(left_PD) - unit(right_PD)) ** 2).sum(axis=1)
+    return float(distances.mean()) if len(distances) else math.nan
+
+
+def uniformity(embeddings_ND: np.ndarray) -> float:
+    """log mean exp(-2 |f(x) - f(y)|^2) over the pairs i < j of rows scaled to length 1, so never a row with itself.
+
+    NaN for fewer than two rows. Rows that are equal count as pairs at distance 0. Memory is BLOCK x N.
+    """
+    unit_ND = unit(embeddings_ND)
+    rows = len(unit_ND)
+    if rows < 2:
+        return math.nan
+    total = sum(_block_sum(unit_ND, first) for first in range(0, rows, BLOCK))
+    return math.log(2 * total / (rows * (rows - 1)))
+
+
+def _block_sum(unit_ND: np.ndarray, first: int) -> float:
+    """Sum of exp(-2 |x - y|^2) over rows i of one block and all j > i."""
+    block = unit_ND[first : first + BLOCK]
+    after = unit_ND[first:]
+    lengths = (block**2).sum(1)[:, None] + (after**2).sum(1)
+    distances = np.maximum(lengths - 2 * (block @ after.T), 0.0)
+    return float(np.triu(np.exp(-2 * distances), k=1).sum())
+
+
+def cosines_by_rating(
+    cosines_P: np.ndarray, gold_P: np.ndarray, edges: Sequence[float] | np.ndarray = COSINE_EDGES
+) -> list[dict[str, Any]]:
+    """One line per bin of RATINGS: its ends, `pairs`, mean and standard deviation of the cosines, and their counts
+    between `edges` (values beyond the ends by rounding are counted in the end bins)."""
+    lines = []
+    for low, high in RATINGS:
+        inside = (gold_P >= low) & ((gold_P < high) | (high == RATINGS[-1][1]) & (gold_P <= high))
+        lines.append({"from": low, "to": high, **_summary(cosines_P[inside], np.asarray(edges))})
+    return lines
+
+
+def _summary(cosines: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
+    counts = np.histogram(np.clip(cosines, edges[0], edges[-1]), edges)[0]
+    known = len(cosines) > 0
+    return {
+        "pairs": len(cosines),
+        "mean": float(cosines.mean()) if known else None,
+        "sd": float(cosines.std()) if known else None,
+        "counts": counts.tolist(),
+    }
+
+
+def evaluate(
+    model: TextModel,
+    paths: DataPaths,
+    *,
+    positives: Sequence[str] = ("gold > 4", "gold == 5"),
+    distinct: bool = False,
+) -> list[Result]:
+    """On STS-B test: `alignment` for each kind of positives, `uniformity` over all 2758 sentences (`distinct`: over the
+    2551 distinct texts), and `mean_cosine` of the pairs, whose details hold the cosines by rating.
+
+    Raises ConfigError for unknown positives and missing data.
+    """
+    wrong = [name for name in positives if name not in POSITIVES]
+    if wrong:
+        raise ConfigError([f"unknown positives: positives={name}; valid: {'; '.join(POSITIVES)}" for name in wrong])
+    embedded = embed_pairs(model.embed, load_pairs(SET, paths))
+    points = np.arange(len(embedded.texts)) if distinct else embedded.sentences
+    spread = uniformity(embedded.unit_UD[points])
+    ratings = cosines_by_rating(embedded.cosines, embedded.pairs.gold)
+    edges = COSINE_EDGES.tolist()
+    found = [
+        *(_alignment(embedded, name) for name in positives),
+        ("uniformity", "distinct texts" if distinct else "all sentences", spread, {"points": len(points)}),
+        ("mean_cosine", "all pairs", float(embedded.cosines.mean()), {"by_rating": ratings, "edges": edges}),
+    ]
+    protocol = replace(
+        sts_protocol(embedded.pairs, pooler=model.pooler, max_length=model.max_length), aggregation="whole set"
+    )
+    return [
+        Result(suite=SET, metric=metric, value=value, protocol=replace(protocol, rule=rule), details=details)
+        for metric, rule, value, details in found
+    ]
+
+
+def _alignment(embedded: EmbeddedPairs, positives: str) -> tuple[str, str, float, Mapping[str, Any]]:
+    """Metric, rule, value and details of one kind of positives."""
+    chosen = POSITIVES[positives](embedded.pairs.gold)
+    left, right = embedded.unit_UD[embedded.left_rows[chosen]], embedded.unit_UD[embedded.right_rows[chosen]]
+    return "alignment", f"positives {positives}", alignment(left, right), {"pairs": int(chosen.sum())}

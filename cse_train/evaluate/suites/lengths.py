@@ -1,0 +1,129 @@
+"""Errors of pairs of like and unlike length (ESimCSE tables 1 and 7).
+
+Each STS test set is parted by |length of left - length of right| <= 3 or more. A part's error is the mean of
+|cosine - gold / 5| times 100; rows of the paper are means over the seven sets, its gap is "<= 3" minus "> 3". The paper
+names neither the unit of length nor whether differences are absolute (reference_spec C6).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from cse_train.backbone.folders import shipped_folder
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.pairs import STS_YEARS, Pairs, load_pairs
+from cse_train.evaluate.protocol import Protocol, Result, sts_protocol
+from cse_train.evaluate.vectors import embed_pairs
+from cse_train.fields import ConfigError, nearest
+from cse_train.text.sources import texts_hash
+
+SETS = (*STS_YEARS, "sts_test", "sickr_test")
+LIMIT = 3
+"""Length difference of the near part."""
+HIGHEST = 5.0
+"""Gold is divided by it, SICK-R's 1 to 5 too."""
+NEAR, FAR = "mean_abs_error_near", "mean_abs_error_far"
+
+
+@dataclass(frozen=True)
+class LengthErrors:
+    """Mean |cosine - gold / 5| times 100 of both parts of a set."""
+
+    near: float
+    far: float
+    near_pairs: int
+    far_pairs: int
+
+
+def count_words(text: str) -> int:
+    """Tokens between blanks, as SentEval's text has them."""
+    return len(text.split())
+
+
+def count_subwords(text: str) -> int:
+    """Pieces of the shipped BERT vocabulary, whatever the model's own is: both parts are the same for every model."""
+    return len(_shipped_tokenizer().encode(text, add_special_tokens=False).ids)
+
+
+UNITS: dict[str, Callable[[str], int]] = {"words": count_words, "subwords": count_subwords}
+
+
+def length_differences(left: Sequence[str], right: Sequence[str], length: Callable[[str], int]) -> np.ndarray:
+    """int64 [P]: |length of left - length of right|."""
+    return np.array([abs(length(a) - length(b)) for a, b in zip(left, right, strict=True)], dtype=np.int64)
+
+
+def length_errors(
+    cosines_P: np.ndarray, gold_P: np.ndarray, differences_P: np.ndarray, limit: int = LIMIT
+) -> LengthErrors:
+    """Errors of the pairs whose lengths differ by at most `limit` and of the others; ConfigError for an empty part."""
+    wrong = 100 * np.abs(cosines_P - gold_P / HIGHEST)
+    near, far = wrong[differences_P <= limit], wrong[differences_P > limit]
+    if not len(near) or not len(far):
+        widest = int(differences_P.max(initial=0))
+        raise ConfigError([f"empty part: limit={limit}, and lengths differ by at most {widest}; choose another"])
+    return LengthErrors(float(near.mean()), float(far.mean()), len(near), len(far))
+
+
+def evaluate(
+    model: TextModel, paths: DataPaths, *, sets: Sequence[str] = SETS, unit: str = "words", limit: int = LIMIT
+) -> list[Result]:
+    """`mean_abs_error_near` and `_far` of each set, then of `lengths`: their means over the sets, and the `gap`.
+
+    Raises ConfigError for an unknown unit and missing data, before anything is encoded.
+    """
+    if unit not in UNITS:
+        raise ConfigError([f"unknown unit: unit={unit}; {nearest(unit, UNITS)}"])
+    loaded = [load_pairs(name, paths) for name in sets]
+    rule = f"lengths differ by at most {limit} {unit} or more, absolute, gold / {HIGHEST:g}"
+    errors = {pairs.name: _score(model, pairs, unit, limit) for pairs in loaded}
+    protocols = [_protocol(model, pairs, rule) for pairs in loaded]
+    return [
+        *(found for p in protocols for found in _of_set(errors[p.suite], p)),
+        *_over_sets(errors.values(), _joint(protocols)),
+    ]
+
+
+def _score(model: TextModel, pairs: Pairs, unit: str, limit: int) -> LengthErrors:
+    apart = length_differences(pairs.left, pairs.right, UNITS[unit])
+    return length_errors(embed_pairs(model.embed, pairs).cosines, pairs.gold, apart, limit)
+
+
+def _protocol(model: TextModel, pairs: Pairs, rule: str) -> Protocol:
+    base = sts_protocol(pairs, pooler=model.pooler, max_length=model.max_length)
+    return replace(base, aggregation="mean over pairs", rule=rule)
+
+
+def _of_set(errors: LengthErrors, protocol: Protocol) -> list[Result]:
+    return [
+        Result(suite=protocol.suite, metric=metric, value=value, protocol=protocol, details={"pairs": pairs})
+        for metric, value, pairs in ((NEAR, errors.near, errors.near_pairs), (FAR, errors.far, errors.far_pairs))
+    ]
+
+
+def macro_means(errors: Iterable[LengthErrors]) -> tuple[float, float]:
+    """Near and far, each the mean over sets whatever their sizes."""
+    parts = [(one.near, one.far) for one in errors]
+    near, far = np.mean(parts, axis=0)
+    return float(near), float(far)
+
+
+def _over_sets(errors: Iterable[LengthErrors], protocol: Protocol) -> list[Result]:
+    near, far = macro_means(errors)
+    values = {NEAR: near, FAR: far, "gap": near - far}
+    return [Result(suite="lengths", metric=m, value=value, protocol=protocol) for m, value in values.items()]
+
+
+def _joint(protocols: Sequence[Protocol]) -> Protocol:
+    """The protocol of a mean over sets."""
+    names, content = ", ".join(p.suite for p in protocols), texts_hash(p.data_hash for p in protocols)
+    return replace(protocols[0], suite="lengths", aggregation=f"mean of {names}", split="test", data_hash=content)
+
+
+@cache
+def _shipped_tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(str(shipped_folder() / "tokenizer" / "tokenizer.json"))

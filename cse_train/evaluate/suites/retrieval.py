@@ -1,0 +1,174 @@
+"""Recall at k among the sentences of STS-B test, and the nearest sentences of given queries (DiffCSE tables 9 and 10).
+
+Every pair rated exactly 5 gives two queries, one per direction; a query is answered when its partner is among the k
+nearest. DiffCSE's values fit a corpus of all 2758 sentences without the query's own place, D2CSE's table 4 does not:
+its corpus must lack the texts equal to the query (reference_spec C3). Shape suffixes: Q queries, C corpus sentences.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.evaluate.protocol import Result, sts_protocol
+from cse_train.evaluate.vectors import Embed, EmbeddedPairs, embed_pairs, unit
+from cse_train.fields import ConfigError
+
+RULES = ("exclude index", "exclude same text", "exclude same text, distinct corpus")
+"""What is no candidate: the query's own place; every sentence of the query's text; and that with each text once."""
+TIES = ("against", "in favour")
+"""Whether candidates as near as the partner, such as sentences of its text, come before or behind it."""
+DEPTHS = (1, 3, 5, 10)
+SET = "sts_test"
+TOP_RATING = 5.0
+COUNTS = (97, 2551)
+"""Pairs of the top rating and distinct sentences in STS-B test."""
+TIE = 1e-6
+"""Cosines closer than this are tied: equal tokens in another batch differ by the encoder's fp32 rounding."""
+QUERIES = (
+    "you can do it , too .",
+    "this is not a problem .",
+    "i think that is not a bad idea .",
+    "yes you got it .",
+)
+"""DiffCSE table 9 and D2CSE table 3, tokenised as SentEval's text; two of them are no sentences of the corpus."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Queries over a corpus under one rule, as positions; texts are rows of an `EmbeddedPairs`."""
+
+    corpus_C: np.ndarray
+    """Distinct text of every corpus sentence."""
+    queries_Q: np.ndarray
+    """Distinct text of every query."""
+    answers_Q: np.ndarray
+    """Place of the partner in the corpus."""
+    excluded_QC: np.ndarray
+    """True where a corpus sentence is no candidate."""
+
+
+def make_search(left_rows: np.ndarray, right_rows: np.ndarray, gold: np.ndarray, rule: str) -> Search:
+    """The queries of the pairs rated 5, left to right first and then right to left, under one of RULES."""
+    assert rule in RULES, rule
+    sentences = np.concatenate([left_rows, right_rows])
+    count, top = len(gold), np.flatnonzero(gold == TOP_RATING)
+    places, partners = np.concatenate([top, top + count]), np.concatenate([top + count, top])
+    queries = sentences[places]
+    if rule == RULES[2]:
+        corpus = np.arange(sentences.max() + 1)
+        return Search(corpus, queries, sentences[partners], queries[:, None] == corpus)
+    own = places[:, None] == np.arange(2 * count)
+    excluded = own if rule == RULES[0] else queries[:, None] == sentences
+    return Search(sentences, queries, partners, excluded)
+
+
+def partner_ranks(search: Search, scores_QC: np.ndarray, ties: str = "against") -> np.ndarray:
+    """int64 [Q]: the partner's rank among the candidates, 1 for the nearest."""
+    assert ties in TIES, ties
+    rows = np.arange(len(search.answers_Q))
+    own_Q1 = scores_QC[rows, search.answers_Q][:, None]
+    rivals_QC = ~search.excluded_QC
+    rivals_QC[rows, search.answers_Q] = False
+    ahead_QC = scores_QC >= own_Q1 - TIE if ties == "against" else scores_QC > own_Q1 + TIE
+    found: np.ndarray = 1 + (ahead_QC & rivals_QC).sum(axis=1)
+    return found
+
+
+def recalls(ranks_Q: np.ndarray) -> dict[int, float]:
+    """Percent of the queries whose partner ranks k or better, for each of DEPTHS."""
+    return {depth: 100.0 * float(np.mean(ranks_Q <= depth)) for depth in DEPTHS}
+
+
+def cosine_scores(search: Search, unit_UD: np.ndarray) -> np.ndarray:
+    """float64 [Q, C]; taken per distinct text, so that equal texts have equal scores bit for bit."""
+    by_text = unit_UD[search.queries_Q] @ unit_UD.T
+    found: np.ndarray = by_text[:, search.corpus_C]
+    return found
+
+
+def oracle_scores(search: Search) -> np.ndarray:
+    """[Q, C] of the best possible encoder: the query's own text first, the partner's text second, then the rest."""
+    same_QC = search.queries_Q[:, None] == search.corpus_C
+    partner_QC = search.corpus_C[search.answers_Q][:, None] == search.corpus_C
+    return np.where(same_QC, 2.0, np.where(partner_QC, 1.0, 0.0))
+
+
+def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str], count: int = 3) -> list[dict[str, Any]]:
+    """For each query the `count` nearest distinct texts of the set other than itself, with their cosines.
+
+    Texts tied within TIE stand in the order of the set.
+    """
+    cosines = unit(embed(queries)) @ embedded.unit_UD.T
+    return [
+        {"query": query, "nearest": _list(query, row, embedded.texts, count)}
+        for query, row in zip(queries, cosines, strict=True)
+    ]
+
+
+def _list(query: str, cosines: np.ndarray, texts: Sequence[str], count: int) -> list[dict[str, Any]]:
+    order = np.argsort(-np.round(cosines / TIE), kind="stable")
+    others = [row for row in order[: count + 1].tolist() if texts[row] != query][:count]
+    return [{"text": texts[row], "cosine": float(cosines[row])} for row in others]
+
+
+def evaluate(
+    model: TextModel,
+    paths: DataPaths,
+    *,
+    rules: Sequence[str] = RULES,
+    ties: str = "against",
+    queries: Sequence[str] = QUERIES,
+    count: int = 3,
+) -> list[Result]:
+    """recall@1, 3, 5 and 10 under each rule, with the oracle's recall in `details`; those of recall@1 on the distinct
+    corpus hold the `count` nearest texts of each of `queries` too.
+
+    Raises ConfigError for an unknown option and missing data.
+    """
+    _check("rule", rules, RULES)
+    _check("ties", [ties], TIES)
+    pairs = load_pairs(SET, paths)
+    embedded = embed_pairs(model.embed, pairs)
+    _check_counts(pairs, embedded)
+    lists = nearest(model.embed, embedded, queries, count) if queries else []
+    return [found for rule in rules for found in _results(model, embedded, rule, ties, lists)]
+
+
+def _results(
+    model: TextModel, embedded: EmbeddedPairs, rule: str, ties: str, lists: list[dict[str, Any]]
+) -> list[Result]:
+    search = make_search(embedded.left_rows, embedded.right_rows, embedded.pairs.gold, rule)
+    found = recalls(partner_ranks(search, cosine_scores(search, embedded.unit_UD), ties))
+    ceilings = recalls(partner_ranks(search, oracle_scores(search), ties))
+    base = sts_protocol(embedded.pairs, pooler=model.pooler, max_length=model.max_length)
+    protocol = replace(base, aggregation="mean over queries", rule=f"{rule}, ties {ties}")
+    about = {"queries": len(search.queries_Q), "corpus": len(search.corpus_C)}
+    more = {"nearest": lists} if rule == RULES[2] else {}
+    return [
+        Result(
+            suite=SET,
+            metric=f"recall@{depth}",
+            value=found[depth],
+            protocol=protocol,
+            details={**about, "ceiling": ceilings[depth], **(more if depth == DEPTHS[0] else {})},
+        )
+        for depth in DEPTHS
+    ]
+
+
+def _check(option: str, given: Sequence[str], valid: Sequence[str]) -> None:
+    wrong = [f"unknown {option}: {option}={name}; valid: {'; '.join(valid)}" for name in given if name not in valid]
+    if wrong:
+        raise ConfigError(wrong)
+
+
+def _check_counts(pairs: Pairs, embedded: EmbeddedPairs) -> None:
+    found = (int((pairs.gold == TOP_RATING).sum()), len(embedded.texts))
+    if found != COUNTS:
+        wanted, have = (f"{top} pairs rated 5 and {distinct} distinct sentences" for top, distinct in (COUNTS, found))
+        raise ConfigError([f"unexpected data: suite={SET}: {wanted} expected, {have} found; fetch it again"])

@@ -1,0 +1,179 @@
+"""SentEval's logistic regression, many at once: problems of one size share every batched product.
+
+SentEval seeds each fit with 1111, so that all fits start from equal weights and all fits on T examples see the same
+permutations of 0..T-1. Here T-sized problems therefore form one batch, and the weight decays of one problem also share
+its gathered examples. Source: SentEval tools/classifier.py (MLP with nhid 0).
+
+Shape suffixes: N examples of the task, D features and a constant 1, G problems trained together, T examples of a
+problem, B batch, C classes, M weight decays.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cse_train.evaluate.suites.transfer.optimisers import OPTIMISERS
+
+SEED = 1111
+WEIGHT_DECAYS = (1e-5, 1e-4, 1e-3, 1e-2)
+MAX_EPOCH = 200
+HELD_OUT = 0.05
+"""Share of the examples that stops a refit, which has no dev fold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How one classifier is trained, and over how many folds."""
+
+    folds: int
+    optimiser: Literal["adam", "rmsprop"]
+    """With torch's default rates: 1e-3 and 1e-2."""
+    batch_size: int
+    tenacity: int
+    """Rounds without a better dev accuracy that are forgiven, over the whole fit: a better one does not reset them."""
+    epoch_size: int
+    """Epochs in a round, after which the dev accuracy is looked at."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows to train on, rows that stop the training and pick the weights, and the weight decays to try."""
+
+    train: np.ndarray
+    dev: np.ndarray
+    decays: tuple[float, ...] = WEIGHT_DECAYS
+    drawn: int = 0
+    """Length of the permutation that made the split and moved the random stream on; 0 for none."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The best weights of one problem, by weight decay."""
+
+    correct: np.ndarray
+    """int64 [M], correct dev rows at the best round."""
+    weights: Tensor
+    """float32 [C, M, D]."""
+
+
+def held_out(rows: np.ndarray, decay: float) -> Problem:
+    """A refit on `rows`, of which the first 5% of a permutation stop it."""
+    order = np.random.RandomState(SEED).permutation(len(rows))
+    count = int(HELD_OUT * len(rows))
+    return Problem(rows[order[count:]], rows[order[:count]], (decay,), drawn=len(rows))
+
+
+def with_constant(features: np.ndarray) -> Tensor:
+    """float32 [N, D]: the features and a column of ones, whose weights are the biases."""
+    return torch.from_numpy(np.pad(features.astype(np.float32, copy=False), ((0, 0), (0, 1)), constant_values=1.0))
+
+
+def fit(
+    features_ND: Tensor, labels: np.ndarray, classes: int, problems: Sequence[Problem], recipe: Recipe
+) -> list[Fitted]:
+    """Train every problem with every weight decay; results in the order given. No global random state is read."""
+    labels_N = torch.from_numpy(labels).to(features_ND.device)
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for at, problem in enumerate(problems):
+        groups.setdefault((len(problem.train), problem.drawn, len(problem.decays)), []).append(at)
+    found: dict[int, Fitted] = {}
+    for members in groups.values():
+        together = _Together(features_ND, labels_N, classes, [problems[at] for at in members], recipe)
+        found |= zip(members, together.run(), strict=True)
+    return [found[at] for at in range(len(problems))]
+
+
+def predict(features_ND: Tensor, weights_CMD: Tensor) -> Tensor:
+    """Classes [N, M] of the highest logit."""
+    classes, decays, width = weights_CMD.shape
+    logits = features_ND @ weights_CMD.reshape(-1, width).T
+    return logits.view(-1, classes, decays).argmax(1)
+
+
+class _Together:
+    """Problems with equally many training rows, in lockstep; one leaves when all its weight decays have stopped."""
+
+    def __init__(
+        self, features_ND: Tensor, labels_N: Tensor, classes: int, problems: Sequence[Problem], recipe: Recipe
+    ) -> None:
+        self.features_ND, self.labels_N, self.recipe, self.problems = features_ND, labels_N, recipe, problems
+        device = features_ND.device
+        self.targets_NC = nn.functional.one_hot(labels_N, classes).float()
+        self.rows_GT = torch.from_numpy(np.stack([problem.train for problem in problems])).to(device)
+        self.dev_rows = [torch.from_numpy(problem.dev).to(device) for problem in problems]
+        self.decays_GM = torch.tensor([problem.decays for problem in problems], device=device)
+        start_CD = initial_weights(classes, features_ND.shape[1] - 1).to(device)
+        shape = (*self.decays_GM.shape, classes, features_ND.shape[1])
+        self.weights_GCMD = start_CD.expand(shape).transpose(1, 2).contiguous()
+        self.optimiser = OPTIMISERS[recipe.optimiser](self.weights_GCMD)
+        self.best_GCMD = self.weights_GCMD.clone()
+        self.correct_GM = torch.full_like(self.decays_GM, -1, dtype=torch.long)
+        self.failures_GM = torch.zeros_like(self.correct_GM)
+        self.active = torch.arange(len(problems), device=device)
+        """Problems still in training; the first axis of the weights, the moments, the rows and the decays."""
+
+    def run(self) -> list[Fitted]:
+        """Rounds until every model has stopped."""
+        stream = np.random.RandomState(SEED)
+        if self.problems[0].drawn:
+            stream.permutation(self.problems[0].drawn)
+        epoch = 0
+        while len(self.active) and epoch <= MAX_EPOCH:
+            for _ in range(self.recipe.epoch_size):
+                self._epoch(stream.permutation(self.rows_GT.shape[1]))
+            epoch += self.recipe.epoch_size
+            self._look()
+        return [Fitted(c.cpu().numpy(), w) for c, w in zip(self.correct_GM, self.best_GCMD, strict=True)]
+
+    def _epoch(self, order: np.ndarray) -> None:
+        rows_GT = self.rows_GT[:, torch.from_numpy(order).to(self.rows_GT.device)]
+        for rows_GB in rows_GT.split(self.recipe.batch_size, dim=1):
+            self._step(rows_GB)
+
+    def _step(self, rows_GB: Tensor) -> None:
+        """One step on the mean cross-entropy of each model plus half its decay times its squared weights."""
+        groups, batch = rows_GB.shape
+        _, classes, decays, width = self.weights_GCMD.shape
+        flat = rows_GB.reshape(-1)
+        inputs_GBD = self.features_ND.index_select(0, flat).view(groups, batch, width)
+        targets_GBC = self.targets_NC.index_select(0, flat).view(groups, batch, classes, 1)
+        logits = torch.bmm(inputs_GBD, self.weights_GCMD.view(groups, -1, width).transpose(1, 2))
+        errors = logits.view(groups, batch, classes, decays).softmax(2).sub_(targets_GBC).div_(batch)
+        gradient = torch.bmm(errors.view(groups, batch, -1).transpose(1, 2), inputs_GBD).view_as(self.weights_GCMD)
+        gradient.addcmul_(self.weights_GCMD, self.decays_GM[:, None, :, None])
+        self.optimiser.step(self.weights_GCMD, gradient)
+
+    def _look(self) -> None:
+        """Compare dev accuracies with the best so far, keep better weights, and let finished problems go."""
+        tenacity, active = self.recipe.tenacity, self.active
+        correct_GM = torch.stack([self._correct(row, int(at)) for row, at in enumerate(active)])
+        running = self.failures_GM[active] <= tenacity
+        better = running & (correct_GM > self.correct_GM[active])
+        self.correct_GM[active] = torch.where(better, correct_GM, self.correct_GM[active])
+        self.best_GCMD[active] = torch.where(better[:, None, :, None], self.weights_GCMD, self.best_GCMD[active])
+        self.failures_GM[active] += (running & ~better).long()
+        self._keep((self.failures_GM[active] <= tenacity).any(1))
+
+    def _correct(self, row: int, at: int) -> Tensor:
+        dev = self.dev_rows[at]
+        return (predict(self.features_ND[dev], self.weights_GCMD[row]) == self.labels_N[dev, None]).sum(0)
+
+    def _keep(self, kept_G: Tensor) -> None:
+        if kept_G.all():
+            return
+        self.active, self.rows_GT = self.active[kept_G], self.rows_GT[kept_G]
+        self.weights_GCMD, self.decays_GM = self.weights_GCMD[kept_G], self.decays_GM[kept_G]
+        self.optimiser.keep(kept_G)
+
+
+def initial_weights(classes: int, width: int) -> Tensor:
+    """[C, width + 1]: what torch.nn.Linear draws after torch.manual_seed(1111), weights then biases."""
+    generator = torch.Generator().manual_seed(SEED)
+    weights = nn.init.kaiming_uniform_(torch.empty(classes, width), a=math.sqrt(5), generator=generator)
+    biases = nn.init.uniform_(torch.empty(classes), -(width**-0.5), width**-0.5, generator=generator)
+    return torch.cat([weights, biases[:, None]], dim=1)

@@ -1,0 +1,48 @@
+"""Protocol `fast`: one scikit-learn logistic regression per fold on standardised features, C = 1, no grid.
+
+Its accuracies are near SentEval's and not comparable with them. Where a task has no test set, cross-validation gives
+the dev and the test accuracy at once, since nothing is chosen by it.
+"""
+
+import numpy as np
+
+from cse_train.evaluate.suites.transfer.folds import stratified_folds
+from cse_train.evaluate.suites.transfer.outcome import Examples, Outcome, Splits, percent, rounded
+
+MAX_ITERATIONS = 1000
+
+
+def score(splits: Splits, folds: int) -> Outcome:
+    """Dev and test accuracy of a task; `folds` where its dev accuracy is cross-validated."""
+    first = next(iter(splits.values()))
+    if "dev" in splits:
+        devacc = percent(_predicted(first, splits["dev"].features), splits["dev"].labels)
+    else:
+        shares, predicted = _cross_validated(first, folds)
+        devacc = float(np.mean(shares))
+    if "test" not in splits:
+        return Outcome(rounded(devacc), rounded(devacc), devacc, devacc, predicted)
+    predicted = _predicted(first, splits["test"].features)
+    accuracy = percent(predicted, splits["test"].labels)
+    return Outcome(rounded(devacc), rounded(accuracy), devacc, accuracy, predicted)
+
+
+def _cross_validated(examples: Examples, folds: int) -> tuple[list[float], np.ndarray]:
+    """Accuracy of each fold, and what every example was taken for."""
+    predicted = np.full(len(examples.labels), -1)
+    shares = []
+    for train, test in stratified_folds(examples.labels, folds):
+        part = Examples(examples.features[train], examples.labels[train])
+        predicted[test] = _predicted(part, examples.features[test])
+        shares.append(percent(predicted[test], examples.labels[test]))
+    return shares, predicted
+
+
+def _predicted(train: Examples, features: np.ndarray) -> np.ndarray:
+    from sklearn.linear_model import LogisticRegression  # an extra, slow to import
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS))
+    classes: np.ndarray = classifier.fit(train.features, train.labels).predict(features)
+    return classes

@@ -1,0 +1,129 @@
+"""Protocol `senteval`: which classifiers are trained for each kind of task, and what their accuracies become.
+
+Source: SentEval tools/validation.py (InnerKFoldClassifier, KFoldClassifier, SplitClassifier). Rounding to two decimals
+happens where SentEval rounds, because it decides which weight decay wins.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from torch import Tensor
+
+from cse_train.evaluate.suites.transfer.classifier import (
+    WEIGHT_DECAYS,
+    Fitted,
+    Problem,
+    Recipe,
+    fit,
+    held_out,
+    predict,
+    with_constant,
+)
+from cse_train.evaluate.suites.transfer.folds import Fold, stratified_folds
+from cse_train.evaluate.suites.transfer.outcome import Examples, Outcome, Splits, percent, rounded
+
+RECIPES = {
+    "test": Recipe(folds=10, optimiser="adam", batch_size=64, tenacity=5, epoch_size=4),
+    "dev": Recipe(folds=5, optimiser="rmsprop", batch_size=128, tenacity=3, epoch_size=2),
+}
+"""SimCSE's `test` and `fasttest`/`dev` settings (evaluation.py:67-79), which every paper here took over."""
+
+
+def score(splits: Splits, classes: int, recipe: Recipe) -> Outcome:
+    """Dev and test accuracy of a task with the splits `all`, `train` and `test`, or `train`, `dev` and `test`."""
+    names = tuple(splits)
+    joined = Examples(
+        np.concatenate([split.features for split in splits.values()]),
+        np.concatenate([split.labels for split in splits.values()]),
+    )
+    trainer = _Trainer(joined, classes, recipe)
+    ends = np.cumsum([len(split.labels) for split in splits.values()])
+    rows = [np.arange(end - len(split.labels), end) for end, split in zip(ends, splits.values(), strict=True)]
+    return KINDS[names](trainer, *rows)
+
+
+class _Trainer:
+    """A task's examples and how to train on some of their rows."""
+
+    def __init__(self, examples: Examples, classes: int, recipe: Recipe) -> None:
+        self.labels, self.classes, self.recipe = examples.labels, classes, recipe
+        self.features: Tensor = with_constant(examples.features)
+
+    def fit(self, problems: Sequence[Problem]) -> list[Fitted]:
+        return fit(self.features, self.labels, self.classes, problems, self.recipe)
+
+    def folds(self, rows: np.ndarray) -> list[Fold]:
+        """Folds of some rows, as rows of the task."""
+        return [(rows[train], rows[test]) for train, test in stratified_folds(self.labels[rows], self.recipe.folds)]
+
+    def predicted(self, fitted: Fitted, rows: np.ndarray, decay: int = 0) -> np.ndarray:
+        classes: np.ndarray = predict(self.features[rows], fitted.weights[:, [decay]])[:, 0].numpy()
+        return classes
+
+
+def _nested(trainer: _Trainer, rows: np.ndarray) -> Outcome:
+    """MR, CR, SUBJ, MPQA: every outer fold picks its weight decay in inner folds of its training part."""
+    outer = trainer.folds(rows)
+    inner = [Problem(*fold) for train, _ in outer for fold in trainer.folds(train)]
+    choices = [_chosen(part) for part in _parts(_shares(inner, trainer.fit(inner)), len(outer))]
+    refits = trainer.fit(
+        [held_out(train, WEIGHT_DECAYS[best]) for (train, _), (best, _, _) in zip(outer, choices, strict=True)]
+    )
+    predicted = np.full(len(rows), -1)
+    shares = []
+    for fitted, (_, test) in zip(refits, outer, strict=True):
+        predicted[test] = trainer.predicted(fitted, test)
+        shares.append(percent(predicted[test], trainer.labels[test]))
+    return Outcome(
+        rounded(np.mean([devacc for _, devacc, _ in choices])),
+        rounded(np.mean([rounded(share) for share in shares])),
+        float(np.mean([exact for _, _, exact in choices])),
+        float(np.mean(shares)),
+        predicted,
+    )
+
+
+def _cross_validated(trainer: _Trainer, train: np.ndarray, test: np.ndarray) -> Outcome:
+    """TREC, MRPC: folds of the training set pick the weight decay, a refit meets the official test set."""
+    problems = [Problem(*fold) for fold in trainer.folds(train)]
+    best, devacc, exact = _chosen(_shares(problems, trainer.fit(problems)))
+    [refit] = trainer.fit([held_out(train, WEIGHT_DECAYS[best])])
+    return _official(trainer, refit, 0, test, (devacc, exact))
+
+
+def _split(trainer: _Trainer, train: np.ndarray, dev: np.ndarray, test: np.ndarray) -> Outcome:
+    """SST-2: the official dev set picks the weight decay. SentEval refits it and gets the same classifier again."""
+    problems = [Problem(train, dev)]
+    [fitted] = trainer.fit(problems)
+    best, devacc, exact = _chosen(_shares(problems, [fitted]))
+    return _official(trainer, fitted, best, test, (devacc, exact))
+
+
+KINDS: dict[tuple[str, ...], Callable[..., Outcome]] = {
+    ("all",): _nested,
+    ("train", "test"): _cross_validated,
+    ("train", "dev", "test"): _split,
+}
+
+
+def _official(trainer: _Trainer, fitted: Fitted, decay: int, test: np.ndarray, devacc: tuple[float, float]) -> Outcome:
+    predicted = trainer.predicted(fitted, test, decay)
+    share = percent(predicted, trainer.labels[test])
+    return Outcome(devacc[0], rounded(share), devacc[1], share, predicted)
+
+
+def _shares(problems: Sequence[Problem], fits: Sequence[Fitted]) -> np.ndarray:
+    """Dev accuracies, float64 [problems, weight decays]."""
+    return np.stack([fitted.correct / len(problem.dev) for problem, fitted in zip(problems, fits, strict=True)])
+
+
+def _parts(shares: np.ndarray, count: int) -> np.ndarray:
+    return shares.reshape(count, -1, shares.shape[1])
+
+
+def _chosen(shares: np.ndarray) -> tuple[int, float, float]:
+    """The first best weight decay by the rounded mean over folds, that mean, and the exact one."""
+    exact = 100 * shares.mean(0)
+    shown = [rounded(value) for value in exact]
+    best = int(np.argmax(shown))
+    return best, shown[best], float(exact[best])

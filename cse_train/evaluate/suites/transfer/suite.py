@@ -1,0 +1,126 @@
+"""The seven transfer tasks with frozen embeddings: one encoding pass and one linear classifier per task."""
+
+import dataclasses
+import statistics
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.protocol import Protocol, Result
+from cse_train.evaluate.suites.transfer import fast, senteval
+from cse_train.evaluate.suites.transfer.folds import require_sklearn
+from cse_train.evaluate.suites.transfer.loaders import TASKS, Split, Task, load_task
+from cse_train.evaluate.suites.transfer.outcome import Examples, Outcome
+from cse_train.fields import ConfigError, nearest
+from cse_train.text.sources import texts_hash
+
+Mode = Literal["test", "dev"]
+Classifier = Literal["senteval", "fast"]
+SUITE = "transfer"
+
+
+def evaluate(
+    model: TextModel,
+    paths: DataPaths,
+    *,
+    protocol: Classifier = "senteval",
+    mode: Mode = "test",
+    tasks: Sequence[str] = TASKS,
+) -> list[Result]:
+    """One result per task, and for all seven their average, named `transfer`.
+
+    `test` gives `accuracy`, `dev` gives `devacc` with SentEval's quicker settings. The average is that of the rounded
+    values, as the papers print it; `details` holds the one of the exact values. No global random state is touched.
+    Raises ConfigError, one line, for unknown choices, data that is missing or short, and an absent scikit-learn; all
+    data are read before anything is encoded.
+    """
+    _require("protocol", protocol, get_args(Classifier))
+    _require("mode", mode, get_args(Mode))
+    require_sklearn()
+    loaded = [load_task(name, paths) for name in tasks]
+    results = [_result(model, task, protocol, mode) for task in loaded]
+    return [*results, _average(results)] if set(tasks) == set(TASKS) else results
+
+
+def embed_task(model: TextModel, task: Task) -> dict[str, Examples]:
+    """Features of every split from one encoding pass; of pairs [|u - v|, u * v] (SentEval mrpc.py)."""
+    sides = [side for split in task.splits.values() for side in split.texts]
+    embeddings = model.embed([text for side in sides for text in side])
+    blocks = iter(np.split(embeddings, np.cumsum([len(side) for side in sides])[:-1]))
+    return {name: _examples([next(blocks) for _ in split.texts], split) for name, split in task.splits.items()}
+
+
+def run_protocol(splits: dict[str, Examples], classes: int, protocol: Classifier, mode: Mode) -> Outcome:
+    """Train and score the classifiers of one task."""
+    recipe = senteval.RECIPES[mode]
+    return senteval.score(splits, classes, recipe) if protocol == "senteval" else fast.score(splits, recipe.folds)
+
+
+def _examples(sides: list[np.ndarray], split: Split) -> Examples:
+    if len(sides) == 1:
+        return Examples(sides[0], split.labels)
+    left, right = sides
+    return Examples(np.concatenate([np.abs(left - right), left * right], axis=1), split.labels)
+
+
+def _result(model: TextModel, task: Task, protocol: Classifier, mode: Mode) -> Result:
+    splits = embed_task(model, task)
+    outcome = run_protocol(splits, task.classes, protocol, mode)
+    details: dict[str, float] = {"devacc": outcome.devacc}
+    value, exact = outcome.devacc, outcome.exact_devacc
+    if mode == "test":
+        value, exact = outcome.accuracy, outcome.exact_accuracy
+        details["accuracy"] = value
+        if task.name == "mrpc":
+            details["f1"] = round(100 * f1(outcome.predicted, splits["test"].labels), 2)
+    return Result(
+        suite=task.name,
+        metric="accuracy" if mode == "test" else "devacc",
+        value=value,
+        protocol=_protocol(model, task.name, task.content_hash, protocol, mode),
+        details=details | {"unrounded": exact},
+    )
+
+
+def _average(results: Sequence[Result]) -> Result:
+    """The mean of the rounded values; every part stands in `details`."""
+    first = results[0]
+    parts = texts_hash(sorted(result.protocol.data_hash for result in results))
+    return Result(
+        suite=SUITE,
+        metric=first.metric,
+        value=statistics.fmean(result.value for result in results),
+        protocol=dataclasses.replace(first.protocol, suite=SUITE, aggregation="mean of rounded", data_hash=parts),
+        details={
+            "unrounded": statistics.fmean(result.details["unrounded"] for result in results),
+            "tasks": {result.suite: result.value for result in results},
+        },
+    )
+
+
+def _protocol(model: TextModel, name: str, data_hash: str, protocol: Classifier, mode: Mode) -> Protocol:
+    recipe = senteval.RECIPES[mode]
+    detail = f", {recipe.optimiser}" if protocol == "senteval" else ""
+    return Protocol(
+        suite=name,
+        pooler=model.pooler,
+        aggregation="none",
+        split=mode,
+        max_length=model.max_length,
+        rule=f"{protocol}, {recipe.folds} folds{detail}",
+        data_hash=data_hash,
+    )
+
+
+def f1(predicted: np.ndarray, labels: np.ndarray) -> float:
+    """Harmonic mean of precision and recall of class 1; 0 where it is never found."""
+    found = int(((predicted == 1) & (labels == 1)).sum())
+    return 2 * found / (int((predicted == 1).sum()) + int((labels == 1).sum())) if found else 0.0
+
+
+def _require(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ConfigError([f"unknown {name}: {name}={value}; {nearest(value, known)}"])

@@ -1,0 +1,1 @@
+"""Checkpoints as folders for transformers and sentence-transformers."""

@@ -1,0 +1,96 @@
+"""Whether an exported folder, read back, is still the checkpoint: one dev set, embedded by both.
+
+Shape suffixes: U distinct texts, D embedding size.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.embedding import Encode
+from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.evaluate.sts import StsEvaluator, spearman
+from cse_train.export.parts import Parts
+from cse_train.export.reload import reloaded
+from cse_train.fields import ConfigError
+
+TOLERANCE = 1e-3
+"""Points that the two scores may differ by."""
+NEARNESS = 1e-4
+"""Share of the largest coordinate that embeddings may differ by, where no dev set tells."""
+DECIMALS = 6
+"""Cosines are ranked as rounded here: fp32 gives equal texts cosines a little apart, whose order is chance."""
+FIXED = "generated_dev:200"
+"""Sentences that need no files."""
+
+
+class ExportChanged(RuntimeError):
+    """The folder does not embed as the checkpoint does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """One set's score by the checkpoint and by the folder."""
+
+    library: str
+    """What read the folder, with its version."""
+    suite: str
+    wanted: str
+    """The set that selected the checkpoint; `suite` stands in for it where its files are absent."""
+    ours: float
+    theirs: float
+    texts: int
+    largest: float
+    """Largest difference between coordinates of embeddings of the same text."""
+    scale: float
+    """Largest coordinate."""
+
+    def lines(self) -> list[str]:
+        """Both numbers, for a person."""
+        scores = f"{self.suite}: checkpoint {self.ours:.4f}, reloaded with {self.library} {self.theirs:.4f}"
+        found = [f"{scores} (embeddings of {self.texts} texts differ by {self.largest:.1e} at most)"]
+        if self.suite != self.wanted:
+            found.append(f"{self.wanted} selected the checkpoint, but its files are not here: give --data to score it")
+        return found
+
+    def require(self) -> None:
+        """Raise ExportChanged unless the two agree."""
+        close = abs(self.ours - self.theirs) <= TOLERANCE
+        if self.suite != self.wanted:
+            close = self.largest <= NEARNESS * self.scale
+        if not close:
+            raise ExportChanged(f"export changed the model: {self.lines()[0]}; nothing is written, please report it")
+
+
+def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
+    """Embed the dev set that selected the checkpoint with both; a generated one where its files are absent."""
+    pairs = _pairs(parts.run.train.dev, paths)
+    embed, library = reloaded(folder, parts.pooler.pooler)
+    evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length)
+    texts = list(dict.fromkeys((*pairs.left, *pairs.right)))
+    ours_UD, theirs_UD = evaluator.embed(cast(Encode, parts.method.encode)), embed(texts)
+    return Agreement(
+        library=library,
+        suite=pairs.name,
+        wanted=parts.run.train.dev,
+        ours=_score(evaluator, ours_UD),
+        theirs=_score(evaluator, theirs_UD),
+        texts=len(texts),
+        largest=float(np.abs(ours_UD - theirs_UD).max()),
+        scale=float(np.abs(ours_UD).max()),
+    )
+
+
+def _pairs(name: str, paths: DataPaths) -> Pairs:
+    try:
+        return load_pairs(name, paths)
+    except ConfigError:
+        return load_pairs(FIXED, paths)
+
+
+def _score(evaluator: StsEvaluator, embeddings_UD: np.ndarray) -> float:
+    cosines = evaluator.score(embeddings_UD).cosines
+    return spearman(np.round(cosines, DECIMALS), evaluator.pairs.gold)

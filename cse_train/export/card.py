@@ -1,0 +1,133 @@
+"""The model card: README.md with the front matter that the hub reads, and where every number came from."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cse_train.config import RunConfig
+from cse_train.evaluate.pairs import split_of
+from cse_train.evaluate.protocol import CODE_VERSION
+from cse_train.export.lineage import Lineage
+from cse_train.export.parts import Parts
+from cse_train.training.optimiser import evaluation_steps
+
+LOAD = """```python
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("PATH_OR_NAME"{trust})
+embeddings = model.encode(["A sentence.", "Another one."])
+```"""
+LOAD_HF = """```python
+from transformers import AutoModel, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("PATH_OR_NAME")
+model = AutoModel.from_pretrained("PATH_OR_NAME").eval()
+batch = tokenizer(["A sentence.", "Another one."], padding=True, truncation=True, return_tensors="pt")
+out = model(**batch, output_hidden_states=True)
+{pooling}
+```"""
+MEAN = """mask = batch["attention_mask"][:, :, None]
+embeddings = ({tokens} * mask).sum(1) / mask.sum(1)"""
+AVERAGE = "(out.hidden_states[{layer}] + out.last_hidden_state) / 2"
+POOLING = {
+    "cls": "embeddings = out.pooler_output",
+    "cls_train_only": "embeddings = out.last_hidden_state[:, 0]",
+    "cls_no_mlp": "embeddings = out.last_hidden_state[:, 0]",
+    "mean": MEAN.format(tokens="out.last_hidden_state"),
+    "first_last": MEAN.format(tokens=AVERAGE.format(layer=0)),
+    "first_last_layer1": MEAN.format(tokens=AVERAGE.format(layer=1)),
+}
+"""What to do with transformers' output, by pooler."""
+
+
+def write_card(parts: Parts, form: str, lineage: Lineage, folder: Path) -> None:
+    """README.md of the folder; its numbers are those of the checkpoint's header and of the ledger."""
+    text = "\n\n".join(_sections(parts, form, lineage))
+    (folder / "README.md").write_text(text + "\n", encoding="utf8")
+
+
+def _sections(parts: Parts, form: str, lineage: Lineage) -> Iterator[str]:
+    run = parts.run
+    yield _front_matter(run.method, form)
+    yield f"# {run.method} on {_named(run.train.encoder)}\n\nSentence embeddings of {parts.encoder.width} numbers."
+    yield "## Load\n\n" + _load(parts, form)
+    yield "## Training run\n\n" + _table(_origin(run, lineage))
+    yield "## Selection\n\n" + _table(_selection(run, parts.facts, lineage))
+    yield "## Scores\n\n" + _scores(parts, lineage)
+    settings = {key: _named(value) for key, value in run.flat().items()}
+    yield "## Settings\n\n```json\n" + json.dumps(settings, indent=1) + "\n```"
+    if lineage.hashes:
+        yield "## Content hashes\n\n" + _table(lineage.hashes.items())
+
+
+def _front_matter(method: str, form: str) -> str:
+    library = "transformers" if form == "hf" else form
+    tags = dict.fromkeys([library, "sentence-similarity", "feature-extraction", "cse-search", method])
+    lines = ["---", f"library_name: {library}", "pipeline_tag: sentence-similarity", "tags:"]
+    return "\n".join([*lines, *(f"- {tag}" for tag in tags), "# license: yours to choose; mind the data's", "---"])
+
+
+def _load(parts: Parts, form: str) -> str:
+    if form == "hf":
+        return LOAD_HF.format(pooling=POOLING[parts.pooler.pooler])
+    if parts.prompted is None:
+        return LOAD.format(trust="")
+    file = "The prompts are read by this folder's `prompted_transformer.py`"
+    return LOAD.format(trust=", trust_remote_code=True") + f"\n\n{file}: sentence-transformers 3.1 or newer."
+
+
+def _origin(run: RunConfig, lineage: Lineage) -> Iterator[tuple[str, Any]]:
+    if lineage.sweeps:
+        yield "sweep", ", ".join(lineage.sweeps)
+    if lineage.cell:
+        yield "cell", ", ".join(f"{key}={value}" for key, value in lineage.cell.items())
+    if lineage.signature:
+        yield "run signature", lineage.signature
+    yield "method", run.method
+    yield "seed", run.train.seed
+    yield "encoder", _named(run.train.encoder)
+    yield "corpus", run.train.corpus
+    known = lineage.provenance
+    versions = known.get("versions", {})
+    yield from ((name, known[key]) for name, key in (("commit", "commit"), ("code", "code_digest")) if known.get(key))
+    yield from ((name, versions[name]) for name in ("cse-search", "torch", "transformers") if name in versions)
+
+
+def _selection(run: RunConfig, facts: Mapping[str, Any], lineage: Lineage) -> Iterator[tuple[str, Any]]:
+    dev = run.train.dev
+    yield "selected on", f"{dev}, split {split_of(dev)}"
+    yield "rule", f"first maximum of its Spearman correlation over {len(evaluation_steps(run.train))} evaluations"
+    if "best" in facts:
+        yield "best", f"{facts['best']:.2f} after {facts['best_examples']} examples"
+    finished = {seed: best for seed, best in lineage.seeds.items() if best is not None}
+    if finished:
+        each = ", ".join(f"{seed}: {best:.2f}" for seed, best in sorted(finished.items()))
+        yield "seeds of the same setting", f"{each}; mean {sum(finished.values()) / len(finished):.2f}"
+
+
+def _scores(parts: Parts, lineage: Lineage) -> str:
+    rows = [(suite, f"{value:.2f}", _said(protocol)) for suite, value, protocol in lineage.scores]
+    if "best" in parts.facts and parts.run.train.dev not in {suite for suite, _, _ in lineage.scores}:
+        rows.insert(0, (parts.run.train.dev, f"{parts.facts['best']:.2f}", _said(_dev_protocol(parts))))
+    head = ["| suite | value | protocol |", "| --- | --- | --- |"]
+    return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)]) if rows else "None is stored."
+
+
+def _dev_protocol(parts: Parts) -> dict[str, Any]:
+    kept = parts.run.train.dev_max_length
+    shared = {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
+    return {"pooler": parts.pooler.pooler, "split": split_of(parts.run.train.dev), "max_length": kept, **shared}
+
+
+def _said(protocol: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in protocol.items() if name != "suite" and value != "")
+
+
+def _table(rows: Iterable[tuple[str, Any]]) -> str:
+    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows)])
+
+
+def _named(value: Any) -> Any:
+    """A folder of this computer by its name alone."""
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value

@@ -1,0 +1,65 @@
+"""A run's best checkpoint as a folder that transformers or sentence-transformers load, with the same embeddings."""
+
+import os
+import shutil
+from pathlib import Path
+
+from cse_train.checkpoint import load_model, read_best
+from cse_train.data_paths import DataPaths
+from cse_train.export.agreement import Agreement, compare
+from cse_train.export.card import write_card
+from cse_train.export.lineage import Lineage
+from cse_train.export.parts import Parts, parts_of, require_transformers
+from cse_train.export.sentence_transformers_folder import write_modules
+from cse_train.export.transformers_folder import write_encoder
+from cse_train.fields import ConfigError, nearest
+
+FORMATS = ("sentence-transformers", "hf")
+
+
+def export(
+    best_folder: Path,
+    to: Path,
+    format: str = "sentence-transformers",
+    *,
+    paths: DataPaths | None = None,
+    lineage: Lineage | None = None,
+) -> Agreement:
+    """Write the checkpoint to the new folder `to`, read it back and score both on the set that selected it.
+
+    `sentence-transformers`: modules whose `encode` gives our embeddings, prompts included; `hf`: encoder and tokenizer
+    for `AutoModel`, the [CLS] MLP as BERT's pooler. The folder appears when both scores agree. Raises ConfigError, one
+    line, for what cannot be exported so, ExportChanged, CorruptCheckpoint, OSError.
+    """
+    if format not in FORMATS:
+        raise ConfigError([f"unknown format: format={format}; {nearest(format, FORMATS)}"])
+    require_new(to)
+    parts = _parts(best_folder)
+    if format == "hf":
+        require_transformers(parts)
+    aside = to.with_name(f".{to.name}.{os.getpid()}")
+    folder = aside / to.name
+    folder.mkdir(parents=True)
+    try:
+        if format == "hf":
+            write_encoder(parts, folder, with_pooler=True)
+        else:
+            write_modules(parts, folder)
+        agreement = compare(parts, folder, paths or DataPaths())
+        agreement.require()
+        write_card(parts, format, lineage or Lineage(), folder)
+        os.replace(folder, to)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return agreement
+
+
+def require_new(to: Path) -> None:
+    """ConfigError where `to` is anything but absent or an empty folder."""
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise ConfigError([f"folder not empty: to={to}; give a new one"])
+
+
+def _parts(best_folder: Path) -> Parts:
+    run, method, tokenizer = load_model(best_folder)
+    return parts_of(run, read_best(best_folder)[1], method, tokenizer)

@@ -1,0 +1,22 @@
+"""Where an exported model comes from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lineage:
+    """What a ledger knows of a run, as plain values; all empty for a run outside one."""
+
+    signature: str | None = None
+    sweeps: Sequence[str] = ()
+    cell: Mapping[str, Any] = field(default_factory=dict)
+    """The setting among those that the sweep compared."""
+    seeds: Mapping[int, float | None] = field(default_factory=dict)
+    """Seed -> best dev score, of the finished runs of this cell."""
+    hashes: Mapping[str, Any] = field(default_factory=dict)
+    """Content hashes of encoder, tokenizer, corpus, dev set and what else the method reads."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    scores: Sequence[tuple[str, float, Mapping[str, Any]]] = ()
+    """(suite, value, protocol) of every stored score."""

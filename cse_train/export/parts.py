@@ -1,0 +1,109 @@
+"""What a trained method embeds sentences with, taken apart for another library.
+
+Shape suffixes: I inputs and O outputs of a linear layer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
+
+from cse_train.backbone.automodel import AutoModelEncoder
+from cse_train.config import RunConfig
+from cse_train.encoder.encoder import Encoder
+from cse_train.fields import ConfigError
+from cse_train.modules.pooling import SentencePooler, has_projector
+from cse_train.modules.projector import BatchNormProjector, JointBatchNorm, MlpProjector
+from cse_train.modules.prompts import PromptedEncoder
+
+ELSEWHERE = "use --format sentence-transformers"
+
+
+@dataclass(frozen=True)
+class DenseLayer:
+    """One linear layer of what follows the pooling, and its activation."""
+
+    weight_OI: Tensor
+    bias_O: Tensor
+    activation: Literal["Tanh", "ReLU", "Identity"]
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """As `nn.Linear` names them."""
+        return {"weight": self.weight_OI, "bias": self.bias_O}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A checkpoint as far as test time goes; `facts` is what its header says of its selection."""
+
+    run: RunConfig
+    facts: Mapping[str, Any]
+    method: nn.Module
+    encoder: Encoder | AutoModelEncoder
+    prompted: PromptedEncoder | None
+    pooler: SentencePooler
+    tokenizer: PreTrainedTokenizerBase
+
+    @property
+    def config(self) -> PretrainedConfig:
+        """The encoder's, in transformers' words."""
+        return self.encoder.config
+
+    @property
+    def dense(self) -> tuple[DenseLayer, ...]:
+        """The projector where the pooler has one at test time, as linear layers."""
+        projector = self.pooler.projector if has_projector(self.pooler.pooler, training=False) else None
+        return () if projector is None else _layers(projector)
+
+    @property
+    def max_length(self) -> int:
+        """Tokens kept of a text, special tokens included: the dev evaluation's, as far as the positions go."""
+        wanted = self.run.train.dev_max_length
+        taken = getattr(self.encoder, "position_offset", 0)
+        if self.prompted is not None and self.prompted.prompts.shift:
+            taken += self.prompted.prompts.length
+        return min(wanted, getattr(self.config, "max_position_embeddings", wanted) - taken)
+
+
+def parts_of(run: RunConfig, facts: Mapping[str, Any], method: nn.Module, tokenizer: PreTrainedTokenizerBase) -> Parts:
+    """A loaded method taken apart; ConfigError for one that embeds with more than an encoder and a pooler."""
+    prompted, pooler = getattr(method, "prompted", None), getattr(method, "pooler", None)
+    encoder = getattr(prompted or method, "encoder", None)
+    if isinstance(encoder, Encoder | AutoModelEncoder) and isinstance(pooler, SentencePooler):
+        assert prompted is None or isinstance(prompted, PromptedEncoder), type(prompted)
+        return Parts(run, facts, method, encoder, prompted, pooler, tokenizer)
+    raise ConfigError([f"not exportable: method={run.method} is more than an encoder and a pooler; use cse eval"])
+
+
+def require_transformers(parts: Parts) -> None:
+    """ConfigError unless one of transformers' own models computes the whole of it (the pooling itself aside)."""
+    stem = f"not exportable: format=hf, method={parts.run.method}"
+    if parts.prompted is not None:
+        raise ConfigError([f"{stem}: no model of transformers reads its prompts; {ELSEWHERE}"])
+    if len(parts.dense) > 1:
+        raise ConfigError([f"{stem}, method.pooler=cls: no model of transformers has its BatchNorm; {ELSEWHERE}"])
+    if parts.dense and isinstance(parts.encoder, AutoModelEncoder):
+        line = f"{stem}, method.pooler=cls: a {parts.config.model_type} has no layer above [CLS]"
+        raise ConfigError([f"{line}; {ELSEWHERE}"])
+
+
+def _layers(projector: nn.Module) -> tuple[DenseLayer, ...]:
+    if isinstance(projector, MlpProjector):
+        return (DenseLayer(projector.dense.weight, projector.dense.bias, "Tanh"),)
+    assert isinstance(projector, BatchNormProjector), type(projector)
+    inner = _folded(projector.inner, projector.inner_norm, "ReLU")
+    return inner, _folded(projector.outer, projector.outer_norm, "Identity")
+
+
+def _folded(linear: nn.Linear, norm: JointBatchNorm, activation: Literal["ReLU", "Identity"]) -> DenseLayer:
+    """Linear and BatchNorm by its running statistics as one linear layer, worked out in fp64."""
+    scale_O = torch.rsqrt(norm.running_var.double() + norm.eps)
+    shift_O = -norm.running_mean.double() * scale_O
+    if norm.weight is not None and norm.bias is not None:
+        scale_O, shift_O = scale_O * norm.weight.double(), shift_O * norm.weight.double() + norm.bias.double()
+    weight_OI = linear.weight.double() * scale_O[:, None]
+    return DenseLayer(weight_OI.float().detach(), shift_O.float().detach(), activation)

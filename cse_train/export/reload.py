@@ -1,0 +1,134 @@
+"""An exported folder, read back by the library that it was written for.
+
+Shape suffixes: N texts, L tokens, H hidden size, D embedding size.
+"""
+
+import importlib.util
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from transformers import AutoModel, AutoTokenizer
+from transformers.dynamic_module_utils import get_class_from_dynamic_module
+
+from cse_train.export.sentence_transformers_folder import ACTIVATIONS, LAYERS_READ
+
+LIBRARY = "sentence_transformers"
+ROWS = 64
+
+Embed = Callable[[Sequence[str]], np.ndarray]
+"""Texts -> float64 [N, D] in their order."""
+Features = dict[str, Any]
+
+
+def reloaded(folder: Path, pooler: str) -> tuple[Embed, str]:
+    """How the folder embeds, and by which library: sentence-transformers for its own layout where it is installed.
+
+    Else by transformers, as the model card says for `hf` and as the folder's modules say for the other layout.
+    """
+    if not (folder / "modules.json").exists():
+        return _batched(_by_transformers(folder, pooler)), _version("transformers")
+    if importlib.util.find_spec(LIBRARY) is None:
+        return _batched(_by_modules(folder)), _version("transformers")
+    return _by_library(folder), _version("sentence-transformers")
+
+
+def _by_library(folder: Path) -> Embed:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=True, local_files_only=True)
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        found = model.encode(list(texts), batch_size=ROWS, show_progress_bar=False, convert_to_numpy=True)
+        return np.asarray(found, dtype=np.float64)
+
+    return embed
+
+
+def _by_transformers(folder: Path, pooler: str) -> Callable[[Sequence[str]], Tensor]:
+    """The recipe of the model card."""
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+
+    def embed(texts: Sequence[str]) -> Tensor:
+        batch = tokenizer(list(texts), padding=True, truncation=True, return_tensors="pt")
+        out = model(**batch, output_hidden_states=True)
+        if pooler == "cls":
+            return out.pooler_output
+        first = out.hidden_states[LAYERS_READ[pooler]] if pooler in LAYERS_READ else out.last_hidden_state
+        return _pooled((first + out.last_hidden_state) / 2, batch["attention_mask"], cls=pooler.startswith("cls"))
+
+    return embed
+
+
+def _by_modules(folder: Path) -> Callable[[Sequence[str]], Tensor]:
+    """What sentence-transformers would do with the folder, for a computer without it."""
+    listed = json.loads((folder / "modules.json").read_text(encoding="utf8"))
+    tokenize, run = _first_module(folder, listed[0])
+    layers = [_dense(folder / module["path"]) for module in listed if module["type"].endswith(".Dense")]
+    described = next(folder / module["path"] for module in listed if module["type"].endswith(".Pooling"))
+    cls = json.loads((described / "config.json").read_text(encoding="utf8"))["pooling_mode_cls_token"]
+    averages = [folder / module["path"] for module in listed if "WeightedLayer" in module["type"]]
+    weights = [load_file(path / "model.safetensors")["layer_weights"] for path in averages]
+
+    def embed(texts: Sequence[str]) -> Tensor:
+        batch = tokenize(list(texts))
+        hidden = run(batch)
+        token_NLH = hidden[-1]
+        for each in weights:
+            token_NLH = torch.einsum("k,knlh->nlh", each, torch.stack(list(hidden))) / each.sum()
+        return nn.Sequential(*layers)(_pooled(token_NLH, batch["attention_mask"], cls=cls))
+
+    return embed
+
+
+def _first_module(folder: Path, listed: dict[str, Any]) -> tuple[Callable[..., Features], Callable[..., Any]]:
+    """(texts -> batch, batch -> token vectors of the layers, the last one last)."""
+    if listed["path"]:
+        kind: Any = get_class_from_dynamic_module(listed["type"], str(folder))
+        module = kind.load(folder / listed["path"])
+        last = "all_layer_embeddings" if module.all_layers else "token_embeddings"
+        return module.tokenize, lambda batch: module(batch)[last] if module.all_layers else [module(batch)[last]]
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+
+    def tokenize(texts: list[str]) -> Features:
+        return tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
+
+    return tokenize, lambda batch: model(**batch, output_hidden_states=True).hidden_states
+
+
+def _dense(folder: Path) -> nn.Module:
+    described = json.loads((folder / "config.json").read_text(encoding="utf8"))
+    linear = nn.Linear(described["in_features"], described["out_features"])
+    linear.load_state_dict({n.removeprefix("linear."): t for n, t in load_file(folder / "model.safetensors").items()})
+    name = next(short for short, long in ACTIVATIONS.items() if long == described["activation_function"])
+    activation: nn.Module = getattr(nn, name)()
+    return nn.Sequential(linear, activation)
+
+
+def _pooled(token_NLH: Tensor, mask_NL: Tensor, *, cls: bool) -> Tensor:
+    if cls:
+        return token_NLH[:, 0]
+    mask_NL1 = mask_NL[:, :, None].to(token_NLH.dtype)
+    return (token_NLH * mask_NL1).sum(1) / mask_NL1.sum(1)
+
+
+def _batched(embed: Callable[[Sequence[str]], Tensor]) -> Embed:
+    """By batches of similar length, in the order given."""
+
+    def all_of(texts: Sequence[str]) -> np.ndarray:
+        order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
+        with torch.inference_mode():
+            chunks = [order[at : at + ROWS] for at in range(0, len(order), ROWS)]
+            found = np.concatenate([embed([texts[at] for at in rows]).double().numpy() for rows in chunks])
+        return found[np.argsort(order)]
+
+    return all_of
+
+
+def _version(package: str) -> str:
+    return f"{package} {importlib.metadata.version(package)}"

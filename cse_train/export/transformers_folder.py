@@ -1,0 +1,64 @@
+"""Encoder and tokenizer in transformers' layout, readable by its versions 4 and 5."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save
+from torch import Tensor
+from transformers import PretrainedConfig
+
+from cse_train.backbone.automodel import AutoModelEncoder
+from cse_train.backbone.transformers_io import encoder_to_transformers
+from cse_train.export.parts import Parts
+
+ARCHITECTURES = {"bert": "BertModel", "roberta": "RobertaModel"}
+NEW_CLASS, KNOWN_CLASS = "TokenizersBackend", "PreTrainedTokenizerFast"
+"""Version 5's name of a tokenizer that is its tokenizer.json alone, and the name that version 4 reads as well."""
+
+
+def write_encoder(parts: Parts, folder: Path, *, with_pooler: bool) -> None:
+    """config.json, model.safetensors in fp32 and the tokenizer; `with_pooler` makes the [CLS] MLP BERT's pooler."""
+    folder.mkdir(exist_ok=True)
+    if isinstance(parts.encoder, AutoModelEncoder):
+        parts.encoder.model.save_pretrained(folder)
+    else:
+        tensors = encoder_to_transformers(parts.encoder)
+        if with_pooler:
+            tensors |= {f"pooler.dense.{name}": tensor for name, tensor in _only_layer(parts).items()}
+        write_tensors(folder / "model.safetensors", tensors)
+        write_json(folder / "config.json", _described(parts.config))
+    parts.tokenizer.save_pretrained(folder)
+    _settle_tokenizer(folder / "tokenizer_config.json", parts.max_length)
+
+
+def write_json(path: Path, content: Mapping[str, Any] | list[dict[str, Any]]) -> None:
+    """One JSON file; its folder is made."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """One safetensors file; its folder is made."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, {"format": "pt"}))
+
+
+def _only_layer(parts: Parts) -> dict[str, Tensor]:
+    return parts.dense[0].tensors if parts.dense else {}
+
+
+def _described(config: PretrainedConfig) -> dict[str, Any]:
+    known = {name: value for name, value in config.to_dict().items() if name != "_name_or_path"}
+    return known | {"architectures": [ARCHITECTURES[config.model_type]], "dtype": "float32"}
+
+
+def _settle_tokenizer(path: Path, max_length: int) -> None:
+    """Truncation at our length, and version 4's words (it wants `extra_special_tokens` to be a mapping)."""
+    known = json.loads(path.read_text(encoding="utf8")) | {"model_max_length": max_length}
+    if known.get("tokenizer_class") == NEW_CLASS:
+        known["tokenizer_class"] = KNOWN_CLASS
+    if isinstance(known.get("extra_special_tokens"), list):
+        known["additional_special_tokens"] = known.pop("extra_special_tokens")
+    write_json(path, known)

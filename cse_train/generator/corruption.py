@@ -1,0 +1,120 @@
+"""Sentences corrupted once, before training, by a frozen generator (D2CSE section 3, its footnote 1; T22).
+
+The corrupted tokens of a text column lie in the cache under a name that holds everything that decides them, and come
+back as one more column of the store, `corrupted_COLUMN`, with the same rows and lengths.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from cse_train import random_streams
+from cse_train.backbone.backbone import Backbone
+from cse_train.encoder.packing import pack_lists
+from cse_train.generator.generator import Generator, generator_inputs
+from cse_train.text.cached_folder import open_built
+from cse_train.text.edits import Edit, Vocabulary, edit
+from cse_train.text.tokens import TokenColumn, TokenStore, default_cache
+
+FORMAT = 1
+"""Raised whenever corrupted text changes for the same rule."""
+CHUNK = 128
+"""Sentences that the generator reads at once."""
+POSITIONS = ("masked", "all")
+"""Where the generator's tokens go: to the masked positions, as the paper says, or to every position but the first, as
+DiffCSE's released code does (diffcse/models.py:184)."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What decides the corrupted text beside corpus and tokenizer."""
+
+    generator: str
+    """A masked LM as `Generator` takes it; its content counts, not its name. Greedy, in eval mode."""
+    ratio: float
+    """Share of the tokens that is masked."""
+    seed: int
+    positions: str = "masked"
+
+
+def corrupted(column: str) -> str:
+    """The name of a text column's corrupted form."""
+    return f"corrupted_{column}"
+
+
+def with_corrupted(
+    store: TokenStore, columns: Sequence[str], rule: Rule, backbone: Backbone, cache: Path | None = None
+) -> TokenStore:
+    """The store with the corrupted form of `columns`, made on first use; the same for every run and rank.
+
+    Raises ConfigError for a generator that cannot be had or does not fit, or a cache that cannot be written.
+    """
+    assert rule.positions in POSITIONS, rule.positions
+    identity = {
+        **asdict(rule),
+        "format": FORMAT,
+        "generator": generator_inputs(rule.generator),
+        "tokenizer": backbone.tokenizer_hash,
+        "corpus": store.content_hash,
+        "columns": list(columns),
+    }
+    key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+    folder = (cache or default_cache()) / "corrupted" / key
+    write = partial(_write, store, columns, rule, backbone, identity)
+    return open_built(folder, partial(_load, store, columns), write)
+
+
+def _load(store: TokenStore, columns: Sequence[str], folder: Path) -> TokenStore | None:
+    """The joined store; None when the folder is absent or a file has not the size of its column."""
+    arrays = dict(store.arrays)
+    for name in columns:
+        column, file = store.column(name), folder / f"{name}.flat"
+        if not file.is_file() or file.stat().st_size != 4 * len(column.flat):
+            return None
+        flat = np.memmap(file, dtype=np.int32, mode="r").view(np.ndarray)
+        arrays[corrupted(name)] = TokenColumn(flat, column.starts, column.lengths, column.word_starts)
+    return TokenStore(store.rows, tuple(arrays), folder.name, folder, arrays)
+
+
+def _write(
+    store: TokenStore, columns: Sequence[str], rule: Rule, backbone: Backbone, identity: dict[str, Any], aside: Path
+) -> None:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    generator = Generator(rule.generator, backbone, dropout=False).to(device).eval()
+    for name in columns:
+        with (aside / f"{name}.flat").open("wb") as file:
+            for row_ids in _corrupt(store.column(name), name, rule, generator, backbone.tokenizer):
+                file.write(row_ids.astype(np.int32).tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+    (aside / "meta.json").write_text(json.dumps(identity, indent=1), encoding="utf8")
+
+
+def _corrupt(column: TokenColumn, name: str, rule: Rule, generator: Generator, tokenizer: Any) -> Iterator[np.ndarray]:
+    """The corrupted ids of each row; row i of a column has masks of its own, whatever the chunks."""
+    vocabulary = Vocabulary(tokenizer.mask_token_id, tuple(tokenizer.all_special_ids), len(tokenizer))
+    for first in range(0, len(column.starts), CHUNK):
+        rows = range(first, min(first + CHUNK, len(column.starts)))
+        rngs = (np.random.default_rng(random_streams.seed_of(rule.seed, "corruption", name, row)) for row in rows)
+        edits = [edit(column.row(i), "replace", rule.ratio, vocabulary, rng) for i, rng in zip(rows, rngs, strict=True)]
+        everywhere = rule.positions == "all"
+        yield from _filled(generator, edits, everywhere, tokenizer.pad_token_id)
+
+
+def _filled(generator: Generator, edits: list[Edit], everywhere: bool, pad_id: int) -> list[np.ndarray]:
+    """The sentences in the order given, with the generator's ids where they were masked, or after [CLS] everywhere."""
+    packed = pack_lists([e.masked_L for e in edits], pad_id=pad_id)
+    ids_T = pack_lists([e.source_L for e in edits], pad_id=pad_id).ids_T
+    wanted_T = pack_lists([e.chosen_L | everywhere for e in edits]).ids_T.bool() & (packed.positions_T > 0)
+    at_M = wanted_T.nonzero().squeeze(1)
+    device = next(generator.parameters()).device
+    ids_T = ids_T.index_copy(0, at_M, generator.predict(packed.to(device), at_M.to(device)).cpu())
+    return packed.unpacked(ids_T)

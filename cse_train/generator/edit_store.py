@@ -1,0 +1,158 @@
+"""Edited sentences that are made once, for every run that would make the same ones (DiffCSE's generator never trains).
+
+They lie in blocks, each what `BLOCK` successive examples of an epoch need, under a name that holds everything that
+decides them: generator, its dropout and sampling, ratio, seed, epoch, tokenizer, corpus and rows. A block is a
+`cached_folder`: complete or absent, built by the first run that comes to it, memory-mapped by all. What is masked is
+what a run without the store masks; dropout and sampling of the generator have a stream of their own here.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from cse_train import random_streams
+from cse_train.backbone.backbone import Backbone
+from cse_train.generator.edited import fill, pack_edits
+from cse_train.generator.generator import Generator, generator_inputs
+from cse_train.random_streams import Place
+from cse_train.text.cached_folder import open_built
+from cse_train.text.edits import Edit
+from cse_train.text.tokens import TokenStore, default_cache
+
+FORMAT = 1
+"""Raised whenever stored edits change for the same rule."""
+BLOCK = 4096
+"""Examples of a block."""
+CHUNK = 128
+"""Sentences that the generator reads at once."""
+
+Block = list[tuple[np.ndarray, np.ndarray]]
+"""For each source and view, the filled ids and where each example's begin [examples + 1]."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What decides the edits beside corpus, tokenizer, seed and rows."""
+
+    generator: str
+    """A masked LM as `Generator` takes it; its content counts, not its name."""
+    dropout: bool
+    sampling: str
+    ratio: float
+
+
+@dataclass
+class EditStore:
+    """The blocks of one rule and corpus."""
+
+    rule: Rule
+    draw: Callable[[np.ndarray, Callable[[int], np.random.Generator]], Iterator[Edit]]
+    """Corpus rows and the generator of each -> their edits, not yet filled, in the order of `of`."""
+    offsets: Sequence[int]
+    """From the row of an example to the rows that are edited for it."""
+    views: int
+    backbone: Backbone
+    corpus: TokenStore
+    cache: Path | None
+    _open: dict[tuple[int, int], Block] = field(default_factory=dict)
+    """The last two blocks, by epoch and number: a batch may need both."""
+    _generator: Generator | None = None
+
+    def of(self, rows: np.ndarray, place: Place) -> Iterator[Edit]:
+        """The filled edits of the examples at a place: source after source, view after view, row after row.
+
+        Raises ConfigError for a generator that does not fit or a cache that cannot be written.
+        """
+        at = place.first + np.arange(len(rows))
+        blocks = {number: self._block(place, number) for number in np.unique(at // BLOCK).tolist()}
+        for column, (offset, _) in enumerate(self._columns()):
+            for row, position in zip(rows + offset, at.tolist(), strict=True):
+                flat, begins = blocks[position // BLOCK][column]
+                begin, end = begins[position % BLOCK], begins[position % BLOCK + 1]
+                source, unedited = self.corpus.column("text").row(row), np.zeros(end - begin, dtype=bool)
+                yield Edit(flat[begin:end], source, unedited, unedited)
+
+    def _columns(self) -> list[tuple[int, int]]:
+        return [(offset, view) for offset in self.offsets for view in range(self.views)]
+
+    def _block(self, place: Place, number: int) -> Block:
+        key = (place.epoch, number)
+        if key not in self._open:
+            newest = dict(list(self._open.items())[-1:])
+            self._open = newest | {key: self._built(place, place.order[number * BLOCK : (number + 1) * BLOCK])}
+        return self._open[key]
+
+    def _built(self, place: Place, rows: np.ndarray) -> Block:
+        identity = self._identity(place, rows)
+        name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
+        folder = (self.cache or default_cache()) / "edits" / name
+        return open_built(folder, partial(self._load, rows), partial(self._write, place, rows, identity))
+
+    def _identity(self, place: Place, rows: np.ndarray) -> dict[str, Any]:
+        return {
+            **asdict(self.rule),
+            "format": FORMAT,
+            "generator": generator_inputs(self.rule.generator),
+            "tokenizer": self.backbone.tokenizer_hash,
+            "corpus": self.corpus.content_hash,
+            "seed": place.seed,
+            "epoch": place.epoch,
+            "offsets": list(self.offsets),
+            "views": self.views,
+            "rows": hashlib.sha256(rows.tobytes()).hexdigest(),
+        }
+
+    def _load(self, rows: np.ndarray, folder: Path) -> Block | None:
+        """None when the folder is absent or a file has not the size of its sentences."""
+        block = []
+        for offset, view in self._columns():
+            begins = np.append(0, np.cumsum(self.corpus.column("text").lengths[rows + offset], dtype=np.int64))
+            file = folder / f"{offset}.{view}.flat"
+            if not file.is_file() or file.stat().st_size != 4 * begins[-1]:
+                return None
+            block.append((np.memmap(file, dtype=np.int32, mode="r").view(np.ndarray), begins))
+        return block
+
+    def _write(self, place: Place, rows: np.ndarray, identity: dict[str, Any], aside: Path) -> None:
+        edits = self.draw(rows, partial(random_streams.augmentation, place.seed, place.epoch))
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        if self._generator is None:
+            sample = self.rule.sampling == "sample"
+            self._generator = Generator(self.rule.generator, self.backbone, self.rule.dropout, sample).to(device)
+        with torch.random.fork_rng(), torch.inference_mode():
+            torch.manual_seed(random_streams.seed_of(place.seed, "edits", place.epoch, identity["rows"]))
+            for offset, view in self._columns():
+                with (aside / f"{offset}.{view}.flat").open("wb") as file:
+                    for ids in self._filled(list(islice(edits, len(rows))), device):
+                        file.write(ids.astype(np.int32).tobytes())
+                    file.flush()
+                    os.fsync(file.fileno())
+        (aside / "meta.json").write_text(json.dumps(identity, indent=1), encoding="utf8")
+
+    def _filled(self, edits: list[Edit], device: str) -> Iterator[np.ndarray]:
+        for first in range(0, len(edits), CHUNK):
+            masked, tensors = pack_edits(edits[first : first + CHUNK], pad_id=self.backbone.tokenizer.pad_token_id)
+            on_device = {name: tensor.to(device) for name, tensor in tensors.items()}
+            packed = fill(self._generator, masked.to(device), on_device, only_edited=False).packed
+            yield from packed.unpacked(packed.ids_T)
+
+
+@dataclass(frozen=True)
+class StoreWithEdits(TokenStore):
+    """A token store whose sentences have edits beside them."""
+
+    edits: EditStore
+
+
+def with_edits(store: TokenStore, edits: EditStore) -> StoreWithEdits:
+    """The store and its edits."""
+    return StoreWithEdits(store.rows, store.columns, store.content_hash, store.folder, store.arrays, edits)

@@ -1,0 +1,66 @@
+"""Edited sentences as one pack, and what the generator makes of them (DiffCSE 3).
+
+Shape suffixes: T packed slots.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.generator.generator import Generator
+from cse_train.text.edits import Edit
+
+
+@dataclass(frozen=True)
+class Edited:
+    """A pack of edited sentences, and in its slots what a conditional task asks about them."""
+
+    packed: Packed
+    source_T: Tensor
+    """The original ids; [MASK] where a token was inserted."""
+    replaced_T: Tensor
+    """Bool: differs from the original, was inserted, or follows a deleted token."""
+    chosen_T: Tensor
+    """Bool: chosen by masking."""
+
+    def replaced_fraction(self) -> Tensor:
+        """Share of the real tokens."""
+        return self.replaced_T.sum() / self.packed.lengths_N.sum()
+
+
+def pack_edits(edits: Sequence[Edit], *, pad_id: int, width: int | None = None) -> tuple[Packed, dict[str, Tensor]]:
+    """What the generator reads, and in the same slots "source_T", "edited_T" and "chosen_T" (`Edit`).
+
+    "inner_M" are the slots of real tokens behind each sentence's first.
+    """
+    masked = pack_lists([edit.masked_L for edit in edits], pad_id=pad_id, width=width)
+    return masked, {
+        "inner_M": (masked.attended_T() & (masked.positions_T > 0)).nonzero().squeeze(1),
+        "source_T": pack_lists([edit.source_L for edit in edits], pad_id=pad_id, width=width).ids_T,
+        "edited_T": pack_lists([edit.edited_L for edit in edits], width=width).ids_T.bool(),
+        "chosen_T": pack_lists([edit.chosen_L for edit in edits], width=width).ids_T.bool(),
+    }
+
+
+def fill(generator: Generator | None, masked: Packed, tensors: Mapping[str, Tensor], only_edited: bool) -> Edited:
+    """The edited sentences x''; `masked` and `tensors` as `pack_edits` gives them.
+
+    The generator's ids stand at every position, unmasked ones and the last special token included, as released
+    (diffcse/models.py:184); with `only_edited` at the inserted ones alone. Position 0 keeps its token and padding gets
+    id 0, as released. Without a generator nothing is filled, and masked positions stay masked. A generator that draws
+    does so at every slot, whether it is used or not: the draws of a run depend on it.
+    """
+    source_T, edited_T, attended_T = tensors["source_T"], tensors["edited_T"], masked.attended_T()
+    first_T, ids_T = masked.positions_T == 0, masked.ids_T
+    if generator is not None and generator.sample and not only_edited:
+        ids_T = generator.predict(masked)
+    elif generator is not None:
+        at_M = edited_T.nonzero().squeeze(1) if only_edited else tensors["inner_M"]
+        ids_T = source_T.index_copy(0, at_M, generator.predict(masked, at_M))
+    ids_T = torch.where(first_T, source_T, ids_T)
+    replaced_T = attended_T & (edited_T | (ids_T != source_T))
+    filled = replace(masked, ids_T=torch.where(attended_T, ids_T, 0))
+    return Edited(filled, source_T, replaced_T, tensors["chosen_T"])

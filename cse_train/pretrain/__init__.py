@@ -1,0 +1,1 @@
+"""Masked-LM pretraining of the shipped encoders."""

@@ -1,0 +1,125 @@
+"""Sentences in, masked batches out."""
+
+import gzip
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from cse_train.encoder.packing import Packed, pack
+from cse_train.fields import ConfigError
+from cse_train.pretrain.config import PretrainConfig
+from cse_train.text.masking import mask_tokens
+
+CHUNK = 20_000
+"""Sentences tokenised at once; the tokenizer's own objects take several kB a sentence."""
+
+
+@dataclass
+class Corpus:
+    """Tokenised sentences in file order, without special tokens, end to end."""
+
+    flat: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    cls_id: int
+    sep_id: int
+    mask_id: int
+    vocab_size: int
+
+    def sentences(self, rows: np.ndarray, longest: int) -> list[np.ndarray]:
+        """Single sentences of at most `longest` tokens, special tokens included."""
+        keep = np.minimum(self.lengths[rows], longest - 2)
+        return [self._wrap(self.flat[s : s + n]) for s, n in zip(self.starts[rows], keep, strict=True)]
+
+    def run_of_sentences(self, first_token: int, width: int) -> np.ndarray:
+        """Consecutive text from `first_token` on: `width` tokens, special tokens included."""
+        return self._wrap(self.flat[first_token : first_token + width - 2])
+
+    def _wrap(self, ids: np.ndarray) -> np.ndarray:
+        return np.concatenate([[self.cls_id], ids, [self.sep_id]]).astype(np.int64)
+
+
+def read_corpus(path: Path, tokenizer: PreTrainedTokenizerBase) -> Corpus:
+    """Tokenise a plain or gzipped text file, one sentence a line."""
+    return tokenised(list(read_lines(path)), tokenizer)
+
+
+def tokenised(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> Corpus:
+    """A corpus of the given sentences, in their order."""
+    parts = [_token_ids(sentences[at : at + CHUNK], tokenizer) for at in range(0, len(sentences), CHUNK)]
+    flat = np.concatenate([flat for flat, _ in parts])
+    lengths = np.concatenate([lengths for _, lengths in parts])
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    cls_id, sep_id, mask_id = (getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask"))
+    return Corpus(flat, starts, lengths, cls_id, sep_id, mask_id, len(tokenizer))
+
+
+def _token_ids(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> tuple[np.ndarray, np.ndarray]:
+    encoded = tokenizer(sentences, add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False)
+    lengths = np.array([len(ids) for ids in encoded["input_ids"]])
+    return np.concatenate([np.asarray(ids, dtype=np.int32) for ids in encoded["input_ids"]]), lengths
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The non-empty lines of a plain or gzipped file, stripped."""
+    if not path.is_file():
+        raise ConfigError([f"missing data: text={path} does not exist; give a file with one sentence a line"])
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf8") as lines:
+        yield from (stripped for line in lines if (stripped := line.strip()))
+
+
+def text_hash(path: Path) -> str:
+    """SHA-256 of the sentences, whether the file is compressed or not."""
+    total = hashlib.sha256()
+    for line in read_lines(path):
+        total.update(line.encode() + b"\n")
+    return total.hexdigest()
+
+
+@dataclass
+class Batches:
+    """The endless stream of training batches: one generator for the data order, one for the masks."""
+
+    corpus: Corpus
+    config: PretrainConfig
+    rng: np.random.Generator
+    queue: list[int] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[tuple[Packed, Tensor, Tensor, int]]:
+        while True:
+            yield masked(self._rows(), self.corpus, self.config.mask_ratio, self.rng)
+
+    def _rows(self) -> list[np.ndarray]:
+        trained = len(self.corpus.starts) - self.config.held_out
+        if self.rng.random() < self.config.long_share:
+            last = self.corpus.starts[trained] - self.config.max_positions
+            firsts = self.rng.integers(0, last, self.config.batch_documents)
+            return [self.corpus.run_of_sentences(at, self.config.max_positions) for at in firsts]
+        if len(self.queue) < self.config.batch_sentences:
+            self.queue = self.rng.permutation(trained).tolist()
+        taken, self.queue = self.queue[: self.config.batch_sentences], self.queue[self.config.batch_sentences :]
+        return self.corpus.sentences(np.array(taken), self.config.max_sentence)
+
+
+def masked(
+    rows: list[np.ndarray], corpus: Corpus, ratio: float, rng: np.random.Generator
+) -> tuple[Packed, Tensor, Tensor, int]:
+    """Mask and pack rows: (packed, masked slots [M], their true ids [M], tokens in the batch)."""
+    original = np.concatenate(rows)
+    special = (original == corpus.cls_id) | (original == corpus.sep_id)
+    ids, chosen = mask_tokens(
+        original, ~special, ratio=ratio, mask_id=corpus.mask_id, vocab_size=corpus.vocab_size, rng=rng
+    )
+    lengths = np.array([len(r) for r in rows])
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    packed = pack(ids, starts, lengths)
+    target = pack(np.where(chosen, original, -1), starts, lengths, pad_id=-1).ids_T
+    at_M = torch.nonzero(target >= 0).squeeze(1)
+    return packed, at_M, target[at_M], int(lengths.sum())

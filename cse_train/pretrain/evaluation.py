@@ -1,0 +1,102 @@
+"""What a pretrained encoder can do: held-out masked-LM loss by position, and STS-B dev without any training.
+
+Shape suffixes: M masked positions, H width.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.packing import Packed
+from cse_train.evaluate.pairs import Pairs
+from cse_train.evaluate.sts import StsEvaluator
+from cse_train.modules.pooling import needs_tokens, pool
+from cse_train.pretrain.config import PretrainConfig
+from cse_train.pretrain.corpus import Corpus, masked
+from cse_train.pretrain.run import MaskedLM
+
+BANDS = (0, 64, 128, 256, 512)
+"""Position bands whose held-out loss the card reports."""
+DEV_POOLERS = ("cls_no_mlp", "mean", "first_last")
+ROWS = {"documents": 4, "sentences": 64}
+"""Rows in one evaluation batch."""
+
+
+def held_out_report(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> dict[str, Any]:
+    """Loss (nats) and accuracy on the corpus' last `held_out` sentences, run together and one by one.
+
+    The masks come from a generator of their own, so that every model of a vocabulary is asked the same questions.
+    """
+    first = len(corpus.starts) - config.held_out
+    runs = list(_runs(corpus, first, config.max_positions))
+    single = corpus.sentences(np.arange(first, len(corpus.starts)), config.max_sentence)
+    losses, right, positions = _predict(model, runs, corpus, config, ROWS["documents"])
+    bands = [_band(low, high, losses, right, positions) for low, high in pairwise(BANDS)]
+    report = {"sentences": config.held_out, "loss": losses.mean(), "accuracy": right.mean(), "bands": bands}
+    losses, right, _ = _predict(model, single, corpus, config, ROWS["sentences"])
+    alone = {"loss": losses.mean(), "accuracy": right.mean(), "predictions": len(losses)}
+    return _rounded(report | {"single_sentences": alone})
+
+
+def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, float]:
+    """Spearman x 100 of the untrained poolers on a graded set; leaves mode and random state as they were."""
+    evaluator = StsEvaluator(pairs, tokenizer)
+    was_training = encoder.training
+    encoder.eval()
+    scores = {name: round(evaluator(partial(_encode, encoder, name)).spearman, 2) for name in DEV_POOLERS}
+    encoder.train(was_training)
+    return scores
+
+
+def _encode(encoder: Encoder, pooler: str, packed: Packed) -> Tensor:
+    return pool(encoder(packed, tokens=needs_tokens(pooler)), pooler)[0]
+
+
+def _runs(corpus: Corpus, first_sentence: int, width: int) -> Iterator[np.ndarray]:
+    """The held-out text cut into rows of `width` tokens; a shorter rest is left out unless it is all there is."""
+    starts = range(int(corpus.starts[first_sentence]), max(len(corpus.flat) - width + 3, 1), width - 2)
+    for at in starts or [int(corpus.starts[first_sentence])]:
+        yield corpus.run_of_sentences(at, width)
+
+
+@torch.inference_mode()
+def _predict(
+    model: MaskedLM, rows: list[np.ndarray], corpus: Corpus, config: PretrainConfig, at_once: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Per masked token: loss, whether the first guess is right, position."""
+    was_training = model.training
+    model.eval()
+    rng = np.random.default_rng(config.seed + 1)
+    found = []
+    for at in range(0, len(rows), at_once):
+        packed, at_M, target_M, _ = masked(rows[at : at + at_once], corpus, config.mask_ratio, rng)
+        if len(at_M):
+            _, logits = model(packed, at_M, target_M)
+            losses = F.cross_entropy(logits, target_M, reduction="none")
+            found.append((losses, logits.argmax(1) == target_M, packed.positions_T[at_M]))
+    model.train(was_training)
+    all_losses, all_right, all_positions = (torch.cat(parts).numpy() for parts in zip(*found, strict=True))
+    return all_losses, all_right, all_positions
+
+
+def _band(low: int, high: int, losses: np.ndarray, right: np.ndarray, positions: np.ndarray) -> dict[str, Any]:
+    inside = (positions >= low) & (positions < high)
+    if not inside.any():
+        return {"from": low, "to": high, "predictions": 0, "loss": None, "accuracy": None}
+    means = {"loss": losses[inside].mean(), "accuracy": right[inside].mean()}
+    return {"from": low, "to": high, "predictions": int(inside.sum()), **means}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_rounded(inner) for inner in value]
+    return round(float(value), 4) if isinstance(value, float | np.floating) else value

@@ -1,0 +1,121 @@
+"""What a finished pretraining leaves: a folder in transformers' layout with a card."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save
+from torch import Tensor
+from transformers import BertConfig, PreTrainedTokenizerBase
+
+from cse_train.backbone.transformers_io import masked_lm_to_transformers
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.masked_lm_head import MaskedLMHead
+from cse_train.pretrain.config import PretrainConfig
+
+
+def write_weights(
+    model_state: Mapping[str, Tensor],
+    config: BertConfig,
+    folder: Path,
+    card: Mapping[str, Any] | None = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+) -> Path:
+    """Write config.json, model.safetensors (fp16, `BertForMaskedLM` names), card.json and README.md; returns `folder`.
+
+    `model_state` is the state dict of `run.MaskedLM`. Shipped folders share one tokenizer; any other folder
+    should get its own. `AutoModel` and `AutoModelForMaskedLM` load the folder, in fp32.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = {name: t.to(torch.float16) for name, t in _transformers_tensors(model_state, config).items()}
+    (folder / "model.safetensors").write_bytes(save(written, metadata={"format": "pt"}))
+    described = config.to_dict() | {"architectures": ["BertForMaskedLM"], "dtype": "float32"}
+    _write_json(folder / "config.json", {k: v for k, v in described.items() if k != "_name_or_path"})
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder)
+    if card is not None:
+        _write_json(folder / "card.json", card)
+        (folder / "README.md").write_text(readme(folder.name, card), encoding="utf8")
+    return folder
+
+
+def make_card(
+    state: Mapping[str, Any],
+    config: PretrainConfig,
+    *,
+    held_out: Mapping[str, Any],
+    text_hash: str,
+    tokenizer_hash: str,
+    dev_curve: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """How the weights came to be and how good they are."""
+    return {
+        "recipe": asdict(config),
+        "tokens": state["tokens"],
+        "seconds": round(state["seconds"]),
+        "precision": {"training": "bf16 autocast, fp32 weights", "shipped": "fp16"},
+        "torch": torch.__version__,
+        "text_sha256": text_hash,
+        "tokenizer_hash": tokenizer_hash,
+        "held_out": dict(held_out),
+        "training_loss": list(state["log"]),
+        "sts_dev_against_tokens": list(dev_curve),
+    }
+
+
+def readme(name: str, card: Mapping[str, Any]) -> str:
+    """The card in words, as a model page."""
+    recipe, held_out, alone = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
+    size = f"{recipe['layers']} layers, hidden size {recipe['width']}, positions 0-{recipe['max_positions'] - 1}"
+    spent = f"{card['tokens'] / 1e6:.0f} M tokens of English Wikipedia, {card['seconds']} s"
+    return f"""# {name}
+
+A miniature BERT: {size}, lower-casing WordPiece vocabulary of the shared tokenizer.
+Pretrained by masked LM ({spent}).
+It exists so that everything runs without a model hub; it is no substitute for BERT-base.
+
+Held-out masked LM, on text never trained on: packed to {recipe["max_positions"]} tokens, and sentence by sentence.
+
+| positions | loss | accuracy |
+|---|---|---|
+{_band_rows(held_out)}
+| all | {held_out["loss"]:.3f} | {held_out["accuracy"]:.3f} |
+| single sentences | {alone["loss"]:.3f} | {alone["accuracy"]:.3f} |
+{_dev_table(card["sts_dev_against_tokens"])}
+`card.json` holds the whole recipe, the text's hash and the training loss; `cse pretrain` repeats it.
+"""
+
+
+def _band_rows(held_out: Mapping[str, Any]) -> str:
+    seen = [band for band in held_out["bands"] if band["predictions"]]
+    return "\n".join(f"| {b['from']}-{b['to'] - 1} | {b['loss']:.3f} | {b['accuracy']:.3f} |" for b in seen)
+
+
+def _dev_table(curve: Sequence[Mapping[str, Any]]) -> str:
+    if not curve:
+        return ""
+    poolers = [key for key in curve[0] if key != "tokens"]
+    lines = ["", "STS-B dev (Spearman x 100) without any training, against tokens seen:", ""]
+    lines += [f"| M tokens | {' | '.join(poolers)} |", "|---" * (len(poolers) + 1) + "|"]
+    for point in curve:
+        values = " | ".join(f"{point[pooler]:.2f}" for pooler in poolers)
+        lines.append(f"| {point['tokens'] / 1e6:.0f} | {values} |")
+    return "\n".join([*lines, ""])
+
+
+def _transformers_tensors(model_state: Mapping[str, Tensor], config: BertConfig) -> dict[str, Tensor]:
+    encoder, head = Encoder(config), MaskedLMHead(config)
+    encoder.load_state_dict(_part(model_state, "encoder."))
+    head.load_state_dict(_part(model_state, "head."))
+    return masked_lm_to_transformers(encoder, head)
+
+
+def _part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): t for name, t in state.items() if name.startswith(prefix)}
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")

@@ -1,0 +1,132 @@
+"""The corpus of a run as tokens, and which rows meet in which batch: a pure function of seed and step."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cse_train import distributed, methods, random_streams
+from cse_train.backbone.backbone import Backbone
+from cse_train.config import RunConfig, bucket_edges
+from cse_train.data_paths import DataPaths
+from cse_train.fields import ConfigError
+from cse_train.methods.base import Batch, Share
+from cse_train.text.sources import open_source
+from cse_train.text.tokens import TokenColumn, TokenStore, open_store
+
+log = logging.getLogger(__name__)
+
+TEXT_COLUMN = ("text",)
+CHUNK = 1 << 20
+"""Tokens looked at together."""
+
+
+@dataclass
+class Batches:
+    """This rank's share of each global batch."""
+
+    run: RunConfig
+    store: TokenStore
+    collate: Callable[[Share], Batch]
+    rows: np.ndarray
+    """int64: the corpus rows that may be drawn, in file order."""
+    epoch: int = -1
+    order: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def open(cls, run: RunConfig, paths: DataPaths, backbone: Backbone) -> "Batches":
+        """Tokenise the corpus on first use and let the method look at it. Raises ConfigError for what does not fit."""
+        method, kept = methods.load(run.method), run.train.max_seq_length
+        tokens_kept = methods.optional(run.method, "tokens_kept", lambda _, length: length)(run.options, kept)
+        source = columns_checked(run, open_source(run.train.corpus, paths))
+        store = open_store(source, backbone.tokenizer, tokens_kept, paths.cache)
+        store = methods.optional(run.method, "prepare", unprepared)(run.options, store, backbone, paths.cache)
+        rows = methods.optional(run.method, "usable_rows", every_row)(run.options, store)
+        if len(rows) < store.rows and distributed.rank() == 0:
+            log.warning("%s: %d of %d rows left out", run.train.corpus, store.rows - len(rows), store.rows)
+        return cls(run, store, method.make_collate(run.options, backbone.tokenizer, kept), rows)
+
+    def __post_init__(self) -> None:
+        config = self.run.train
+        if config.batch_size % distributed.size():
+            line = f"batch does not divide: train.batch_size={config.batch_size} over workers={distributed.size()}"
+            raise ConfigError([f"{line}; choose a multiple"])
+        self.buckets = self._buckets()
+        if self.steps_per_epoch == 0:
+            line = f"corpus too small: train.corpus={config.corpus} has {len(self.rows)} rows"
+            where = f" in {len(self.buckets)} buckets" if config.length_buckets else ""
+            raise ConfigError([f"{line}{where}; give at least train.batch_size={config.batch_size}"])
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Full batches in one pass; what is left over in a bucket is not trained on in that pass."""
+        return sum(len(rows) // self.run.train.batch_size for rows in self.buckets)
+
+    def ids_in_use(self, tokenizer: Any) -> np.ndarray:
+        """Every id of the corpus, whichever rows the run draws, and the tokenizer's special ones, sorted."""
+        used = np.zeros(len(tokenizer), dtype=bool)
+        used[tokenizer.all_special_ids] = True
+        for column in self.store.arrays.values():
+            for first in range(0, len(column.flat), CHUNK):
+                used[column.flat[first : first + CHUNK]] = True
+        return np.flatnonzero(used)
+
+    def __getitem__(self, step: int) -> Batch:
+        size = self.run.train.batch_size
+        epoch, index = divmod(step, self.steps_per_epoch)
+        if epoch != self.epoch:
+            self.epoch, self.order = epoch, self._order(epoch)
+        together = self.order[index * size : (index + 1) * size]
+        share = size // distributed.size()
+        before = distributed.rank() * share
+        seed = self.run.train.seed
+        place = random_streams.Place(seed, epoch, self.order, index * size + before)
+        mine = together[before : before + share]
+        return self.collate(Share(self.store, mine, together, partial(random_streams.augmentation, seed, epoch), place))
+
+    def _order(self, epoch: int) -> np.ndarray:
+        """Rows of an epoch, batch after batch."""
+        seed, size = self.run.train.seed, self.run.train.batch_size
+        if len(self.buckets) == 1:
+            return self.buckets[0][random_streams.data_order(seed, epoch, len(self.buckets[0]))]
+        shuffled = [rows[random_streams.bucket_order(seed, epoch, i, len(rows))] for i, rows in enumerate(self.buckets)]
+        batches = np.concatenate([rows[: len(rows) // size * size].reshape(-1, size) for rows in shuffled])
+        return batches[random_streams.data_order(seed, epoch, len(batches))].ravel()
+
+    def _buckets(self) -> list[np.ndarray]:
+        """Rows by their number of words, where `train.length_buckets` asks for it (ESimCSE 4.4)."""
+        if self.run.train.length_buckets is None:
+            return [self.rows]
+        edges = bucket_edges(self.run.train.length_buckets)
+        words = words_of(next(iter(self.store.arrays.values())))[self.rows]
+        which = np.searchsorted(edges, words)
+        return [self.rows[which == i] for i in range(len(edges) + 1)]
+
+
+def words_of(column: TokenColumn) -> np.ndarray:
+    """int64 [rows]: whitespace words of each text, as far as it is kept."""
+    begun = np.append(0, np.cumsum(column.word_starts, dtype=np.int64))
+    return begun[column.starts + column.lengths] - begun[column.starts] - 2
+
+
+def every_row(config: object, store: TokenStore) -> np.ndarray:
+    """What may be drawn where the method does not say."""
+    return np.arange(store.rows)
+
+
+def unprepared(config: object, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+    """The store as it is."""
+    return store
+
+
+def columns_checked(run: RunConfig, source: Any) -> Any:
+    """The source, when it has the columns that the method reads; raises ConfigError else."""
+    wanted = methods.optional(run.method, "columns", lambda _: TEXT_COLUMN)(run.options)
+    if not set(wanted) <= set(source.columns):
+        line = f"wrong columns: train.corpus={run.train.corpus} has {', '.join(source.columns)}"
+        raise ConfigError([f"{line}; method={run.method} reads {', '.join(wanted)} with these options"])
+    return source

@@ -1,0 +1,217 @@
+"""One training run, pure torch: steps, dev evaluations, checkpoints, exact resume. Knows nothing of Ray."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from cse_train import checkpoint, distributed, methods, random_streams
+from cse_train.backbone.backbone import load_backbone
+from cse_train.config import RunConfig
+from cse_train.data_paths import DataPaths
+from cse_train.encoder import compact_vocabulary
+from cse_train.evaluate.embedding import NotFinite, evaluating
+from cse_train.evaluate.pairs import load_pairs
+from cse_train.evaluate.sts import StsEvaluator
+from cse_train.methods.base import Method
+from cse_train.numerics import fast_fp32, keep_freed_memory
+from cse_train.training.batches import Batches
+from cse_train.training.metrics import Window
+from cse_train.training.optimiser import clip_gradients, evaluation_steps, learning_rate, optimiser_of, steps_in
+
+
+class Diverged(RuntimeError):
+    """The loss is no longer a number; the same configuration will diverge again."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a run reports after each dev evaluation."""
+
+    examples: int
+    step: int
+    seconds: float
+    """Training time since the start of the run, earlier attempts included."""
+    metrics: dict[str, float]
+    """The dev score under its set's name, and the means of the step metrics since the point before."""
+    best: float
+    """Best dev score so far; a later equal score does not replace it."""
+    best_examples: int
+    replayed: bool = False
+    """True when a resumed run tells again what an earlier attempt found."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: `done`, or `stopped` because `report` asked for it."""
+
+    state: str
+    examples: int
+    best: float
+    best_examples: int
+    seconds: float
+    points: tuple[Point, ...]
+
+
+Report = Callable[[Point], bool]
+"""Called on every rank after each evaluation; True stops the run."""
+
+
+def train(run: RunConfig, paths: DataPaths, folder: Path, report: Report, resume_from: Path | None = None) -> Outcome:
+    """Train `run` in `folder`, going on from its last checkpoint there, or else from the one in `resume_from`.
+
+    Every rank of a process group calls this with the same arguments. Raises ConfigError for what the user can fix,
+    Diverged for a loss that is not finite, CorruptCheckpoint, OSError for a full disk.
+    """
+    keep_freed_memory()
+    with fast_fp32():
+        session = Session.open(run, paths, folder)
+        session.resume(resume_from)
+        return session.go(report)
+
+
+@dataclass
+class Session:
+    """The parts of a run and its position."""
+
+    run: RunConfig
+    folder: Path
+    device: torch.device
+    model: nn.Module
+    trained: nn.Module
+    optimiser: torch.optim.Optimizer
+    batches: Batches
+    evaluator: StsEvaluator
+    step: int = 0
+    seconds: float = 0.0
+    points: list[Point] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, run: RunConfig, paths: DataPaths, folder: Path) -> "Session":
+        """Load data and weights; nothing is trained yet."""
+        device = distributed.device()
+        method = methods.load(run.method)
+        backbone = load_backbone(run.train.encoder, run.train.dropout)
+        evaluator = StsEvaluator(load_pairs(run.train.dev, paths), backbone.tokenizer, run.train.dev_max_length)
+        batches = Batches.open(run, paths, backbone)
+        random_streams.seed_new_weights(run.train.seed)
+        model = method.build(run.options, backbone)
+        if run.train.weight_decay == 0 and methods.optional(run.method, "corpus_alone", lambda _: False)(run.options):
+            compact_vocabulary.compact(model, batches.ids_in_use(backbone.tokenizer))
+        model.to(device)
+        optimiser = optimiser_of(model, run.train)
+        return cls(run, folder, device, model, distributed.wrap(model), optimiser, batches, evaluator)
+
+    def resume(self, resume_from: Path | None) -> None:
+        """Load the newest state that can be read."""
+        folders = [self.folder, *([resume_from] if resume_from else [])]
+        found = checkpoint.load_newest(folders, split=bool(dict(self._differing())))
+        if found is None:
+            return
+        state, source = found
+        try:
+            self.model.load_state_dict(state["model"])
+            self.optimiser.load_state_dict(
+                compact_vocabulary.compact_moments(self.model, self.optimiser, state["optimiser"])
+            )
+            self.step, self.seconds = state["step"], state["seconds"]
+            self.points = [Point(**point) for point in state["points"]]
+        except (KeyError, RuntimeError, ValueError, TypeError) as error:
+            raise checkpoint.CorruptCheckpoint(source / checkpoint.LAST, error) from error
+        if source != self.folder and distributed.rank() == 0:
+            checkpoint.adopt_best(source, self.folder)
+
+    def go(self, report: Report) -> Outcome:
+        """Replay what is known, then train to the end or until `report` says stop."""
+        for point in self.points:
+            if report(replace(point, replayed=True)):
+                return self._outcome("stopped")
+        due = set(evaluation_steps(self.run.train))
+        window, begun = Window(), time.perf_counter()
+        self.model.train()
+        while self.step < steps_in(self.run.train):
+            window.add(self.update())
+            self.step += 1
+            if self.step in due:
+                self.seconds += time.perf_counter() - begun
+                self._evaluate(window)
+                begun = time.perf_counter()
+                if report(self.points[-1]):
+                    return self._outcome("stopped")
+        return self._outcome("done")
+
+    def update(self) -> dict[str, Tensor]:
+        """One optimiser step on the batch of the session's position; gives the step metrics, still on the device."""
+        config = self.run.train
+        batch = self.batches[self.step].to(self.device)
+        random_streams.seed_dropout(config.seed, self.step, distributed.rank())
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(config, self.step)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
+            output = self.trained(batch)
+        output.loss.backward()
+        if config.max_grad_norm is not None:
+            clip_gradients(self.model.parameters(), config.max_grad_norm)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        return dict(output.metrics)
+
+    def _evaluate(self, window: Window) -> None:
+        means = window.means()
+        examples = self.step * self.run.train.batch_size
+        if not math.isfinite(means["loss"]):
+            raise Diverged(f"loss is {means['loss']} after {examples} examples; lower train.learning_rate")
+        score = self._dev_score()
+        best = self.points[-1].best if self.points else -math.inf
+        at = self.points[-1].best_examples if self.points else 0
+        improved = score > best
+        if improved:
+            best, at = score, examples
+        metrics = {self.run.train.dev: score, "learning_rate": learning_rate(self.run.train, self.step - 1), **means}
+        self.points.append(Point(examples, self.step, self.seconds, metrics, best, at))
+        self._save(improved)
+
+    def _dev_score(self) -> float:
+        try:
+            with evaluating(self.model):
+                return self.evaluator(cast(Method, self.model).encode, self.device).spearman
+        except NotFinite as error:
+            raise Diverged(str(error)) from error
+
+    def _save(self, improved: bool) -> None:
+        own = dict(self._differing())
+        if own:
+            checkpoint.save_rank(self.folder, self.step, own)
+        distributed.barrier()
+        if distributed.rank() == 0:
+            if improved:
+                checkpoint.save_best(self.folder, self.run, self.model, asdict(self.points[-1]))
+            checkpoint.save_last(self.folder, self._state())
+        distributed.barrier()
+        if own:
+            checkpoint.forget_rank(self.folder, self.step)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "model": self.model.state_dict(),
+            "optimiser": compact_vocabulary.whole_moments(self.model, self.optimiser),
+            "step": self.step,
+            "seconds": self.seconds,
+            "points": [asdict(point) for point in self.points],
+        }
+
+    def _differing(self) -> Iterator[tuple[str, Any]]:
+        """State that is not the same on every rank, where the method has such."""
+        dependent = methods.optional(self.run.method, "rank_dependent", lambda _: False)
+        if distributed.size() > 1 and dependent(self.run.options):
+            prefixes = checkpoint.training_only(self.run.method)
+            yield from ((k, v) for k, v in self.model.state_dict().items() if k.startswith(prefixes))
+
+    def _outcome(self, state: str) -> Outcome:
+        best, at = (self.points[-1].best, self.points[-1].best_examples) if self.points else (-math.inf, 0)
+        return Outcome(state, self.step * self.run.train.batch_size, best, at, self.seconds, tuple(self.points))

@@ -1,0 +1,71 @@
+"""AdamW over what a run trains, and clipping of its gradients."""
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+from cse_train.config import TrainConfig
+
+
+def optimiser_of(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
+    """AdamW over what is trainable; biases and LayerNorm do not decay."""
+    trainable = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in trainable if p.ndim > 1], "weight_decay": config.weight_decay},
+        {"params": [p for p in trainable if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    betas = (config.adam_beta1, config.adam_beta2)
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, eps=config.adam_epsilon, fused=True)
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], largest: float) -> None:
+    """`torch.nn.utils.clip_grad_norm_`, which multiplies every gradient also where it has nothing to clip.
+
+    On a CPU that pass over all gradients is left out there; a GPU would have to wait for the norm.
+    """
+    trained = [parameter for parameter in parameters if parameter.grad is not None]
+    norm = nn.utils.get_total_norm(parameter.grad for parameter in trained if parameter.grad is not None)
+    if norm.device.type == "cpu" and largest / (norm + 1e-6) >= 1:
+        return
+    nn.utils.clip_grads_with_norm_(trained, largest, norm)
+
+
+def linear(step: int, total: int, warmup: int) -> float:
+    """Factor of the peak: linear, up over `warmup` updates, then down to 0 (HF `get_linear_schedule_with_warmup`)."""
+    if step < warmup:
+        return step / warmup
+    return (total - step) / max(1, total - warmup)
+
+
+def slanted_triangular(step: int, total: int, cut_frac: float = 0.1, ratio: float = 32) -> float:
+    """Factor of the peak: from 1/ratio to 1 over the first int(cut_frac * total) updates, back to 1/ratio at `total`.
+
+    Source: Howard & Ruder, ACL 2018, eq. 3, as allennlp's `SlantedTriangular` computes it for DeCLUTR; no layer is
+    frozen or slowed down. DeCLUTR's paper counts one update per training instance, so that its runs would stop within
+    the rise: here `total` is the number of optimiser steps.
+    """
+    cut = int(cut_frac * total)
+    share = step / cut if step < cut else 1 - (step - cut) / max(1, total - cut)
+    return (1 + share * (ratio - 1)) / ratio
+
+
+def steps_in(config: TrainConfig) -> int:
+    """Optimiser steps of a run; a last batch that is not full is not trained on."""
+    return max(1, config.examples // config.batch_size)
+
+
+def evaluation_steps(config: TrainConfig) -> list[int]:
+    """The steps after which the dev set is scored, evenly spaced, the last one included."""
+    total = steps_in(config)
+    wanted = min(config.evaluations, total)
+    return [round(k * total / wanted) for k in range(1, wanted + 1)]
+
+
+def learning_rate(config: TrainConfig, step: int) -> float:
+    """Rate of update `step` (from 0)."""
+    total = steps_in(config)
+    if config.schedule == "slanted_triangular":
+        return config.learning_rate * slanted_triangular(step, total)
+    return config.learning_rate * linear(step, total, math.ceil(config.warmup_ratio * total))

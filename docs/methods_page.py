@@ -1,0 +1,144 @@
+"""docs/methods.md from the papers' tables and docs/proofs.yaml: `python -m docs.methods_page` writes it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from analysis.render.markup import MARKDOWN
+from cse.cli.sweeps.variants import on_the_dev_set
+from cse_train import fields, methods
+from cse_train.fields import Scalar
+from search_spaces.catalog import ALL, load_all, shipped
+from search_spaces.cell_names import name_of
+from search_spaces.cells import Cell, resolve
+from search_spaces.space import Space
+from search_spaces.strict_yaml import parse_yaml
+
+Proofs = Mapping[str, Mapping[str, list[str]]]
+"""Method, or `train` -> setting -> tests."""
+ANY = "*"
+HEAD = """\
+# Every variant of the papers' tables
+
+One row per cell of each table: the settings that make it (all others are the method's defaults, under
+`--profile paper` the paper's scale), what the paper prints, and the tests that prove it, under `tests/cse_train/`.
+`cse run ID` trains a table, `cse variants all` tries every row for 12,800 examples. Made by
+`python -m docs.methods_page` from `search_spaces/papers/` and `docs/proofs.yaml`.
+
+S4 (alignment and uniformity along the training) is logged by every run; E6 (does repetition bias the similarity?)
+evaluates finished models. Neither has a setting of its own.
+"""
+OPTIONS = """\
+## Options beside the tables
+
+Where a paper and its released code differ, or a paper gives a setting that it does not vary.
+"""
+
+
+def trained_tables() -> list[Space]:
+    """The papers' tables that train runs of their own."""
+    return [space for space in load_all([ALL]) if on_the_dev_set(space)]
+
+
+def folder() -> Path:
+    """The docs of this checkout."""
+    return shipped().parent / "docs"
+
+
+def text() -> str:
+    """The published file's content."""
+    proofs = read_proofs()
+    spaces = sorted(trained_tables(), key=lambda space: ("SDECL".index(space.id[0]), int(space.id[1:])))
+    tables = [_table(space, proofs) for space in spaces]
+    return "\n".join([HEAD, *tables, OPTIONS, _options(spaces, proofs)])
+
+
+def read_proofs() -> Proofs:
+    """What docs/proofs.yaml says: a file of ours, whose methods share lists by YAML's aliases."""
+    import yaml
+
+    found = yaml.safe_load((folder() / "proofs.yaml").read_text(encoding="utf-8"))
+    return {name: proofs for name, proofs in found.items() if name != "version"}
+
+
+def settings_of(space: Space, cell: Cell) -> dict[str, Scalar]:
+    """What a row sets, its method first."""
+    return {"method": cell.settings["method"], **space.settings, **cell.key}
+
+
+def proofs_of(settings: Mapping[str, Scalar], proofs: Proofs) -> list[str]:
+    """The tests of each setting, else those of the method alone."""
+    own = {**proofs["train"], **proofs[str(settings["method"])]}
+    found = [test for key, value in settings.items() for test in own.get(shown(key, value), own.get(key, []))]
+    return list(dict.fromkeys(found)) or own[ANY]
+
+
+def shown(key: str, value: Scalar) -> str:
+    """`key=value` as YAML would read it back."""
+    plain = isinstance(value, str) and parse_yaml(f"value: {value}", key)["value"] == value
+    return f"{key}={value if plain else json.dumps(value)}"
+
+
+def _table(space: Space, proofs: Proofs) -> str:
+    assert space.paper is not None
+    rows = [(row.key or {}, row.cells) for row in space.paper.rows]
+    printed = [({a: key.get(a) for a in space.axis_names}, cells) for key, cells in rows]
+    lines = []
+    for cell in resolve(space, "paper").cells():
+        settings = settings_of(space, cell)
+        key = {axis: cell.key.get(axis) for axis in space.axis_names}
+        paper = next((cells for row, cells in printed if row == key), {})
+        lines.append(
+            [cell.label or name_of(cell.key), _keys(settings), _numbers(paper), _tests(proofs_of(settings, proofs))]
+        )
+    source = f"{space.paper.citation}: {space.paper.table}. {space.paper.metric}."
+    said = [note for note in (space.notes, space.paper.notes, space.paper.finding) if note]
+    heads = ["variant", "settings", "paper", "proved by"]
+    return "\n\n".join([f"## {space.id} · {space.title}", source, *said, _markdown(heads, lines)]) + "\n"
+
+
+def _options(spaces: list[Space], proofs: Proofs) -> str:
+    used = {(s.settings["method"], key) for space in spaces for s in resolve(space, "paper").cells() for key in s.key}
+    lines = []
+    for method in methods.names():
+        for name, default in _defaults(method):
+            key = f"method.{name}"
+            if (method, key) not in used:
+                lines.append(
+                    [method, f"`{key}`", f"`{json.dumps(default)}`", _tests(_every(key, proofs.get(method, {})))]
+                )
+    return _markdown(["method", "setting", "default", "proved by"], lines) + "\n"
+
+
+def _every(key: str, own: Mapping[str, list[str]]) -> list[str]:
+    """The tests of a setting, whatever its value."""
+    found = [test for setting, tests in own.items() if setting.partition("=")[0] == key for test in tests]
+    return list(dict.fromkeys(found))
+
+
+def _defaults(method: str) -> Iterator[tuple[str, Any]]:
+    config = methods.config_module(method).Config()
+    return ((name, getattr(config, name)) for name in fields.hints(config.__class__))
+
+
+def _keys(settings: Mapping[str, Scalar]) -> str:
+    return " ".join(f"`{shown(key, value)}`" for key, value in settings.items())
+
+
+def _numbers(cells: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.2f}".removesuffix("0") for name, value in cells.items())
+
+
+def _tests(tests: list[str]) -> str:
+    return "<br>".join(f"`{test}`" for test in tests)
+
+
+def _markdown(heads: list[str], lines: list[list[str]]) -> str:
+    """Not aligned: the rows are long."""
+    escaped = ([MARKDOWN.escape(entry) for entry in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in [heads, ["---"] * len(heads), *escaped])
+
+
+if __name__ == "__main__":
+    (folder() / "methods.md").write_text(text(), encoding="utf-8")

@@ -1,0 +1,245 @@
+"""A space under a profile: the cells it holds, each with all its settings but the seed."""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cse_train.config import RunConfig, parse_run
+from cse_train.fields import ConfigError, Scalar
+from search_spaces import domains, keys
+from search_spaces.domains import Domain
+from search_spaces.profiles import Profile, load_profile
+from search_spaces.space import ExplicitCell, Space
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of a space: what varies (`key`), and every setting of its runs except the seed."""
+
+    key: Mapping[str, Scalar]
+    """Axis -> value, in the space's order; an axis whose condition fails is absent."""
+    settings: Mapping[str, Scalar]
+    """Dotted keys without `train.seed`, as given: defaults are not spelled out."""
+    label: str | None = None
+
+    @functools.cached_property
+    def id(self) -> str:
+        """The key as canonical JSON: equal for equal cells."""
+        return json.dumps(dict(self.key), sort_keys=True)
+
+    @functools.cached_property
+    def _run(self) -> RunConfig:
+        return parse_run(self.settings)
+
+    @functools.cached_property
+    def flat(self) -> dict[str, Scalar]:
+        """`run(0).flat()`: the settings with every default spelled out."""
+        return self._run.flat() | {"train.seed": 0}
+
+    def run(self, seed: int) -> RunConfig:
+        """The run of this cell with a seed; ConfigError lists every problem of its settings."""
+        return dataclasses.replace(self._run, train=dataclasses.replace(self._run.train, seed=seed))
+
+
+@dataclass(frozen=True)
+class ResolvedSpace:
+    """A space with a profile and command-line settings applied.
+
+    Precedence, weakest first: profile `train`, profile `methods`, profile `recipes`, the file's `set`, axis values,
+    `overrides`. An override of an axis narrows that axis to the one value. A profile may let another value run where
+    an axis value has no place at its scale; the cell's key, and so its row, keeps the table's.
+    """
+
+    space: Space
+    profile: Profile
+    overrides: Mapping[str, Scalar]
+    axes: Mapping[str, Domain]
+    """Axes after the overrides, without values that have no counterpart at this scale, parents first."""
+
+    @property
+    def fixed(self) -> dict[str, Scalar]:
+        """What conditions may name besides axes."""
+        return {"method": self.space.method} if self.space.method else {}
+
+    def size(self) -> int | None:
+        """Number of cells; None where an axis is continuous (or the product is beyond listing)."""
+        return domains.size(self.axes, self.fixed) if self.axes else len(list(self._explicit()))
+
+    def cells(self) -> list[Cell]:
+        """Every cell in the file's order; ConfigError for a space that only a search can walk."""
+        return list(self._cells)
+
+    @functools.cached_property
+    def _cells(self) -> tuple[Cell, ...]:
+        if not self.axes:
+            return tuple(_distinct(self._explicit()))
+        if self.size() is None:
+            raise ConfigError([f"{self.space.file}: no finite list of cells: id={self.space.id}; give it a `search:`"])
+        return tuple(self.cell(key) for key in domains.assignments(self.axes, self.fixed))
+
+    def cell(self, key: Mapping[str, Scalar], label: str | None = None) -> Cell:
+        """The cell with these axis values."""
+        method = str(self.overrides.get("method", key.get("method", self.space.method)))
+        ordered = {axis: key[axis] for axis in self.space.axis_names if axis in key}
+        given = {"method": method, **self.profile.settings(method), **self.space.settings, **ordered}
+        counted = {k: v for k, v in self.overrides.items() if k not in self.axes or self.axes[k].active(given)}
+        recipe = self.profile.recipe({**given, **counted})
+        run = {axis: self.profile.stand_in(axis, value, method) for axis, value in ordered.items()}
+        return Cell(ordered, {**given, **recipe, **self.space.settings, **run, **counted}, label)
+
+    def contains(self, key: Mapping[str, Scalar]) -> bool:
+        """Whether these axis values name a cell of this space."""
+        return domains.contains(self.axes, self.fixed, key)
+
+    def sample(self, rng: np.random.Generator) -> Cell:
+        """A random cell."""
+        return self.cell(domains.sample(self.axes, self.fixed, rng))
+
+    def key_of(self, flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """The axis values of a run's flat configuration, active axes only."""
+        found: dict[str, Scalar] = {}
+        for axis, domain in self.axes.items():
+            if axis in flat and domain.active({**flat, **found}):
+                found[axis] = self._as_written(axis, domain, flat[axis], str(flat["method"]))
+        return found
+
+    def substitutions(self) -> dict[str, Scalar]:
+        """`axis=value` of the table -> what runs in its place under this profile; None for a value left out."""
+        names = self.space.methods()
+        named = [(a, v, m) for a, d in self.space.axes.items() if d.finite for v in d.values() for m in names]
+        named += [(a, v, self._method_of(c)) for c in self.space.cells for a, v in c.settings.items()]
+        runs = [(a, v, self.profile.stand_in(a, v, m)) for a, v, m in named if a not in self.overrides]
+        return {f"{axis}={value}": run for axis, value, run in runs if run != value}
+
+    def _method_of(self, cell: ExplicitCell) -> str:
+        return str(cell.settings.get("method", self.space.method))
+
+    def _as_written(self, axis: str, domain: Domain, value: Scalar, method: str) -> Scalar:
+        """The table's value that runs as `value` under this profile."""
+        values = domain.arguments if domain.finite and axis not in self.overrides else ()
+        return next((v for v in values if self.profile.stand_in(axis, v, method) == value), value)
+
+    def _explicit(self) -> Iterator[Cell]:
+        """Listed cells under the overrides; where cells name their methods, `method` keeps those that name it."""
+        methods = {given.settings.get("method") for given in self.space.cells}
+        wanted = self.overrides.get("method")
+        for given in self.space.cells:
+            if wanted is not None and wanted in methods and given.settings.get("method") != wanted:
+                continue
+            shown = {axis: given.settings.get(axis, self.space.settings.get(axis)) for axis in self.space.axis_names}
+            changed = {axis: value for axis, value in self.overrides.items() if axis in shown}
+            method, free = self._method_of(given), {axis: v for axis, v in shown.items() if axis not in changed}
+            if any(self.profile.leaves_out(axis, v, method) for axis, v in free.items()):
+                continue
+            yield self.cell({axis: v for axis, v in {**shown, **changed}.items() if v is not None}, given.label)
+
+
+def _distinct(cells: Iterator[Cell]) -> list[Cell]:
+    return list({cell.id: cell for cell in cells}.values())
+
+
+def resolve(
+    space: Space, profile: str | Profile | None = None, overrides: Mapping[str, Scalar] | None = None
+) -> ResolvedSpace:
+    """A space under a profile (default: the file's) and command-line settings; ConfigError where it is not valid."""
+    overrides = overrides or {}
+    if not isinstance(profile, Profile):
+        profile = load_profile(profile or space.profile)
+    candidates = [str(overrides["method"])] if "method" in overrides else space.methods()
+    found = [f"--set: {line}" for line in _override_problems(space, overrides, candidates)]
+    if found:
+        raise ConfigError(list(dict.fromkeys(found)))
+    overrides = {key: keys.normal(key, value, _owner(space, key, candidates)) for key, value in overrides.items()}
+    axes = {name: _narrow(name, domain, overrides, profile, candidates) for name, domain in space.axes.items()}
+    empty = [name for name, domain in axes.items() if not domain.arguments]
+    if empty:
+        line = f"nothing left: space.{empty[0]} has no value with a counterpart at profile {profile.name}"
+        raise ConfigError([f"{space.file}: {line}; choose another profile"])
+    return ResolvedSpace(space, profile, overrides, axes)
+
+
+def _override_problems(space: Space, overrides: Mapping[str, Scalar], candidates: list[str]) -> list[str]:
+    found = []
+    for key, value in overrides.items():
+        found += keys.problems({key: value}, [m for m in candidates if _counts(space, key, m)] or candidates)
+    if "method" in overrides and not found:
+        free = {name: d.arguments[0] for name, d in space.axes.items() if not d.when and name != "method"}
+        found = keys.problems({**space.settings, **free}, candidates)
+    return found
+
+
+def _counts(space: Space, key: str, method: str) -> bool:
+    domain = space.axes.get(key)
+    return domain is None or method in domain.when.get("method", (method,))
+
+
+def _owner(space: Space, key: str, candidates: list[str]) -> str:
+    return next((m for m in candidates if _counts(space, key, m)), candidates[0])
+
+
+def _narrow(
+    name: str, domain: Domain, overrides: Mapping[str, Scalar], profile: Profile, candidates: list[str]
+) -> Domain:
+    if name in overrides:
+        return dataclasses.replace(domain, word="grid", arguments=(overrides[name],))
+    if domain.word not in ("grid", "choice"):
+        return domain
+    left = [v for v in domain.arguments if not all(profile.leaves_out(name, v, method) for method in candidates)]
+    return dataclasses.replace(domain, arguments=tuple(left))
+
+
+Key = Mapping[str, Scalar]
+
+
+def full_key(resolved: ResolvedSpace, key: Key) -> dict[str, Scalar]:
+    """A row's key with every axis; one that does not count there is None."""
+    return {axis: key.get(axis) for axis in resolved.space.axis_names}
+
+
+def sweep_name(resolved: ResolvedSpace) -> str:
+    """The space's ID, with what differs from its file: `E7`, `E7@paper`, `E7 train.examples=640`."""
+    space, profile = resolved.space, resolved.profile
+    where = space.id if profile.name == space.profile else f"{space.id}@{profile.name}"
+    return " ".join([where, *(f"{key}={value}" for key, value in sorted(resolved.overrides.items()))])
+
+
+def flat_examples(resolved: ResolvedSpace) -> list[int]:
+    """Training examples of the runs of a space."""
+    return [int(str(flat["train.examples"])) for flat in setups(resolved)]
+
+
+def setups(resolved: ResolvedSpace) -> list[dict[str, Scalar]]:
+    """Every cell's settings, defaults spelled out; of an endless space those of one cell per method."""
+    if resolved.size() is not None:
+        return [cell.flat for cell in resolved.cells()]
+    import numpy as np
+
+    return [resolved.sample(np.random.default_rng(0)).run(0).flat()]
+
+
+PAPER = "paper"
+
+
+def unlike_paper(resolved: ResolvedSpace) -> list[str]:
+    """The settings in which some cell's run is not the one of profile `paper`; empty at the paper's own scale.
+
+    The text behind `corpus: file` and an encoder behind a path are not compared: a name stands for itself.
+    """
+    plain = resolved.profile.name == PAPER and not resolved.overrides
+    if plain or resolved.size() is None:
+        return [] if plain else ["profile"]
+    twins = {cell.id: cell for cell in resolve(resolved.space, PAPER).cells()}
+    pairs = [(cell, twins[cell.id]) for cell in resolved.cells() if cell.id in twins]
+    return list(dict.fromkeys(name for cell, twin in pairs for name in _differing(cell, twin)))
+
+
+def _differing(cell: Cell, twin: Cell) -> list[str]:
+    try:
+        ours, theirs = cell.run(0).flat(), twin.run(0).flat()
+    except ConfigError:
+        return ["settings"]
+    return [name for name in ours if ours[name] != theirs.get(name)]

@@ -1,0 +1,61 @@
+"""Dotted keys against the Configs they name: type, range, and the method that a key belongs to."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cse_train import fields, methods
+from cse_train.config import TrainConfig, valid_keys
+from cse_train.fields import Scalar
+
+SEED = "train.seed"
+
+
+def annotation(key: str, method: str) -> Any | None:
+    """The annotated type of a dotted key for a method; None for a key that it does not have."""
+    if key.startswith("train."):
+        return fields.hints(TrainConfig).get(key.removeprefix("train."))
+    if key.startswith("method.") and method in methods.names():
+        return fields.hints(methods.config_module(method).Config).get(key.removeprefix("method."))
+    return None
+
+
+def problem(key: str, value: object, method: str) -> str | None:
+    """What is wrong with `key=value` in a run of `method`; None when nothing is."""
+    if key == "method":
+        return _method_problem(value)
+    if key == SEED:
+        return f"wrong key: {SEED}={value}; seeds come from `seeds:` or --seeds"
+    if annotation(key, method) is None:
+        return _unknown(key, value, method)
+    prefix, _, name = key.partition(".")
+    config = TrainConfig if prefix == "train" else methods.config_module(method).Config
+    return fields.problem(config, name, value, f"{prefix}.")
+
+
+def problems(settings: Mapping[str, object], names: Iterable[str]) -> list[str]:
+    """Every problem of settings that must suit all the methods named, each said once."""
+    found = [line for m in names for key, value in settings.items() if (line := problem(key, value, m))]
+    return list(dict.fromkeys(found))
+
+
+def _method_problem(value: object) -> str | None:
+    if value in methods.names():
+        return None
+    return f"unknown method: method={value}; {fields.nearest(str(value), methods.names())}"
+
+
+def _unknown(key: str, value: object, method: str) -> str:
+    owners = [other for other in methods.names() if other != method and annotation(key, other) is not None]
+    if key.startswith("method.") and owners:
+        return (
+            f"key of another method: {key}={value} belongs to {', '.join(owners)}, this space runs {method}; "
+            "remove it, or put it under `when: {method: ...}`"
+        )
+    return f"unknown key: {key}={value}; {fields.nearest(key, [k for k in valid_keys(method) if k != SEED])}"
+
+
+def normal(key: str, value: Scalar, method: str) -> Scalar:
+    """The value as the Config will hold it: an int given for a float becomes a float."""
+    wanted = annotation(key, method)
+    is_float = wanted is not None and fields.fits(wanted, 0.5) and not fields.fits(wanted, "")
+    return float(value) if is_float and isinstance(value, int) and not isinstance(value, bool) else value

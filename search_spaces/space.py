@@ -1,0 +1,105 @@
+"""A search-space file as data: what varies, what is fixed, how it is searched, and the published values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cse_train.fields import Range, Scalar
+from search_spaces.domains import Domain
+from search_spaces.paper import Paper
+
+Key = Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig:
+    """How a space is searched when its cells are not all run."""
+
+    sampler: Literal["grid", "random", "tpe", "gp", "posterior"] = "tpe"
+    """Every cell in order, uniform draws, Optuna's TPE or Gaussian process, or our posterior over cells."""
+    num_samples: Annotated[int, Range(low=1)] | None = None
+    """Cells proposed in all, finished ones included; null walks a finite space to its end."""
+    scheduler: Literal["asha"] | None = None
+    """What stops poor trials early, on best-so-far at equal examples; null for nothing."""
+    grace_fraction: Annotated[float, Range(above=0, high=1)] = 0.2
+    """Share of a run's examples before the first rung: dev curves dip early."""
+    reduction_factor: Annotated[int, Range(low=2)] = 3
+    """One trial in this many survives a rung."""
+    startup: Annotated[int, Range(low=0)] = 8
+    """Random cells before TPE, GP or posterior model anything."""
+    race: bool = False
+    """Whether seeds are added where the order is undecided: of all cells of a grid, of the best of a search."""
+    max_seeds: Annotated[int, Range(low=2)] = 10
+    """Seeds of one cell at most, where seeds are raced."""
+    seed: Annotated[int, Range(low=0)] = 0
+    """Seed of the sampler's own draws."""
+
+
+@dataclass(frozen=True)
+class ExplicitCell:
+    """One listed cell: a row name and the keys it sets."""
+
+    label: str
+    settings: Key
+
+
+@dataclass(frozen=True)
+class Component:
+    """One part of a method that can be left out."""
+
+    off: Mapping[str, Scalar]
+    """Dotted key -> the value that turns the component off, whatever the key holds."""
+    replaced: Mapping[str, Mapping[str, Scalar]]
+    """Dotted key -> {value with the component, as text: value without}; under any other value it is not there."""
+
+    def changes(self, flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """The settings that take the component out of a run's flat configuration; empty where it is not in it."""
+        if any(str(flat[key]) not in values for key, values in self.replaced.items()):
+            return {}
+        found = {key: values[str(flat[key])] for key, values in self.replaced.items()}
+        return found | {key: value for key, value in self.off.items() if flat[key] != value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """One file. Either `axes` spans the cells or `cells` lists them; a table of other models alone has neither."""
+
+    id: str
+    title: str
+    file: Path
+    method: str | None = None
+    """The one method of all cells; None where `method` is an axis or set by each cell."""
+    profile: str = "small"
+    seeds: tuple[int, ...] = (0, 1, 2)
+    settings: Key = field(default_factory=dict)
+    """Fixed dotted keys (`set:`)."""
+    axes: Mapping[str, Domain] = field(default_factory=dict)
+    """Dotted key -> domain, `when:` parents first."""
+    cells: tuple[ExplicitCell, ...] = ()
+    evaluate: tuple[str, ...] = ()
+    """Suites that score each best checkpoint once."""
+    search: SearchConfig | None = None
+    paper: Paper | None = None
+    components: Mapping[str, Component] = field(default_factory=dict)
+    """What `cse ablate` leaves out one by one."""
+    notes: str = ""
+
+    @property
+    def axis_names(self) -> list[str]:
+        """The axes of the table, in the file's order; for listed cells, every key that one of them sets."""
+        named = dict.fromkeys(key for cell in self.cells for key in cell.settings)
+        return list(self.axes) or list(named)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether a search picks the cells, rather than all being run."""
+        return self.search is not None and (self.search.sampler != "grid" or self.search.num_samples is not None)
+
+    def methods(self) -> list[str]:
+        """Every method that a cell of this space may run."""
+        if self.method:
+            return [self.method]
+        if self.cells:
+            return list(dict.fromkeys(str(cell.settings["method"]) for cell in self.cells))
+        return [str(name) for name in self.axes["method"].arguments]

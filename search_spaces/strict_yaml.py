@@ -1,0 +1,120 @@
+"""YAML without surprises: 1.2 scalars (`1e-5` is a number, `on` is text), no duplicate keys, plain values only."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cse_train.fields import ConfigError
+
+Mark = yaml.error.Mark
+DIGITS = 18
+"""Digits of an integer, sign included, at most: what every part of ours holds without loss."""
+
+
+class StrictLoader(yaml.SafeLoader):
+    """Resolves scalars by YAML 1.2's core schema; `duplicates` collects every repeated key."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.duplicates: list[str] = []
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Aliases are refused: a file of a few lines can name a value within itself, or a billion values."""
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise yaml.composer.ComposerError(problem="an alias; write the value out", problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
+
+
+def _resolve(tag: str, pattern: str, first: list[str]) -> None:
+    StrictLoader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{pattern})$"), first)
+
+
+StrictLoader.yaml_implicit_resolvers = {}
+
+
+_resolve("null", r"~|null|Null|NULL|", ["~", "n", "N", ""])
+
+
+_resolve("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF"))
+
+
+_resolve("int", r"[-+]?[0-9]+", list("-+0123456789"))
+
+
+_resolve("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789"))
+
+
+def _mapping(loader: StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    made: dict[Any, Any] = {}
+    lines: dict[Any, int] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        line = key_node.start_mark.line + 1
+        if not isinstance(key, str):
+            loader.duplicates.append(f"wrong key: {key!r} on line {line}; keys are text, quote it")
+        elif key in made:
+            loader.duplicates.append(f"duplicate key: {key} on line {line}, first on line {lines[key]}; keep one")
+        else:
+            made[key] = loader.construct_object(value_node, deep=True)
+            lines[key] = line
+    return made
+
+
+def _decimal(loader: StrictLoader, node: yaml.ScalarNode) -> int:
+    digits = loader.construct_scalar(node)
+    if len(digits) > DIGITS:
+        raise yaml.constructor.ConstructorError(
+            problem=f"a number of {len(digits)} digits", problem_mark=node.start_mark
+        )
+    return int(digits)
+
+
+def _float(loader: StrictLoader, node: yaml.ScalarNode) -> float:
+    return float(loader.construct_scalar(node))
+
+
+StrictLoader.add_constructor("tag:yaml.org,2002:map", _mapping)
+
+
+StrictLoader.add_constructor("tag:yaml.org,2002:int", _decimal)
+
+
+StrictLoader.add_constructor("tag:yaml.org,2002:float", _float)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in `path`; ConfigError names the file and the line of everything that is not plain strict YAML."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError([f"unreadable file: file={path}; {error.strerror}, give a YAML file"]) from None
+    except UnicodeDecodeError:
+        raise ConfigError([f"{path}: not text: encoding=unknown; save it as UTF-8"]) from None
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, name: str) -> dict[str, Any]:
+    """`read_yaml` on text; `name` stands before each problem."""
+    try:
+        loader = StrictLoader(text)
+        value = loader.get_single_data()
+    except yaml.YAMLError as error:
+        raise ConfigError([f"{name}: {_syntax(error)}"]) from None
+    except RecursionError:
+        raise ConfigError([f"{name}: not YAML: depth=unbounded; write fewer brackets within brackets"]) from None
+    if loader.duplicates:
+        raise ConfigError([f"{name}: {line}" for line in loader.duplicates])
+    if not isinstance(value, dict):
+        kind = type(value).__name__
+        raise ConfigError([f"{name}: not a mapping: file={kind}; write `version: 1` and the other keys at top level"])
+    return value
+
+
+def _syntax(error: yaml.YAMLError) -> str:
+    mark: Mark | None = getattr(error, "problem_mark", None)
+    where = f"line={mark.line + 1}" if mark else "line=unknown"
+    what = " ".join(str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).split())
+    return f"not YAML: {where}; {what}"

@@ -1,0 +1,137 @@
+"""Ledger addresses and what can be wrong with them, each told in one line."""
+
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from analysis.ledger import LedgerError, schema
+from analysis.ledger.database import connect, network_file_system, parse_url, transaction
+
+MOUNTS = """\
+/dev/vda / ext4 rw 0 0
+server:/export /home nfs4 rw 0 0
+tmpfs /home/me/scratch tmpfs rw 0 0
+//nas/share /mnt/my\\040share cifs rw 0 0
+me@host:/ /mnt/far fuse.sshfs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/home/me/ledger.db", "nfs4"),
+        ("/home/me/scratch/ledger.db", None),
+        ("/homework/ledger.db", None),
+        ("/mnt/my share/ledger.db", "cifs"),
+        ("/mnt/far/a/b/ledger.db", "fuse.sshfs"),
+        ("/var/ledger.db", None),
+    ],
+)
+def test_network_file_systems_are_found_by_the_nearest_mount(path: str, kind: str | None) -> None:
+    assert network_file_system(Path(path), MOUNTS) == kind
+
+
+def test_a_link_onto_a_network_file_system_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    mounts = f"/dev/vda / ext4 rw 0 0\nserver:/ {tmp_path / 'real'} nfs rw 0 0\n"
+    assert network_file_system(tmp_path / "link" / "ledger.db", mounts) == "nfs"
+
+
+def test_sqlite_on_a_network_file_system_names_postgresql(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"path=.*ledger\.db lies on a network file system \(nfs\).*PostgreSQL"):
+        connect(tmp_path / "ledger.db", mounts=f"server:/ {tmp_path} nfs rw 0 0")
+    assert not (tmp_path / "ledger.db").exists()
+
+
+def test_a_bare_path_means_sqlite(tmp_path: Path) -> None:
+    assert str(parse_url("results/ledger.db")) == "sqlite:///results/ledger.db"
+    assert parse_url("postgresql://me@host/db").drivername == "postgresql+psycopg"
+    connect(tmp_path / "new" / "folder" / "ledger.db").dispose()
+    assert (tmp_path / "new" / "folder" / "ledger.db").exists()
+
+
+def one_line(url: str | Path, **options: bool) -> str:
+    with pytest.raises(LedgerError) as failure:
+        connect(url, **options).dispose()
+    assert "\n" not in str(failure.value)
+    return str(failure.value)
+
+
+@pytest.mark.parametrize("url", ["mysql://me@host/db", "oracle://x"])
+def test_an_unknown_dialect(url: str) -> None:
+    assert "ledger url: dialect=" in one_line(url)
+
+
+def test_a_url_that_cannot_be_read() -> None:
+    assert one_line("://").startswith("ledger url: value='://' cannot be read; use a path, sqlite:///PATH or")
+    assert "names no file" in one_line("sqlite://")
+
+
+def test_an_unreachable_server_hides_the_password() -> None:
+    pytest.importorskip("psycopg")
+    told = one_line("postgresql://me:secret@127.0.0.1:1/db")
+    assert told.startswith("ledger unreachable: url=postgresql+psycopg://me:***@127.0.0.1:1/db (")
+    assert "check the address" in told and "secret" not in told
+
+
+def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    assert "pip install 'psycopg[binary]'" in one_line("postgresql://me@127.0.0.1:1/db")
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.write_text("not a database, but long enough to be looked at " * 40)
+    assert one_line(path) == f"ledger file: url=sqlite:///{path} is no SQLite database; use another --ledger"
+
+
+def test_a_folder_is_no_ledger(tmp_path: Path) -> None:
+    assert "cannot be opened" in one_line(tmp_path)
+
+
+def test_a_parent_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("")
+    assert "cannot be created" in one_line(tmp_path / "results" / "ledger.db")
+
+
+def test_reading_does_not_create(tmp_path: Path) -> None:
+    assert "does not exist" in one_line(tmp_path / "ledger.db", create=False)
+    assert not (tmp_path / "ledger.db").exists()
+    sqlite3.connect(tmp_path / "empty.db").close()
+    assert "holds no ledger" in one_line(tmp_path / "empty.db", create=False)
+
+
+def test_another_schema_version(ledger_url: str) -> None:
+    engine = connect(ledger_url)
+    with transaction(engine, writes=True) as connection:
+        connection.execute(update(schema.meta).values(value="3"))
+    engine.dispose()
+    told = one_line(ledger_url)
+    assert told.startswith("ledger schema: version=3 at ")
+    assert told.endswith(", this cse-search reads 1; use another --ledger or upgrade")
+
+
+def test_other_tables_in_the_same_database_are_left_alone(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "shared.db") as other:
+        other.execute("CREATE TABLE trials (id INTEGER)")
+    other.close()
+    connect(tmp_path / "shared.db").dispose()
+    with sqlite3.connect(tmp_path / "shared.db") as other:
+        names = {name for (name,) in other.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    other.close()
+    assert {"trials", "cse_meta", "cse_runs"} <= names
+
+
+def test_sqlite_syncs_fully_and_waits(tmp_path: Path) -> None:
+    engine = connect(tmp_path / "ledger.db")
+    with engine.connect() as connection:
+        values = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    engine.dispose()
+    assert values == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 60_000}

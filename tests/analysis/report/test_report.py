@@ -1,0 +1,186 @@
+"""The report of a synthetic ledger: what stands in it, what it says is lacking, and that no text becomes markup."""
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.ledger import Ledger
+from analysis.report.page import page, write_report
+from analysis.report.report import Report, make_report
+from analysis.study.study import Study, read_study
+from analysis.tables.aggregate import Table, aggregate
+from analysis.tables.results import results_of
+from analysis.tables.spec import TableSpec
+
+NASTY = "<script>alert(1)</script> & $x$ \"quoted\" 'too'"
+RATES = (0.1, 0.2, 0.3)
+AXES = ["method.dup_rate", "method.momentum"]
+
+
+def train(ledger: Ledger, folder: Path, rate: float, seed: int, *, cosines: bool, geometry: bool) -> str:
+    """One finished run by the ledger's own calls."""
+    signature, level = f"{int(rate * 10)}-{seed}", 60 + 10 * rate + seed
+    claim = ledger.claim(
+        signature,
+        {"train.dev": "sts_dev", "method.dup_rate": rate},
+        method="esimcse",
+        seed=seed,
+        owner="o",
+        identity={"corpus": "c" * 64},
+        provenance={"commit": "abc", "host": NASTY, "versions": {"torch": "2.13.0"}},
+    )
+    assert claim is not None
+    ledger.running(claim, folder)
+    geometric = {"alignment": 0.3 + rate, "uniformity": -2.0 - seed / 10} if geometry else {}
+    points = [
+        {"examples": 100 * i, "step": i, "seconds": 1.0 * i, "best": level - 3 + i, "best_examples": 100 * i,
+         "metrics": {"sts_dev": level - 3 + i, **geometric}}
+        for i in (1, 2, 3)
+    ]  # fmt: skip
+    ledger.add_points(claim, points)
+    end: dict[str, Any] = {"examples": 300, "best": level, "best_examples": 300, "seconds": 3.0, "folder": folder}
+    ledger.finish(claim, "done", **end)
+    file = folder / f"{signature}.npz"
+    generator = np.random.default_rng(seed)
+    gold = generator.uniform(0, 5, 200)
+    np.savez(file, cosines=gold / 5 + generator.normal(0, 0.1, 200), gold=gold)
+    kept = (file, hashlib.sha256(file.read_bytes()).hexdigest()) if cosines else (None, None)
+    ledger.add_score(signature, "sts_dev", level, {"suite": "sts_dev", "split": "dev"}, *kept)
+    return signature
+
+
+def fail(ledger: Ledger, signature: str, reason: str) -> None:
+    claim = ledger.claim(
+        signature, {"train.dev": "sts_dev"}, method="esimcse", seed=9, owner="o", identity={}, provenance={}
+    )
+    assert claim is not None
+    ledger.finish(claim, "failed", examples=100, best=None, best_examples=None, seconds=1.0, folder=None, reason=reason)
+
+
+def made(folder: Path, *, cosines: bool = True, geometry: bool = True, seeds: int = 3) -> tuple[Study, Table]:
+    """A study of three rates with a failed run and one that nobody started."""
+    ledger = Ledger.open(folder / "ledger.db")
+    keys = {rate: dict(zip(AXES, (rate, 0.995), strict=True)) for rate in RATES}
+    planned = [
+        (keys[rate], train(ledger, folder, rate, seed, cosines=cosines, geometry=geometry), seed)
+        for rate in RATES
+        for seed in range(seeds)
+    ]
+    fail(ledger, "broken", f"loss is nan; {NASTY}")
+    planned += [(keys[0.3], "broken", 9), (keys[0.1], "", 8)]
+    printed = [{"key": keys[0.1], "cells": {"sts_dev": 83.5}}]
+    rows = list(keys.values())
+    spec = TableSpec(id="X1", title=NASTY, axes=AXES, columns=["sts_dev"], rows=rows, published=printed)
+    table = aggregate(spec, results_of(ledger, planned, spec.columns))
+    return read_study(ledger, planned, id="X1", title=NASTY, axes=AXES, command=f"cse run {NASTY}"), table
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Table]:
+    return made(tmp_path_factory.mktemp("study"))
+
+
+@pytest.fixture(scope="module")
+def report(study: tuple[Study, Table]) -> Report:
+    return make_report(*study)
+
+
+@pytest.fixture(scope="module")
+def text(report: Report) -> str:
+    return page(report)
+
+
+class Parsed(HTMLParser):
+    """Tags with their attributes, and the text outside style."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [found for name, found in self.tags if name == tag]
+
+
+FIGURES = ["axis-sts_dev", "learning", "importance", "plane", "cosines", "budget"]
+
+
+def test_a_whole_ledger_gives_every_figure_with_words_beside_it(report: Report, text: str) -> None:
+    assert [picture.name for picture in report.pictures] == FIGURES
+    parsed = Parsed(text)
+    assert [found["id"] for found in parsed.of("figure")] == FIGURES
+    for image in parsed.of("img"):
+        assert image["alt"] and len(image["alt"]) > 20 and int(image["width"] or 0) > 100
+        source = (image["src"] or "").removeprefix("data:image/svg+xml;base64,")
+        assert base64.b64decode(source, validate=True).startswith(b"<?xml")
+    levels = [int(tag[1]) for tag, _ in parsed.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels == [1] + [2] * len(report.sections)
+    assert parsed.of("html") == [{"lang": "en"}]
+
+
+def test_no_text_becomes_markup_and_nothing_is_fetched(text: str) -> None:
+    parsed = Parsed(text)
+    assert not {"script", "iframe", "object", "b"} & {tag for tag, _ in parsed.tags}
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 4
+    addresses = [value or "" for _, found in parsed.tags for name, value in found.items() if name in ("src", "href")]
+    assert all(value.startswith(("data:", "#")) for value in addresses) and len(addresses) > len(FIGURES)
+    assert not re.search(r"url\(|@import|\son[a-z]+=", text)
+    assert "default-src 'none'" in str(parsed.of("meta")[1]["content"])
+
+
+def test_facts_of_the_runs_are_told(text: str) -> None:
+    assert "9 of 11 runs finished, 3 cells. Best on sts_dev: dup_rate=0.3, 64.00 ± 1.00 (n 3)" in text
+    assert "<td>2,700</td>" in text, "examples of finished runs"
+    assert "failed" in text and "loss is nan" in text and "dup_rate=0.3 seed 9" in text
+    assert "unclaimed" in text and "dup_rate=0.1 seed 8" in text
+    for word in ("versions.torch", "2.13.0", "c" * 64, "split dev, suite sts_dev", "seeds alone (1 of 20)"):
+        assert word in text, word
+
+
+def test_equal_ledgers_give_equal_bytes(study: tuple[Study, Table], text: str) -> None:
+    assert page(make_report(*study)) == text
+
+
+def test_figures_are_written_beside_the_page_on_request(report: Report, tmp_path: Path) -> None:
+    part = replace(report, sections=report.sections[:1])
+    written = write_report(part, tmp_path / "out", figures=True)
+    names = {f"axis-sts_dev.{suffix}" for suffix in ("png", "pdf")}
+    assert {path.name for path in written.parent.iterdir()} == names | {"index.html"}
+    assert (written.parent / "axis-sts_dev.pdf").read_bytes().startswith(b"%PDF")
+    assert (written.parent / "axis-sts_dev.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_long_table_is_folded(study: tuple[Study, Table]) -> None:
+    rows = [{"a": number} for number in range(70)]
+    table = aggregate(TableSpec(id="X", axes=["a"], columns=["c"], rows=rows), [])
+    whole = make_report(study[0], table)
+    text = page(replace(whole, sections=whole.sections[:1]))
+    assert "<summary>70 rows</summary>" in text and "70 rows are too many for one axis" in text
+
+
+def test_what_is_lacking_is_said(tmp_path: Path) -> None:
+    report = make_report(*made(tmp_path, cosines=False, geometry=False, seeds=1))
+    said = {section.heading: " ".join(section.texts) for section in report.sections}
+    assert said["Cosines by rating"] == "No kept per-pair cosines of the best or the worst cell are at hand."
+    assert said["Alignment and uniformity"] == "No finished run has both numbers."
+    assert [picture.name for picture in report.pictures] == ["axis-sts_dev", "learning", "importance", "budget"]
+    caption = next(picture.caption for picture in report.pictures if picture.name == "importance")
+    assert "No cell has two seeds" in caption
+
+
+def test_changed_cosines_are_not_shown(tmp_path: Path) -> None:
+    found = made(tmp_path, seeds=1)
+    for file in tmp_path.glob("*.npz"):
+        file.write_bytes(b"changed")
+    assert "cosines" not in [picture.name for picture in make_report(*found).pictures]

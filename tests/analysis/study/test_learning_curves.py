@@ -1,0 +1,39 @@
+"""Bands over seeds, rating groups and the plane, from numbers that can be checked by eye."""
+
+import numpy as np
+import pytest
+
+from analysis.figures.embeddings import histogram_plot
+from analysis.figures.runs import learning_plot
+from analysis.study.learning_curves import band
+from analysis.study.rating_groups import EDGES, rating_histogram
+
+
+def test_a_band_holds_what_every_seed_reached() -> None:
+    found = band("x", [{10: 1.0, 20: 4.0, 30: 9.0}, {10: 3.0, 20: 6.0}])
+    assert (found.examples, found.means) == ((10, 20), (2.0, 5.0))
+    assert found.sds == pytest.approx((2**0.5, 2**0.5)) and found.seeds == 2
+    assert band("x", [{10: 1.0}]).sds == (0.0,)
+
+
+def test_a_learning_plot_draws_a_line_and_a_band_for_each_cell() -> None:
+    bands = [band("a", [{10: 1.0, 20: 2.0}, {10: 3.0, 20: 4.0}]), band("costs $5 to $6", [{10: 5.0}])]
+    figure = learning_plot(bands, "dev")
+    (axes,) = figure.axes
+    assert [line.get_ydata().tolist() for line in axes.lines] == [[2.0, 3.0], [5.0]]
+    assert len(axes.collections) == 2
+    assert figure.legends[0].get_texts()[1].get_text() == r"costs \$5 to \$6 (n 1)"
+
+
+def test_ratings_fall_into_five_groups() -> None:
+    gold = np.array([0.0, 0.99, 1.0, 2.5, 3.0, 4.0, 5.0])
+    cosines = np.array([-1.0, 0.0, 0.1, 0.2, 0.3, 0.4, 1.0 + 1e-9])
+    found = rating_histogram("x", [(cosines, gold), (cosines, gold)])
+    assert found.counts.sum(axis=1).tolist() == [4, 2, 2, 2, 4] and found.counts.shape == (5, len(EDGES) - 1)
+    assert found.means == pytest.approx((-0.5, 0.1, 0.2, 0.3, 0.7)) and found.seeds == 2
+
+
+def test_an_empty_group_is_drawn_empty() -> None:
+    found = rating_histogram("x", [(np.array([0.5]), np.array([4.5]))])
+    assert found.means == (None, None, None, None, 0.5)
+    assert len(histogram_plot([found, found]).axes) == 10

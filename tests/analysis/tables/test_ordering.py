@@ -1,0 +1,156 @@
+"""Tau, its interval over seeds, and differences over sentence pairs: by hand, against scipy, and by simulation."""
+
+import time
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from analysis.statistics.basics import holm, mean_and_sd
+from analysis.statistics.spearman_bootstrap import draws_of, resampled
+from analysis.tables.aggregate import Cell, Row, Table
+from analysis.tables.ordering import orderings, pair_differences, resampled_means, tau_b, tau_interval
+from analysis.tables.pair_cosines import ColumnCosines
+from analysis.tables.spec import TableSpec
+
+
+def table_of(values: list[list[float]], published: list[float | None]) -> Table:
+    rows = [
+        Row({"x": i}, {"dev": Cell(len(v), *mean_and_sd(v), printed, tuple(v), tuple(range(len(v))))})
+        for i, (v, printed) in enumerate(zip(values, published, strict=True))
+    ]
+    return Table(TableSpec(id="T", axes=["x"], columns=["dev"]), rows, [], {}, [])
+
+
+def test_tau_b_is_scipys_with_ties() -> None:
+    rng = np.random.default_rng(0)
+    ours, printed = rng.integers(0, 4, (50, 7)).astype(float), rng.integers(0, 4, 7).astype(float)
+    expected = [scipy.stats.kendalltau(line, printed).statistic for line in ours]
+    assert tau_b(ours, printed) == pytest.approx(expected, abs=1e-12)
+    assert tau_b(np.ones((1, 3)), np.arange(3.0)).tolist() == [0.0]
+
+
+def test_resampled_means_by_hand() -> None:
+    """Seeds 1 and 3: deviations ±1, widened ±sqrt(2); means of two draws are 2 - sqrt(2), 2, 2 + sqrt(2)."""
+    drawn = resampled_means([[1.0, 3.0], [5.0]], np.random.default_rng(0), 4000)
+    assert drawn is not None and drawn.shape == (4000, 2)
+    values, counts = np.unique(drawn[:, 0].round(9), return_counts=True)
+    assert values == pytest.approx([2 - 2**0.5, 2, 2 + 2**0.5])
+    assert counts / 4000 == pytest.approx([0.25, 0.5, 0.25], abs=0.03)
+    assert set(drawn[:, 1].round(9)) == {round(5 - 2**0.5, 9), round(5 + 2**0.5, 9)}, "one seed: everyone's deviations"
+    assert drawn[:, 0].var() == pytest.approx(1.0, rel=0.1), "the variance of a mean of two with sd sqrt(2)"
+    assert resampled_means([[1.0], [2.0]], np.random.default_rng(0), 10) is None
+
+
+def test_orders_that_are_clear() -> None:
+    up = [[60.0 + i, 60.1 + i, 60.2 + i] for i in range(4)]
+    (same,) = orderings(table_of(up, [80.0, 81.0, 82.0, 83.0]), {})
+    assert (same.word, same.tau, same.interval, same.rows) == ("ordering supported", 1.0, (1.0, 1.0), 4)
+    assert same.reason.endswith("4 rows; rows in random order reach it with p 0.083"), "2 / 4! of both sides"
+    (against,) = orderings(table_of(up, [83.0, 82.0, 81.0, 80.0]), {})
+    assert (against.word, against.tau) == ("not supported", -1.0)
+
+
+def test_orders_that_cannot_be_told() -> None:
+    noisy = [[60.0, 64.0], [61.0, 63.0], [59.0, 65.5]]
+    (open_,) = orderings(table_of(noisy, [80.0, 81.0, 82.0]), {})
+    assert open_.word == "undecided" and open_.interval is not None and open_.interval[0] < 0 < open_.interval[1]
+    (few,) = orderings(table_of([[1.0, 2.0], [3.0, 4.0], []], [1.0, 2.0, 3.0]), {})
+    assert (few.word, few.tau) == ("undecided", None) and "2 rows have both numbers" in few.reason
+    (single,) = orderings(table_of([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0]), {})
+    assert single.word == "undecided" and "no row has two seeds" in single.reason
+    (flat,) = orderings(table_of([[1.0], [2.0], [3.0]], [1.0, 1.0, 1.0]), {})
+    assert flat.word == "undecided" and "equal" in flat.reason
+    assert orderings(table_of([[1.0]], [None]), {}) == []
+    assert few.lacking == ("no cosines of single sentence pairs are kept for this column",)
+
+
+def test_an_ordering_is_the_same_twice() -> None:
+    table = table_of([[60.0, 64.0], [61.0, 63.0], [59.0, 65.5]], [80.0, 81.0, 82.0])
+    assert orderings(table, {}) == orderings(table, {})
+
+
+def test_how_often_an_order_is_claimed_that_is_not_there() -> None:
+    """600 tables of 6 equal rows with 3 seeds: chance makes some order, and at most 5% are called supported."""
+    rng = np.random.default_rng(3)
+    printed = list(np.arange(6.0))
+    found = [tau_interval(rng.normal(0, 1, (6, 3)).tolist(), printed, rng, draws=500) for _ in range(600)]
+    assert sum(low > 0 for low, _ in found if low is not None) / 600 <= 0.05  # type: ignore[misc]
+
+
+def test_the_interval_of_tau_covers_the_true_order() -> None:
+    """600 tables of 6 rows, true means 1 sd apart in an order with tau 0.6: at least 90% of the intervals hold it."""
+    rng = np.random.default_rng(4)
+    printed, means = np.arange(6.0), np.array([1.0, 0.0, 3.0, 2.0, 5.0, 4.0])
+    truth = scipy.stats.kendalltau(means, printed).statistic
+    found = [
+        tau_interval((means + rng.normal(0, 1, (3, 6))).T.tolist(), list(printed), rng, draws=500) for _ in range(600)
+    ]
+    assert truth == pytest.approx(0.6)
+    assert sum(low - 1e-9 <= truth <= high + 1e-9 for low, high in found) / 600 >= 0.90  # type: ignore[misc]
+
+
+def test_all_resamples_at_once_equal_the_loop() -> None:
+    rng = np.random.default_rng(5)
+    gold = rng.integers(0, 6, 60).astype(float)
+    rows = [[(gold + rng.normal(0, s, 60)).round(1) for _ in range(2)] for s in (1, 3)]
+    found = resampled(rows, gold, 230, np.random.default_rng(9))
+    counts = np.concatenate(list(draws_of(60, 230, np.random.default_rng(9))))
+    for draw, count in enumerate(counts):
+        picked = np.repeat(np.arange(60), count)
+        for row, seeds in enumerate(rows):
+            each = [scipy.stats.spearmanr(one[picked], gold[picked]).statistic for one in seeds]
+            assert found[row, draw] == pytest.approx(100 * np.mean(each), abs=1e-9)
+
+
+def test_a_constant_side_counts_as_zero() -> None:
+    assert resampled([[np.ones(5)]], np.arange(5.0), 3, np.random.default_rng(0)).tolist() == [[0.0, 0.0, 0.0]]
+
+
+def test_holm_by_hand() -> None:
+    """Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, then 0.04 raised to 0.06."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def kept(*noises: float, seeds: int = 2, pairs: int = 400, generator: int = 0) -> ColumnCosines:
+    rng = np.random.default_rng(generator)
+    gold = rng.uniform(0, 5, pairs)
+    rows = {row: [gold + rng.normal(0, noise, pairs) for _ in range(seeds)] for row, noise in enumerate(noises)}
+    return ColumnCosines(gold, rows)
+
+
+def test_pairs_that_differ() -> None:
+    column = kept(1.0, 1.0, 4.0)
+    alike, far, also = pair_differences(column, np.random.default_rng(0))
+    assert [(p.left, p.right) for p in (alike, far, also)] == [(0, 1), (0, 2), (1, 2)]
+    assert (alike.differs, far.differs, also.differs) == (False, True, True)
+    assert far.difference == pytest.approx(column.means[0] - column.means[2])
+    assert far.interval[0] < far.difference < far.interval[1]
+    assert far.p == pytest.approx(1 / 1001) and far.corrected == pytest.approx(3 / 1001)
+
+
+def test_many_rows_can_still_differ_after_holm() -> None:
+    found = pair_differences(kept(*[0.5] * 9, 6.0, seeds=1, pairs=200), np.random.default_rng(0))
+    assert len(found) == 45 and {pair.right for pair in found if pair.differs} == {9}
+    assert sum(pair.differs for pair in found) == 9
+
+
+def test_the_interval_of_a_difference_covers_the_truth() -> None:
+    """200 sets of 200 pairs: the true difference, from 200,000 pairs, lies in 95% of the intervals, 3.5% either way."""
+    wide = kept(2.0, 2.6, seeds=1, pairs=200_000, generator=1)
+    truth, inside = wide.means[0] - wide.means[1], 0
+    for generator in range(200):
+        column = kept(2.0, 2.6, seeds=1, pairs=200, generator=generator + 2)
+        (pair,) = pair_differences(column, np.random.default_rng(generator), draws=200)
+        inside += pair.interval[0] <= truth <= pair.interval[1]
+    assert inside / 200 == pytest.approx(0.95, abs=0.035)
+
+
+@pytest.mark.slow
+def test_ten_rows_of_three_seeds_take_less_than_20_seconds() -> None:
+    column = kept(*np.linspace(1, 3, 10), seeds=3, pairs=1500)
+    begun = time.process_time()
+    assert len(pair_differences(column, np.random.default_rng(0), draws=1000)) == 45
+    assert time.process_time() - begun < 20

@@ -1,0 +1,55 @@
+"""From ledger rows to a lines of a table."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from analysis.tables.results import results_of
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Ledger:
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    for signature, state, best in (("aa", "done", 60.0), ("bb", "done", 61.0), ("cc", "stopped", 70.0)):
+        claim = ledger.claim(
+            signature, {"train.dev": "sts_dev"}, method="simcse", seed=1, owner="me", identity={}, provenance={}
+        )
+        assert claim is not None
+        ledger.finish(claim, state, examples=64, best=best, best_examples=64, seconds=1.0, folder="f")
+    return ledger
+
+
+PLANNED = [({"lr": 1e-5}, "aa", 1), ({"lr": 1e-5}, "bb", 2), ({"lr": 3e-5}, "cc", 1), ({"lr": None}, "dd", 1)]
+
+
+def test_only_done_runs_have_values(filled: Ledger) -> None:
+    lines = results_of(filled, PLANNED, ["sts_dev", "best", "sts12"])
+    values = {(line["signature"], line["column"]): line["value"] for line in lines}
+    assert (values["aa", "sts_dev"], values["bb", "sts_dev"], values["bb", "best"]) == (60.0, 61.0, 61.0)
+    assert (
+        math.isnan(values["cc", "sts_dev"]) and math.isnan(values["dd", "best"]) and math.isnan(values["aa", "sts12"])
+    )
+    assert {line["signature"]: line["state"] for line in lines} == {
+        "aa": "done", "bb": "done", "cc": "stopped", "dd": "unclaimed",
+    }  # fmt: skip
+    assert lines[-1]["lr"] is None
+
+
+def test_scores_replace_the_curve_s_best_for_all_runs_or_none(filled: Ledger) -> None:
+    filled.add_score("aa", "sts_dev", 59.0, {"pooler": "cls"})
+    lines = results_of(filled, PLANNED[:2], ["sts_dev"])
+    assert lines[0]["value"] == 59.0 and math.isnan(lines[1]["value"])
+    assert json.loads(lines[0]["protocol"]) == {"pooler": "cls"}
+
+
+def test_the_newest_score_of_a_suite_counts(filled: Ledger) -> None:
+    filled.add_score("aa", "sts12", 50.0, {"code_version": 1})
+    filled.add_score("aa", "sts12", 51.0, {"code_version": 2})
+    assert [line["value"] for line in results_of(filled, PLANNED[:1], ["sts12"])] == [51.0]
+
+
+def test_no_runs_give_no_lines(filled: Ledger) -> None:
+    assert results_of(filled, [], ["sts_dev"]) == []

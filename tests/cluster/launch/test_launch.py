@@ -1,0 +1,178 @@
+"""`cse launch`: what travels, what is refused, and what a Ray job would upload."""
+
+import shlex
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cluster.launch import ray_job
+from cluster.launch.config import load
+from cse.cli.app import main
+from cse_train.fields import ConfigError
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "cluster" / "launch" / "cluster.yaml"
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CSE_DATA", "/only/here")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    Path("cluster.yaml").write_text(EXAMPLE.read_text(encoding="utf8"), encoding="utf8")
+    return tmp_path
+
+
+def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
+    assert main(["launch", *argv]) == 2
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err + said.out
+    return said.err.strip().splitlines()
+
+
+def change(old: str, new: str) -> None:
+    text = Path("cluster.yaml").read_text(encoding="utf8")
+    assert old in text
+    Path("cluster.yaml").write_text(text.replace(old, new), encoding="utf8")
+
+
+def test_what_was_said_after_the_id_travels(capsys: pytest.CaptureFixture[str]) -> None:
+    own = ["--profile", "small", "--seeds", "2", "--workers", "1", "--gpus-per-worker", "0.5", "--data", "/else/data"]
+    settings = ["--set", "train.examples=640", "--set", "train.batch_size=32"]
+    assert main(["launch", "ray-job", "E7", *own, *settings, "--dry-run"]) == 0
+    line = capsys.readouterr().out.splitlines()[0]
+    words = shlex.split(line)[shlex.split(line).index("--") + 1 :]
+    assert words[:5] == ["python", "-m", "cse.cli.app", "run", "E7"]
+    given = {(words[i], words[i + 1]) for i in range(5, len(words), 2)}
+    assert given == {
+        ("--storage", "/shared/results"),
+        ("--ledger", "postgresql://cse@database/cse"),
+        ("--data", "/else/data"),
+        ("--profile", "small"),
+        ("--seeds", "2"),
+        ("--workers", "1"),
+        ("--gpus-per-worker", "0.5"),
+        ("--set", "train.examples=640"),
+        ("--set", "train.batch_size=32"),
+        ("--address", "auto"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["ray-job", "kuberay", "slurm", "ray-up"])
+def test_every_kind_prints_what_it_would_submit(capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    assert main(["launch", kind, "D7", "E7", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "/only/here" not in out
+    assert kind == "ray-up" or "reproduce D7 E7" in out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("nodes: 2", "node: 2", "unknown key: node=2; did you mean nodes?"),
+        ("  partition: gpu", "  partiton: gpu", "unknown key: slurm.partiton=gpu; did you mean slurm.partition?"),
+        ("storage: /shared/results", "", "missing value: storage=; give it"),
+        ("nodes: 2", "nodes: 0", "out of range: nodes=0"),
+        ("version: 1", "version: 3", "wrong version: version=3; write version: 1"),
+        ("name: cse ", "name: C_S ", "wrong name: name=C_S"),
+        ("storage: /shared", "storage: shared", "relative path: storage=shared/results"),
+        ("cse@database", "cse:hunter2@database", "password in a file: ledger=postgresql://cse:***@database/cse"),
+    ],
+)
+def test_a_wrong_cluster_file_is_one_line(capsys: pytest.CaptureFixture[str], old: str, new: str, told: str) -> None:
+    change(old, new)
+    (line,) = refused(capsys, "slurm", "E7", "--dry-run")
+    assert line.startswith(f"cse: cluster.yaml: {told}") and "hunter2" not in line
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (("slurm", "E77"), "unknown space: space=E77; did you mean E7?"),
+        (("slurm",), "nothing to run: kind=slurm"),
+        (("slurm", "E7", "--config", "absent.yaml"), "no such file: config=absent.yaml"),
+        (("slurm", "E7", "--workers", "40"), "a run does not fit: workers=40"),
+        (("slurm", "E7", "--data", "here"), "relative path: data=here"),
+        (("slurm", "E7", "--ledger", "postgresql://me:hunter2@x/y"), "password in a file"),
+        (("slurm", "E7", "--set", "train.exampels=3"), "unknown key: train.exampels"),
+        (("slurm", "cluster.yaml"), "own file: space=cluster.yaml"),
+        (("slurm", "E7", "--profile", "cluster.yaml"), "own file: profile=cluster.yaml"),
+        (("slurm", "E7", "--profile", "smal"), "unknown profile: profile=smal; did you mean small?"),
+        (("slurm", "E7", "--disk-quota", "much"), "no size: disk_quota=much"),
+        (("slurm", "E7", "--address", "auto"), "address of a driver: address=auto"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(capsys: pytest.CaptureFixture[str], argv: tuple[str, ...], told: str) -> None:
+    (line,) = refused(capsys, *argv)
+    assert told in line and "hunter2" not in line
+
+
+def test_a_part_that_is_absent_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("cluster.yaml").write_text("version: 1\nname: a\nstorage: /a\n", encoding="utf8")
+    (line,) = refused(capsys, "kuberay", "E7")
+    assert line == "cse: missing part: kuberay=; cse launch kuberay needs it in cluster.yaml"
+
+
+def test_storage_outside_the_volume_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    change("storage: /shared/results", "storage: /home/me")
+    (line,) = refused(capsys, "kuberay", "E7")
+    assert "not on the volume: storage=/home/me" in line
+
+
+def test_an_absent_client_is_named_with_the_way_round(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    for kind, client in (("slurm", "sbatch"), ("kuberay", "kubectl")):
+        (line,) = refused(capsys, kind, "E7")
+        assert f"no client: {client} is not installed" in line and "--dry-run" in line
+
+
+def test_an_address_where_nothing_listens_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    change("http://127.0.0.1:8265", "http://127.0.0.1:9")
+    (line,) = refused(capsys, "ray-job", "E7")
+    assert line.startswith("cse: no Ray dashboard: address=http://127.0.0.1:9; give http://HEAD:8265")
+
+
+def test_a_refused_token_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from ray import job_submission
+    from ray.exceptions import AuthenticationError
+
+    def refuse(address: str) -> None:
+        raise AuthenticationError("Forbidden: secret-token")
+
+    monkeypatch.setattr(job_submission, "JobSubmissionClient", refuse)
+    (line,) = refused(capsys, "ray-job", "E7")
+    assert line.startswith("cse: token refused: address=") and "secret-token" not in line
+
+
+def test_another_ray_on_the_cluster_is_named_with_both_versions() -> None:
+    import ray
+
+    with pytest.raises(ConfigError, match=f"here={ray.__version__} cluster=2.50.0; install ray==2.50.0"):
+        ray_job.check_version(SimpleNamespace(_server_ray_version="2.50.0"))
+
+
+def test_only_our_packages_are_uploaded(tmp_path: Path) -> None:
+    """The archive is made by the function that Ray's job client calls."""
+    from ray._private.runtime_env.packaging import create_package
+
+    with ray_job.code_folder() as folder:
+        create_package(str(folder), tmp_path / "code.zip", include_gitignore=True)
+    with zipfile.ZipFile(tmp_path / "code.zip") as archive:
+        names = archive.namelist()
+    assert {name.split("/")[0] for name in names} == {"analysis", "cluster", "cse", "cse_train", "search_spaces"}
+    parts = {part for name in names for part in name.split("/")}
+    assert not parts & {".venv", ".git", "results", "__pycache__"}
+    assert {"cluster/launch/slurm.sh", "search_spaces/papers/E7_esimcse_dup_rate.yaml"} <= set(names)
+
+
+def test_the_example_names_every_key() -> None:
+    import dataclasses
+
+    config = load(EXAMPLE)
+    text = EXAMPLE.read_text(encoding="utf8")
+    for one in (config, config.ray_job, config.slurm, config.kuberay, config.ray_up):
+        assert dataclasses.is_dataclass(one)
+        assert [f.name for f in dataclasses.fields(one) if f"{f.name}:" not in text] == []

@@ -1,0 +1,157 @@
+"""Every rendered file against the validator of what reads it."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from cluster.launch import kuberay, ray_up, slurm
+from cluster.launch.config import ClusterConfig, KubeRay, RayUp, load
+from cluster.launch.job import Job, ray_version
+from cluster.monitor import grafana
+from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY
+
+REPO = Path(__file__).resolve().parents[3]
+DEPLOY = REPO / "cluster" / "launch"
+COMMAND = ("run", "E7", "--set", "train.corpus=a b")
+
+
+@pytest.fixture(scope="module")
+def config() -> ClusterConfig:
+    return load(DEPLOY / "cluster.yaml")
+
+
+def closed(schema: Any) -> Any:
+    """The schema with fields that it does not name forbidden, as a server with strict validation has it."""
+    if isinstance(schema, list):
+        return [closed(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("x-kubernetes-int-or-string"):
+        return {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    found = {key: closed(value) for key, value in schema.items()}
+    if "properties" in schema and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        found.setdefault("additionalProperties", False)
+    return found
+
+
+@pytest.fixture(scope="module")
+def rayjob(data_dir: Path) -> jsonschema.Draft202012Validator:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    with (data_dir / "kuberay_rayjob_crd.yaml").open(encoding="utf8") as stream:
+        crd = yaml.load(stream, loader)
+    (version,) = (one for one in crd["spec"]["versions"] if one["name"] == "v1")
+    schema = closed(version["schema"]["openAPIV3Schema"])
+    schema["properties"]["metadata"] = {"type": "object"}
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_the_rayjob_fits_the_custom_resource(config: ClusterConfig, rayjob: jsonschema.Draft202012Validator) -> None:
+    assert config.kuberay
+    made = yaml.safe_load(kuberay.render(Job(config, COMMAND), config.kuberay))
+    rayjob.validate(made)
+    assert made["spec"]["rayClusterSpec"]["rayVersion"] == ray_version()
+    assert made["spec"]["entrypoint"].endswith("run E7 --set 'train.corpus=a b' --address auto")
+    made["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]["contaners"] = []
+    assert not rayjob.is_valid(made)
+
+
+def test_a_cluster_without_a_sweep_is_a_raycluster(
+    config: ClusterConfig, rayjob: jsonschema.Draft202012Validator
+) -> None:
+    assert config.kuberay
+    made = yaml.safe_load(kuberay.render(Job(config), config.kuberay))
+    assert made["kind"] == "RayCluster"
+    rayjob.validate({"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": {"rayClusterSpec": made["spec"]}})
+
+
+def test_pods_have_token_volume_slots_and_cards(config: ClusterConfig) -> None:
+    assert isinstance(config.kuberay, KubeRay)
+    spec = kuberay.cluster_spec(Job(config), config.kuberay)
+    (group,) = spec["workerGroupSpecs"]
+    for template in (spec["headGroupSpec"]["template"], group["template"]):
+        (container,) = template["spec"]["containers"]
+        tokens = [one for one in container["env"] if one["name"] == "RAY_AUTH_TOKEN"]
+        assert [one["valueFrom"]["secretKeyRef"]["key"] for one in tokens] == ["auth_token"]
+        assert container["volumeMounts"] == [{"name": "shared", "mountPath": "/shared"}]
+    assert group["groupName"] == "gpu" and group["replicas"] == 2
+    assert group["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert json.loads(group["rayStartParams"]["resources"].strip("'")) == {"trial_slot": 1024}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "head_type"),
+    [
+        ({"head_ip": "10.0.0.1", "worker_ips": "10.0.0.2 10.0.0.3"}, "local.cluster.node"),
+        ({"region": "eu-west-1", "instance_type": "g5.xlarge"}, "head"),
+    ],
+)
+def test_rays_own_schema_takes_the_ray_up_file(config: ClusterConfig, hosts: dict[str, str], head_type: str) -> None:
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    part = RayUp(ssh_user="me", image="image", **hosts)
+    made = yaml.safe_load(ray_up.render(Job(config), part))
+    prepared = prepare_config(made)
+    validate_config(prepared)
+    assert prepared["head_node_type"] == head_type
+    assert "trial_slot" in " ".join(made["head_start_ray_commands"] + made["worker_start_ray_commands"])
+    with pytest.raises(Exception, match="unknwon"):
+        validate_config(prepared | {"unknwon": 1})
+
+
+def test_shellcheck_finds_nothing_in_the_batch_script(config: ClusterConfig, tmp_path: Path) -> None:
+    if shutil.which("shellcheck") is None:
+        pytest.skip("no shellcheck: apt-get install shellcheck")
+    assert config.slurm
+    script = tmp_path / "job.sbatch"
+    script.write_text(slurm.render(Job(config, COMMAND), config.slurm), encoding="utf8")
+    done = subprocess.run(["shellcheck", str(script)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_batch_job_has_a_token_of_its_own_and_says_it_to_nobody(config: ClusterConfig) -> None:
+    assert config.slurm
+    text = slurm.render(Job(config, COMMAND), config.slurm)
+    assert "/dev/urandom" in text and "RAY_AUTH_MODE=token" in text
+    assert not re.search(r"(echo|printf).*RAY_AUTH_TOKEN", text)
+    assert "#SBATCH --signal=B:TERM@120" in text and "trap clean_up EXIT" in text
+    assert "'train.corpus=a b'" in text
+
+
+def test_promtool_takes_the_scrape_file() -> None:
+    if shutil.which("promtool") is None:
+        pytest.skip("no promtool: apt-get install prometheus")
+    done = subprocess.run(
+        ["promtool", "check", "config", str(DEPLOY / "prometheus.yml")], capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_panel_asks_for_metrics_that_are_exported() -> None:
+    known = {one.exported for one in METRICS} | set(RAY_GPU_MEMORY)
+    asked = set()
+    for panel in grafana.dashboard()["panels"]:
+        for target in panel["targets"]:
+            named = set(re.findall(r"ray_\w+", target["expr"]))
+            assert named and named <= known, target["expr"]
+            asked |= named
+    assert asked == known
+
+
+def test_the_published_dashboard_is_the_generated_one() -> None:
+    assert grafana.FILE.read_text(encoding="utf8") == grafana.text(), "run python -m cluster.monitor.grafana"
+
+
+def test_the_dockerfile_copies_what_exists_and_pins_torch() -> None:
+    text = (DEPLOY / "Dockerfile").read_text(encoding="utf8")
+    copied = [word for line in re.findall(r"^COPY (.*)$", text, re.M) for word in line.split()[:-1]]
+    assert {"analysis", "cluster", "cse_train", "search_spaces", "constraints.txt"} <= set(copied)
+    assert [name for name in copied if not (REPO / name).exists()] == []
+    assert re.search(r"^torch==\d", (REPO / "constraints.txt").read_text(encoding="utf8"), re.M)
+    assert "--constraint constraints.txt" in text and "USER cse" in text

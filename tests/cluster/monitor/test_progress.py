@@ -1,0 +1,91 @@
+"""What a sweep's progress says, event by event."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from cluster.monitor.progress import Progress
+from cluster.monitor.tally import Tally, clock
+from cluster.sweep.events import SweepEvent
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def shown(terminal: bool) -> tuple[Progress, io.StringIO, Clock]:
+    out, now = io.StringIO(), Clock()
+    console = Console(file=out, force_terminal=terminal, width=100, highlight=False, soft_wrap=not terminal)
+    labels = {"a": "dup_rate=0.32 seed 0", "b": "dup_rate=0.32 seed 1"}
+    return Progress(4, labels=labels, horizon={"a": 100, "b": 100}, console=console, now=now), out, now
+
+
+def test_time_left_counts_the_share_of_a_running_run_and_leaves_reused_ones_out() -> None:
+    tally = Tally(4, {"a": 100, "b": 100})
+    tally.add(SweepEvent(kind="reused", signature="z", best=70.0), 0.0)
+    tally.add(SweepEvent(kind="started", signature="a"), 10.0)
+    assert tally.seconds_left(20.0) is None
+    tally.add(SweepEvent(kind="point", signature="a", examples=50, best=40.0), 20.0)
+    assert tally.seconds_left(20.0) == pytest.approx(10.0 * 2.5 / 0.5)
+    tally.add(SweepEvent(kind="done", signature="a", examples=100, best=55.0), 30.0)
+    assert tally.seconds_left(30.0) == pytest.approx(20.0 * 2.0)
+    assert tally.best == 70.0
+
+
+def test_summary_counts_each_kind_once() -> None:
+    tally = Tally(4)
+    for kind, signature in (("reused", "a"), ("started", "b"), ("started", "c"), ("failed", "c"), ("started", "d")):
+        tally.add(SweepEvent(kind=kind, signature=signature), 0.0)  # type: ignore[arg-type]
+    tally.add(SweepEvent(kind="done", signature="d", best=61.25), 6.0)
+    assert tally.summary(6.0) == "1/3 done, 1 running, 1 failed, 1 reused, best 61.25, about 3 s left"
+
+
+def test_a_search_names_its_runs_as_it_proposes_them() -> None:
+    out, labels, horizon = io.StringIO(), {}, {}
+    with Progress(1, labels=labels, horizon=horizon, console=Console(file=out)) as progress:
+        labels["a"], horizon["a"] = "learning_rate=0.001 seed 0", 100
+        progress(SweepEvent(kind="started", signature="a"))
+        progress(SweepEvent(kind="point", signature="a", examples=25, best=51.0))
+        assert progress.tally.share("a") == 0.25
+        progress(SweepEvent(kind="done", signature="a", examples=100, best=54.0))
+    assert out.getvalue().startswith("done  learning_rate=0.001 seed 0  best 54.00")
+
+
+def test_a_pipe_gets_plain_lines_without_control_codes() -> None:
+    progress, out, now = shown(terminal=False)
+    with progress:
+        progress(SweepEvent(kind="started", signature="a"))
+        progress(SweepEvent(kind="point", signature="a", examples=50, best=51.0))
+        now.seconds = 8.0
+        progress(SweepEvent(kind="done", signature="a", examples=100, best=54.125))
+        progress(SweepEvent(kind="failed", signature="b", reason="NaN loss at step 3", log="runs/b/logs"))
+    lines = out.getvalue().splitlines()
+    assert lines[0].startswith("done  dup_rate=0.32 seed 0  best 54.12  [1/4 done, 0 running, 0 failed, 0 reused")
+    assert lines[1].startswith("failed  dup_rate=0.32 seed 1  NaN loss at step 3  log runs/b/logs  [")
+    assert "\x1b" not in out.getvalue()
+    assert len(lines) == 2
+
+
+def test_finished_runs_count_from_the_start() -> None:
+    assert Progress(4, reused=["x", "y"]).tally.summary(0.0) == "0/2 done, 0 running, 0 failed, 2 reused"
+
+
+def test_a_terminal_gets_one_live_block() -> None:
+    progress, out, _ = shown(terminal=True)
+    with progress:
+        progress(SweepEvent(kind="started", signature="a"))
+        progress(SweepEvent(kind="point", signature="a", examples=50, best=51.0))
+    final = out.getvalue()
+    assert "\x1b" in final
+    assert "1 running" in final
+    assert "50%  dup_rate=0.32 seed 0" in final
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(8.4, "8 s"), (125, "2 min 05 s"), (11400, "3 h 10 min")])
+def test_clock(seconds: float, said: str) -> None:
+    assert clock(seconds) == said

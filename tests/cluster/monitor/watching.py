@@ -1,0 +1,59 @@
+"""What the tests that watch a sweep share: programs of ours beside the test, patience."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+CSE = [sys.executable, "-c", "import sys; from cse.cli.app import main; sys.exit(main())"]
+SPACE = """version: 1
+id: mine
+title: A sweep that the page watches
+method: simcse
+seeds: 2
+set:
+  train.encoder: wiki-l2-h128
+  train.corpus: generated
+  train.dev: "generated_dev:40"
+  train.examples: 6000
+  train.batch_size: 8
+  train.evaluations: 12
+space:
+  method.temperature: {grid: [0.05, 0.1]}
+"""
+"""Four runs, slow enough to be looked at."""
+
+
+def started(folder: Path, *words: str, **environment: str) -> subprocess.Popen[str]:
+    """`cse WORDS` in the folder; what it says goes to a file there that is named like the command."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"} | environment
+    with (folder / f"{words[0]}.txt").open("w", encoding="utf8") as said:
+        return subprocess.Popen([*CSE, *words], cwd=folder, env=environment, stdout=said, stderr=said, text=True)
+
+
+def ended(process: subprocess.Popen[str]) -> None:
+    """Ended as Ctrl-C does."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(90)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def wait_for(condition: Callable[[], object], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+def keep_picture(browser: Any) -> None:
+    """Write the file that CSE_PICTURE names, if any; README's pictures stay below 300 KB."""
+    target = os.environ.get("CSE_PICTURE")
+    if target:
+        assert browser.save_screenshot(str(Path(target).resolve()))
+        assert Path(target).stat().st_size < 300_000

@@ -1,0 +1,54 @@
+"""Costs by hand: examples over throughput, and the stated rule for other encoders."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cluster.plan.cost import BYTES, EXAMPLES_PER_SECOND, SHAPES, Cost, Rates, rates
+from cse_train import methods
+from cse_train.backbone.folders import shipped_names
+from cse_train.config import RunConfig, parse_run
+
+
+def run(method: str = "simcse", encoder: str = "wiki-l4-h128", examples: int = 2510) -> RunConfig:
+    return parse_run({"method": method, "train.encoder": encoder, "train.examples": examples})
+
+
+def row(examples: int, seconds: float | None, state: str = "done", encoder: str = "wiki-l4-h128") -> Any:
+    config = {"train.encoder": encoder}
+    return SimpleNamespace(state=state, config=config, method="simcse", examples=examples, seconds=seconds)
+
+
+def test_the_ledgers_own_runs_come_before_the_shipped_figures() -> None:
+    assert Rates().seconds(run()) == 2510 / EXAMPLES_PER_SECOND["simcse"]
+    known = rates([row(1000, 2.0), row(3000, 6.0), row(9, 1.0, "failed"), row(9, None)])
+    assert known.runs == 2 and known.measured == {("simcse", "wiki-l4-h128"): 500.0}
+    assert known.seconds(run()) == 2510 / 500
+    assert "2 finished runs of this ledger" in known.source()
+
+
+def test_other_encoders_by_layers_and_squared_width() -> None:
+    base = Rates().seconds(run(encoder="bert-base-uncased"))
+    assert base == pytest.approx(10.0 * (12 * 768**2) / (4 * 128**2))
+    assert Rates().seconds(run(encoder="wiki-l1-h64")) == 10.0
+    faster = rates([row(1000, 2.0)])
+    assert faster.seconds(run(encoder="bert-base-uncased")) == pytest.approx(base * 251 / 500)
+
+
+def test_what_is_not_known_is_said_to_be() -> None:
+    cost = Rates().cost(run(encoder="some/model"))
+    assert (cost.examples, cost.core_seconds, cost.unknown) == (2510, 0.0, 1)
+    total = Rates(workers=2).total([run(), run(encoder="some/model")])
+    assert (total.examples, total.core_seconds, total.unknown) == (5020, 20.0, 1)
+
+
+def test_disk_grows_with_the_parameters() -> None:
+    assert Rates().cost(run()).disk_bytes == BYTES["simcse"]
+    assert Rates().cost(run(encoder="bert-base-uncased")).disk_bytes == round(BYTES["simcse"] * 110 / 1.9)
+    assert Cost(1, 2.0, 3).times(4) + Cost(1, 0.0, 0, 1) == Cost(5, 8.0, 12, 1)
+
+
+def test_every_method_and_shipped_encoder_has_a_figure() -> None:
+    assert set(EXAMPLES_PER_SECOND) == set(BYTES) == set(methods.names())
+    assert set(shipped_names()) <= set(SHAPES)

@@ -1,0 +1,105 @@
+"""Plans: counting, sharing between tables, and asking the ledger."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from cluster.plan import signature as signatures
+from cluster.plan.plan import COUNTS
+from cluster.plan.planner import plan
+from cse_train.data_paths import DataPaths
+from cse_train.fields import ConfigError
+from search_spaces.catalog import load_space, load_spaces
+
+HASHES = {"_backbone": lambda name: (f"e:{name}", "t"), "_corpus": lambda *a: ("c",), "_dev": lambda *a: ("d",)}
+
+
+@pytest.fixture
+def known_inputs(monkeypatch):
+    """Every input is there."""
+    for name, stub in HASHES.items():
+        monkeypatch.setattr(signatures, name, stub)
+
+
+class FakeLedger:
+    def __init__(self, states=(), rows=()):
+        self._states, self._rows = dict(states), list(rows)
+
+    def states(self, signatures):
+        return {s: self._states[s] for s in signatures if s in self._states}
+
+    def runs(self):
+        return self._rows
+
+
+def grid(folder: Path, name: str, axis: str) -> Path:
+    (folder / f"{name}.yaml").write_text(f"version: 1\nid: {name}\nmethod: esimcse\nseeds: 2\nspace:\n  {axis}\n")
+    return folder / f"{name}.yaml"
+
+
+def test_counts_of_a_shipped_table(known_inputs):
+    made = plan([load_space("E7")], "small", 3, None, DataPaths())
+    expected = {"cells": 8, "seeds": 3, "runs": 24, "unique": 24, "done": 0, "to_run": 24, "blocked": 0}
+    assert made.counts() == expected
+    assert tuple(made.as_dict())[: len(COUNTS)] == COUNTS
+    first = made.runs[0]
+    assert (first.cell, first.seed, first.sweep) == ({"method.dup_rate": 0.08}, 0, "E7")
+    assert first.run.options.dup_rate == 0.08
+
+
+def test_only_done_runs_are_reused(known_inputs):
+    runs = plan([load_space("E7")], "small", 3, None, DataPaths()).runs
+    states = dict(
+        zip((r.signature for r in runs), ("done", "done", "stopped", "failed", "running", "lost"), strict=False)
+    )
+    made = plan([load_space("E7")], "small", 3, FakeLedger(states), DataPaths())
+    assert (made.counts()["done"], made.counts()["to_run"]) == (2, 22)
+    assert [r.signature for r in made.spaces[0].to_run()] == [r.signature for r in runs[2:]]
+    other = plan([load_space("E7")], "small", 3, FakeLedger(states), DataPaths(), overrides={"train.examples": 640})
+    assert other.counts()["done"] == 0
+
+
+def test_tables_that_share_a_cell_run_it_once(known_inputs, tmp_path):
+    grid(tmp_path, "A", "method.dup_rate: {grid: [0.1, 0.32]}")
+    grid(tmp_path, "B", "method.queue_multiple: {grid: [1, 2.5]}")
+    made = plan(load_spaces(tmp_path), "small", None, None, DataPaths())
+    expected = {"cells": 4, "seeds": 2, "runs": 8, "unique": 6, "done": 0, "to_run": 6, "blocked": 0}
+    assert made.counts() == expected
+    assert [one["runs"] for one in made.as_dict()["spaces"]] == [4, 4]
+    shared = {r.signature for r in made.spaces[0].runs} & {r.signature for r in made.spaces[1].runs}
+    ledger = FakeLedger(dict.fromkeys(shared, "done"))
+    again = plan(load_spaces(tmp_path), "small", None, ledger, DataPaths()).counts()
+    assert (again["unique"], again["done"], again["to_run"]) == (6, 2, 4)
+
+
+def test_a_search_counts_its_most_and_stands_apart(known_inputs, tmp_path):
+    grid(tmp_path, "A", "method.dup_rate: {grid: [0.1, 0.32]}")
+    path = grid(tmp_path, "B", "train.learning_rate: {loguniform: [1e-5, 1e-3]}")
+    path.write_text(path.read_text() + "search: {num_samples: 10}\n")
+    alone = plan([load_space(path)], "small", None, None, DataPaths())
+    expected = {"cells": 10, "seeds": 2, "runs": 20, "unique": 20, "done": 0, "to_run": 20, "blocked": 0}
+    assert alone.counts() == expected
+    both = plan(load_spaces(tmp_path), "small", None, None, DataPaths()).as_dict()
+    assert (both["runs"], both["searches"][0]["runs"]) == (4, 20)
+
+
+def test_missing_inputs_still_count_but_cannot_run():
+    made = plan([load_space("E7")], "small", 1, None, DataPaths())
+    assert made.counts()["unique"] == 8
+    assert any("--data" in line for line in made.absent)
+    with pytest.raises(ConfigError, match="--data"):
+        plan([load_space("E7")], "small", 1, None, DataPaths(), need_inputs=True)
+
+
+@pytest.mark.parametrize("seeds", [0, [], [-1]])
+def test_no_seeds_is_the_users_mistake(seeds):
+    with pytest.raises(ConfigError, match="no seeds"):
+        plan([load_space("E7")], None, seeds, None, DataPaths())
+
+
+def test_a_thousand_runs_are_planned_in_seconds(known_inputs):
+    space = load_space("E7")
+    start = time.process_time()
+    assert plan([space], "small", 125, None, DataPaths()).counts()["unique"] == 1000
+    assert time.process_time() - start < 3

@@ -1,0 +1,131 @@
+"""A signature changes with everything that changes a result, and with nothing else."""
+
+import dataclasses
+import json
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from cluster.plan import signature as module
+from cluster.plan.signature import described, identity, signature
+from cse_train import methods
+from cse_train.backbone.folders import shipped_folder
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.fields import ConfigError, hints
+
+INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
+
+
+def run_of(**changed):
+    return parse_run({"method": "esimcse", **{k.replace("__", "."): v for k, v in changed.items()}})
+
+
+def sign(run, **inputs):
+    return signature(run, {**INPUTS, **inputs})
+
+
+def test_every_field_counts_except_those_named_by_hash():
+    base = run_of()
+    other = {bool: lambda v: not v, int: lambda v: v + 2, float: lambda v: v * 0.5, str: lambda v: v + "x"}
+    for part in ("train", "options"):
+        config = getattr(base, part)
+        for name in hints(type(config)):
+            value = getattr(config, name)
+            changed = 0.5 if value is None else other[type(value)](value) if value else 0.25
+            run = dataclasses.replace(base, **{part: dataclasses.replace(config, **{name: changed})})
+            by_hash = part == "train" and name in module.NAMED_BY_HASH
+            assert (sign(run) == sign(base)) == by_hash, name
+
+
+def test_signatures_of_many_seeds_are_those_of_each():
+    found = module.signatures(run_of(), INPUTS, range(0, 30, 7))
+    assert found == {seed: sign(run_of(train__seed=seed)) for seed in range(0, 30, 7)}
+
+
+@pytest.mark.parametrize("name", sorted(INPUTS))
+def test_every_input_hash_counts(name):
+    assert sign(run_of(), **{name: "other"}) != sign(run_of())
+
+
+def test_method_version_rules_and_protocol_count(monkeypatch):
+    base = sign(run_of())
+    assert signature(parse_run({"method": "simcse"}), INPUTS) != base
+    with monkeypatch.context() as patch:
+        patch.setattr(methods.config_module("esimcse"), "VERSION", 99)
+        assert sign(run_of()) != base
+    with monkeypatch.context() as patch:
+        patch.setitem(module.RULES, "best", "last")
+        assert sign(run_of()) != base
+    monkeypatch.setattr(module, "_protocol", lambda: {"code_version": "99"})
+    assert sign(run_of()) != base
+
+
+def test_spelling_and_order_do_not_count():
+    a = run_of(train__learning_rate=1e-4, method__queue_multiple=1, train__weight_decay=0, method__dup_rate=0.3)
+    b = run_of(method__dup_rate=0.30, train__weight_decay=0.0, method__queue_multiple=1.0, train__learning_rate=0.0001)
+    assert sign(a) == sign(b)
+    raw = dataclasses.replace(a, options=dataclasses.replace(a.options, queue_multiple=1))
+    assert sign(raw) == sign(a), "an int in a float field"
+    assert signature(a, dict(reversed(INPUTS.items()))) == sign(a)
+    assert json.loads(json.dumps(described(a, INPUTS))) == described(a, INPUTS)
+
+
+def write_encoder(folder: Path, weight: float = 0.0) -> Path:
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "bert"}')
+    save_file({"w": np.full(2, weight, np.float32)}, folder / "model.safetensors")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(shipped_folder() / "tokenizer" / name, folder / name)
+    return folder
+
+
+def inputs_of(folder: Path, text: str, encoder: Path, **changed):
+    folder.mkdir(exist_ok=True)
+    (folder / "corpus.txt").write_text(text)
+    run = run_of(train__encoder=str(encoder), train__corpus="file", train__dev="generated_dev:20", **changed)
+    return run, identity(run, DataPaths(train_file=folder / "corpus.txt"))
+
+
+def test_paths_do_not_count_and_contents_do(tmp_path):
+    first, second = write_encoder(tmp_path / "one"), write_encoder(tmp_path / "two")
+    a = signature(*inputs_of(tmp_path / "a", "x\ny\n", first))
+    assert signature(*inputs_of(tmp_path / "b", "x\ny\n", second)) == a
+    assert signature(*inputs_of(tmp_path / "c", "x\nz\n", first)) != a
+    assert signature(*inputs_of(tmp_path / "d", "x\ny\n", write_encoder(tmp_path / "three", weight=1.0))) != a
+
+
+def test_workers_count_only_for_a_rank_dependent_option(tmp_path):
+    encoder = write_encoder(tmp_path / "one")
+    run, shared = inputs_of(tmp_path / "a", "x\n", encoder)
+    paths = DataPaths(train_file=tmp_path / "a" / "corpus.txt")
+    assert identity(run, paths, workers=2) == shared
+    local, _ = inputs_of(tmp_path / "a", "x\n", encoder, method__queue_scope="local")
+    assert identity(local, paths, workers=1) != identity(local, paths, workers=2)
+
+
+def test_missing_inputs_are_the_users_mistake(tmp_path):
+    with pytest.raises(ConfigError):
+        identity(run_of(train__encoder=str(write_encoder(tmp_path / "e")), train__corpus="file"), DataPaths())
+
+
+def test_a_thousand_signatures_take_less_than_a_second(tmp_path):
+    run, _ = inputs_of(tmp_path / "a", "x\n", write_encoder(tmp_path / "e"))
+    paths = DataPaths(train_file=tmp_path / "a" / "corpus.txt")
+    start = time.perf_counter()
+    seen = set()
+    for seed in range(1000):
+        seeded = dataclasses.replace(run, train=dataclasses.replace(run.train, seed=seed))
+        seen.add(signature(seeded, identity(seeded, paths)))
+    assert len(seen) == 1000 and time.perf_counter() - start < 1
+
+
+def test_an_option_that_came_later_counts_only_where_it_is_used() -> None:
+    """Runs of before keep their signatures."""
+    base = parse_run({"method": "diffcse"})
+    assert "edits" not in described(base, INPUTS)["options"]
+    assert sign(base) != sign(parse_run({"method": "diffcse", "method.edits": "stored"}))

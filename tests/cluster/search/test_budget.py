@@ -1,0 +1,128 @@
+"""Budgets: what is refused, equal shares, what the ledger has already, and a clean end."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from cluster.plan.run_source import GridSource
+from cluster.search.budget import Account, BudgetSource, parse_budget
+from cluster.search.seed_race import Race, RaceSource
+from cse.cli.app import main
+from cse_train.fields import ConfigError
+
+
+@dataclass
+class Row:
+    signature: str
+    method: str = "simcse"
+    state: str = "done"
+    examples: int | None = 640
+    seconds: float | None = 36.0
+
+
+def planned(signature, method="simcse", examples=640, seed=0):
+    train = SimpleNamespace(examples=examples)
+    run = SimpleNamespace(method=method, train=train)
+    return SimpleNamespace(signature=signature, run=run, seed=seed, cell={"x": signature[0]})
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("40runs", "40runs"), ("500000 examples", "500000examples"), ("1hour", "1hours"), ("0.5hours", "0.5hours")],
+)
+def test_three_units(text, shown):
+    assert str(parse_budget(text, ["simcse"])) == shown
+
+
+@pytest.mark.parametrize("text", ["40", "runs", "0runs", "-3runs", "2.5runs", "3days", "4runsx", ""])
+def test_nonsense_is_one_line_and_exit_code_2(text, capsys):
+    assert main(["run", "E7", "--budget", text]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert said == [f"cse: wrong budget: budget={text}; give a number such as 40runs, 500000examples or 2hours"]
+
+
+def test_less_than_a_run_each_is_refused():
+    with pytest.raises(ConfigError, match="budget too small: budget=1runs; 2 methods share it, give at least 2runs"):
+        parse_budget("1runs", ["simcse", "esimcse"])
+
+
+def drained(source, ledger, took=640):
+    """Run all that is handed out, one at a time."""
+    names = []
+    while (one := source.take()) is not None:
+        ledger[one.signature] = Row(one.signature, one.run.method, examples=took)
+        source.tell(one, "done", 50.0, took)
+        names.append(one.signature)
+    assert source.exhausted()
+    return names
+
+
+def source_of(runs, budget, ledger, methods=("simcse", "esimcse")):
+    account = Account(parse_budget(budget, methods), methods, list(ledger.values()))
+    return BudgetSource(GridSource(runs), account, ledger.get), account
+
+
+def test_methods_share_equally_and_a_second_call_runs_nothing():
+    runs = [planned(f"s{i}") for i in range(6)] + [planned(f"e{i}", "esimcse") for i in range(6)]
+    ledger = {}
+    source, account = source_of(runs, "5runs", ledger)
+    assert drained(source, ledger) == ["s0", "s1", "e0", "e1"]
+    assert account.line() == "budget 5runs: simcse 2 of 2, esimcse 2 of 2 runs spent"
+    again, _ = source_of(runs, "5runs", ledger)
+    assert [name for name in drained(again, ledger) if name not in ("s0", "s1", "e0", "e1")] == []
+    more, _ = source_of(runs, "7runs", ledger)
+    assert set(drained(more, ledger)) - {"s0", "s1", "e0", "e1"} == {"s2", "e2"}
+
+
+def test_examples_are_set_aside_and_come_back_when_a_run_stops_early():
+    ledger = {}
+    source, _ = source_of([planned(f"s{i}") for i in range(9)], "1280examples", ledger, ("simcse",))
+    first, second = source.take(), source.take()
+    assert source.take() is None and not source.exhausted(), "all is set aside"
+    for one in (first, second):
+        ledger[one.signature] = Row(one.signature, examples=320, state="stopped")
+        source.tell(one, "stopped", 40.0, 320)
+    assert source.take().signature == "s2"
+
+
+def test_hours_are_the_ledgers_and_a_run_is_expected_to_take_the_mean():
+    ledger = {f"s{i}": Row(f"s{i}", seconds=1440.0) for i in range(2)}  # 0.4 hours each
+    for budget, allowed in (("1.1hours", False), ("1.3hours", True)):
+        account = Account(parse_budget(budget, ["simcse"]), ["simcse"], list(ledger.values()))
+        assert account.allows(planned("new")) is allowed
+
+
+def test_a_race_under_a_budget_ends():
+    race = Race(50, [], only_best=False)
+    runs = [planned(f"{name}{seed}", seed=seed) for name in "ab" for seed in (0, 1)]
+    ledger, scores = {}, {"a": [50.0, 51.0, 50.2, 50.9], "b": [50.4, 51.6, 50.1, 51.4]}
+    raced = RaceSource(GridSource(runs), race, lambda key, seed: planned(f"{key['x']}{seed}", seed=seed))
+    account = Account(parse_budget("6runs", ["simcse"]), ["simcse"], [])
+    source = BudgetSource(raced, account, ledger.get)
+    names = []
+    while (one := source.take()) is not None:
+        ledger[one.signature] = Row(one.signature)
+        source.tell(one, "done", scores[one.signature[0]][one.seed], 640)
+        names.append(one.signature)
+    assert source.exhausted()
+    assert sorted(names[4:]) == ["a2", "b2"] and len(names) == 6
+
+
+@pytest.mark.parametrize(
+    ("search", "told"),
+    [
+        (
+            "{sampler: grid, race: true, max_seeds: 2}",
+            "too few seeds to race: search.max_seeds=2; give at least seeds",
+        ),
+        ("{race: true, max_seeds: 5}", "nothing to search: search.sampler needs `space:`"),
+        ("{sampler: posteriour}", "search.sampler"),
+    ],
+)
+def test_a_wrong_race_or_sampler_is_one_line_and_exit_code_2(search, told, tmp_path, capsys):
+    cells = "cells:\n  - {label: a, set: {method.dup_rate: 0.1}}\n  - {label: b, set: {method.dup_rate: 0.2}}\n"
+    (tmp_path / "t.yaml").write_text(f"version: 1\nid: T\nmethod: esimcse\nseeds: 3\n{cells}search: {search}\n")
+    assert main(["plan", str(tmp_path / "t.yaml")]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert any(told in line for line in said) and not any("Traceback" in line for line in said)

@@ -1,0 +1,63 @@
+"""Why a worker group is gone, and when it is only waiting for room. No Ray is started."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from cluster.runtime.resources import Node
+from cluster.slots import worker_group as module
+from cluster.slots.group_api import GroupSettings
+from cluster.slots.worker_group import WorkerGroup
+
+
+class WorkerGroupStartupTimeoutError(RuntimeError):
+    """Bears the name of what Ray Train raises."""
+
+
+class ControllerError(RuntimeError):
+    def __init__(self, inner: Exception) -> None:
+        super().__init__(f"Training failed due to controller error:\n{inner}")
+        self.controller_failure = inner
+
+
+def ended_group(error: Exception, monkeypatch, *, cpus: float = 2, nodes=("a",), ranks=()) -> WorkerGroup:
+    """A group of two ranks, begun on the nodes a and b, whose Train run has ended; the cluster has `nodes` now."""
+    group = object.__new__(WorkerGroup)
+    settings = GroupSettings(workers=2, cpus=1, gpus=0, timeout_s=1, storage="/s", digest="")
+    group.life = SimpleNamespace(
+        settings=settings, error=error, nodes=frozenset("ab"), alive=lambda: False, start=begun.append
+    )
+    group.mailbox = "mailbox"
+    begun.clear()
+    monkeypatch.setattr(group, "ranks", lambda: dict(enumerate({"node": node} for node in ranks)))
+    monkeypatch.setattr(module, "cluster_nodes", lambda: [Node(cpus=cpus, gpus=0, memory_gb=64, head=True)])
+    monkeypatch.setattr(module, "_alive_nodes", lambda: frozenset(nodes))
+    return group
+
+
+begun: list[str] = []
+
+
+def test_a_group_that_others_leave_no_room_begins_again_and_is_not_lost(monkeypatch):
+    group = ended_group(ControllerError(WorkerGroupStartupTimeoutError("no room")), monkeypatch)
+    assert group.lost() is None
+    assert begun == ["mailbox"]
+
+
+def test_a_group_that_no_longer_fits_into_the_cluster_says_so(monkeypatch):
+    group = ended_group(ControllerError(WorkerGroupStartupTimeoutError("no room")), monkeypatch, cpus=1)
+    assert (group.lost() or "").startswith("a run does not fit: workers=2")
+    assert begun == []
+
+
+def test_what_the_controller_met_is_the_reason(monkeypatch):
+    group = ended_group(ControllerError(ValueError("one of the workers failed to initialise")), monkeypatch)
+    assert group.lost() == "ValueError: one of the workers failed to initialise"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ranks", "lost"),
+    [("ab", "ab", False), ("a", "ab", True), ("ab", "", False), ("a", "", True), ("a", "a", False)],
+)
+def test_a_node_is_lost_with_a_rank_or_before_any_rank_was_up(monkeypatch, nodes, ranks, lost):
+    assert ended_group(ValueError(), monkeypatch, nodes=nodes, ranks=ranks).node_lost() is lost

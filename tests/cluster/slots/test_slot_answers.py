@@ -1,0 +1,37 @@
+"""Which reports a slot answers: those of a gated job, whose ranks wait for it. No Ray is started."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from cluster.slots.slot import Slot
+
+
+def slot_of(*, gated: bool) -> tuple[Slot, list[tuple[int, int, bool]]]:
+    """A slot at job 7 of 64 examples, and the answers that its group gets."""
+    slot, answers = object.__new__(Slot), []
+    slot.group = SimpleNamespace(decide=lambda *answer: answers.append(answer))
+    slot.job = {"gated": gated, "total_examples": 64}
+    slot.number, slot.undecided, slot.points, slot.examples, slot.judged, slot.best = 7, None, [], 0, 0, 0.0
+    slot.echo, slot.group.lost, slot.scores = None, lambda: "", []
+    return slot, answers
+
+
+@pytest.mark.parametrize(("gated", "answers"), [(True, [(7, 0, False), (7, 1, False)]), (False, [])])
+def test_only_ranks_that_wait_are_answered(gated, answers):
+    slot, given = slot_of(gated=gated)
+    assert slot._on_point(0, {"examples": 32, "best": 1.0})["state"] == "running"
+    slot._answer(stop=False)
+    assert slot._on_point(1, {"examples": 64, "best": 2.0}) is None, "the last point is told with the end"
+    assert given == answers and [point["examples"] for point in slot.points] == [64]
+
+
+def test_silence_after_the_last_point_is_news_of_what_was_judged():
+    """Tune would take 64 examples for a rung, and stop a run that has none left to train."""
+    slot, _ = slot_of(gated=True)
+    slot._on_point(0, {"examples": 32, "best": 1.0})
+    slot._on_point(1, {"examples": 64, "best": 2.0})
+    silent, end = slot._on_silence(0.0), slot._final("done", "")
+    assert (silent["examples"], silent["state"]) == (32, "running")
+    assert [point["examples"] for point in silent["points"]] == [64]
+    assert (end["examples"], end["done"]) == (64, True)

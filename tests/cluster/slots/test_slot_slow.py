@@ -1,0 +1,270 @@
+"""What takes a minute or more on real Ray: idleness, recycling, exactness over a slot's life, memory, signals."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from cluster.runtime.code_version import code_digest
+from cluster.runtime.options import AshaOptions, SweepOptions
+from cluster.slots.group_api import GroupSettings
+from cluster.slots.worker_group import WorkerGroup
+from cluster.sweep.run_sweep import run_sweep
+from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.training.loop import train
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+HERE = Path(__file__).resolve().parents[1]
+
+
+def group_settings(folder, **changes):
+    known = {"workers": 2, "cpus": 1, "gpus": 0, "timeout_s": 120, "storage": str(folder), "digest": code_digest()}
+    return GroupSettings(**(known | changes))
+
+
+def payload(folder: Path, told, seed=0, **changes):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "script.json").write_text(json.dumps({"": told}))
+    run = parse_run({"method": "simcse", "train.examples": 128, "train.evaluations": 4, "train.seed": seed})
+    return {
+        "kind": "train",
+        "config": run.flat(),
+        "paths": {"train_file": str(folder / "script.json")},
+        "folder": str(folder),
+        "resume_from": None,
+        "suites": [],
+        "function": "stub_training:train",
+        "scorer": "stub_training:score",
+        "threads": 1,
+        "seed": seed,
+    } | changes
+
+
+def wait_for(group, kind: str, seconds: float):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for event in group.events(1.0):
+            if event["kind"] in (kind, "error"):
+                return event
+        assert group.lost() is None, group.lost()
+    raise AssertionError(f"no {kind} in {seconds} s")
+
+
+@pytest.fixture
+def group(ray_cluster):
+    made = WorkerGroup(recycle_after=200)
+    yield made
+    made.close()
+
+
+def test_a_group_idle_for_three_times_the_timeout_serves_the_next_job(group, tmp_path):
+    settings = group_settings(tmp_path, timeout_s=10)
+    group.submit(settings, payload(tmp_path / "a", {}))
+    assert wait_for(group, "done", 300)["kind"] == "done"
+    pids = {facts["pid"] for facts in group.ranks().values()}
+    time.sleep(30)
+    group.submit(settings, payload(tmp_path / "b", {}))
+    ended = wait_for(group, "done", 60)
+    assert ended["kind"] == "done", ended
+    assert {facts["pid"] for facts in group.ranks().values()} == pids
+
+
+def test_a_raise_on_rank_1_while_rank_0_is_in_all_reduce_is_known_at_once_and_both_end_within_5_s(group, tmp_path):
+    settings = group_settings(tmp_path)
+    group.submit(settings, payload(tmp_path / "a", {}))
+    wait_for(group, "done", 300)
+    pids = [facts["pid"] for facts in group.ranks().values()]
+    begun = time.monotonic()
+    group.submit(settings, payload(tmp_path / "b", {"raise_on": 1, "at": 2}))
+    event = wait_for(group, "error", 30)
+    group.abort()
+    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() - begun < 20:
+        time.sleep(0.05)
+    assert (event["rank"], event["reason"]) == (1, "KeyError: 'the real error'")
+    assert time.monotonic() - begun < 5.0
+
+
+def test_a_group_is_replaced_after_its_share_of_jobs_and_when_the_world_size_changes(ray_cluster, tmp_path):
+    group, seen = WorkerGroup(recycle_after=2), []
+    for index, workers in enumerate((1, 1, 1, 2)):
+        group.submit(group_settings(tmp_path, workers=workers), payload(tmp_path / str(index), {}))
+        assert wait_for(group, "done", 300)["kind"] == "done"
+        seen.append({facts["pid"] for facts in group.ranks().values()})
+    group.close()
+    assert seen[0] == seen[1] and not seen[1] & seen[2] and not seen[2] & seen[3]
+    assert [len(pids) for pids in seen] == [1, 1, 1, 2]
+
+
+def test_a_rank_that_dies_every_time_fails_its_run_alone(ray_cluster, sweeper, tmp_path):
+    swept = sweeper(tmp_path, {"0": {"kill_on": 0, "always": True}}, [0, 1], max_concurrent=1, max_retries=1)
+    (failure,) = swept.outcome.failures
+    assert failure.signature == "signature0" and failure.reason.startswith("workers lost 2 times: rank 0 is gone")
+    assert swept.row(1).state == "done"
+
+
+def test_isolation_by_trial_gives_the_same_results(ray_cluster, sweeper, tmp_path):
+    swept = sweeper(tmp_path, {"1": {"raise_on": 1}}, [0, 1], workers=2, isolation="trial")
+    assert [swept.row(seed).state for seed in (0, 1)] == ["done", "failed"]
+    assert swept.row(0).best == 10.0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_is_bit_identical_as_the_first_and_as_the_50th_of_a_slot(ray_cluster, tmp_path, workers):
+    """After other methods and shapes, a stopped, a failed and a diverged run; alone, equal to a run outside Ray."""
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"6": {"score": 1000.0}, "7": {"raise_on": workers - 1}, "8": {"diverge_on": 0}}))
+    paths = DataPaths(train_file=small_corpus(tmp_path), documents=script, cache=tmp_path / "cache")
+    runs = [real_run(0, "simcse", 3, batch=16)]
+    runs += [stand_in(6, examples=192), real_run(50, "esimcse", 5, batch=48), stand_in(7), stand_in(8)]
+    runs += [real_run(i, ("simcse", "esimcse")[i % 2], 10 + i, batch=8 + 8 * (i % 3)) for i in range(1, 45)]
+    runs.append(real_run(99, "simcse", 3, batch=16))
+    # Only the run of 192 real examples reaches the rung, where the stand-in's 1000 points are the bar.
+    asha = AshaOptions(grace_examples=144, max_examples=192)
+    options = SweepOptions(
+        storage=tmp_path / "runs", workers=workers, max_concurrent=1, asha=asha, function="stub_training:mixed"
+    )
+    outcome = run_sweep(runs, tmp_path / "l.db", paths, options)
+    assert (len(runs), outcome.done, outcome.stopped, outcome.failed) == (50, 47, 1, 2), outcome.failures
+    ledger = Ledger.open(tmp_path / "l.db")
+    assert ledger.run("run50").state == "stopped" and len(ledger.curve("run50")) == 3
+    first, last = (strip(ledger.curve(name)) for name in ("run0", "run99"))
+    assert first == last and len(first) == 4
+    if workers == 1:
+        points = train(parse_run(runs[0].run.flat()), paths, tmp_path / "alone", lambda point: False).points
+        assert [(p.examples, p.best, p.metrics) for p in points] == first
+
+
+def small_corpus(folder: Path) -> Path:
+    path = folder / "corpus.txt"
+    path.write_text("\n".join(f"sentence number {i} of a small corpus of {i % 7} words" for i in range(200)))
+    return path
+
+
+def strip(curve):
+    return [(point["examples"], point["best"], point["metrics"]) for point in curve]
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    signature: str
+    run: object
+    seed: int
+    identity: dict = dataclasses.field(default_factory=dict)
+    cell: dict = dataclasses.field(default_factory=dict)
+    sweep: str = "s"
+
+
+def real_run(number: int, method: str, seed: int, batch: int) -> Planned:
+    settings = {
+        "train.encoder": "wiki-l2-h128",
+        "train.corpus": "file",
+        "train.dev": "generated_dev:16",
+        "train.examples": 4 * batch,
+        "train.evaluations": 4,
+        "train.batch_size": batch,
+        "train.seed": seed,
+    }
+    return Planned(f"run{number}", parse_run({"method": method} | settings), seed)
+
+
+def stand_in(seed: int, examples: int = 8) -> Planned:
+    settings = {"method": "simcse", "train.seed": seed, "train.examples": examples, "train.evaluations": 4}
+    return Planned(f"stand-in{seed}", parse_run(settings), seed)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_rank_grows_by_less_than_50_mb_over_200_runs(group, tmp_path, workers):
+    settings = group_settings(tmp_path, workers=workers)
+    config = real_run(0, "simcse", 0, 8).run.flat()
+    sizes = []
+    paths = {"train_file": str(small_corpus(tmp_path)), "cache": str(tmp_path / "cache")}
+    for index in range(201):
+        job = payload(tmp_path / f"r{index}", {}, config=config, paths=paths, function="cse_train.training.loop:train")
+        group.recycle_after = 1000
+        group.submit(settings, job)
+        assert wait_for(group, "done", 300)["kind"] == "done"
+        sizes.append([rss_mb(facts["pid"]) for facts in group.ranks().values()])
+    growth = [after - before for before, after in zip(sizes[0], sizes[200], strict=True)]
+    print("MB after the first and after 200 more runs, by rank:", sizes[0], sizes[200])
+    assert len(growth) == workers and max(growth) < 50, sizes[::20]
+
+
+def rss_mb(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+import importlib.util
+spec = importlib.util.spec_from_file_location("sweeps", Path({here!r}) / "conftest.py")
+sweeps = importlib.util.module_from_spec(spec); sys.modules["sweeps"] = sweeps; spec.loader.exec_module(sweeps)
+folder = Path(sys.argv[1])
+swept = sweeps.sweep_of(folder, {told!r}, [0, 1, 2], max_concurrent=1)
+for at, e in swept.events:
+    print(f"{{at:6.2f}} {{e.kind}} {{e.signature}} {{e.examples}}", flush=True)
+print(swept.outcome)
+sys.exit(130 if swept.outcome.interrupted else 0)
+"""
+
+
+def driver(folder: Path, told) -> subprocess.Popen[str]:
+    """A process with a Ray cluster of its own."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
+    code = DRIVER.format(here=str(HERE), told=told)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(folder)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_everything_within_10_s_and_the_same_call_goes_on(tmp_path, number):
+    slow = driver(tmp_path, {"": {"pause": 1.0}})
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    until(lambda: len(ledger.curve("signature0")) >= 2, 300)
+    begun = time.monotonic()
+    slow.send_signal(number)
+    until(lambda: not ledger.runs(states=["claimed", "running"]), 10)
+    assert time.monotonic() - begun < 10
+    said, _ = slow.communicate(timeout=60)
+    assert slow.returncode == 130, said
+    known = len(ledger.curve("signature0"))
+    assert ledger.run("signature0").state == "lost" and known < 4
+
+    again = driver(tmp_path, {})
+    said, _ = again.communicate(timeout=400)
+    assert again.returncode == 0, said
+    assert {row.state for row in ledger.runs()} == {"done"} and len(ledger.runs()) == 3
+    assert len(ledger.curve("signature0")) == 4 and ledger.run("signature0").attempt == 2
+    first = next(line for line in said.splitlines() if " point signature0" in line)
+    assert first.split()[-1] == "32", "stored points are told again"
+    assert "Traceback" not in said
+
+
+def test_two_drivers_at_once_train_every_run_exactly_once(tmp_path):
+    both = [driver(tmp_path, {"": {"pause": 0.5}}) for _ in range(2)]
+    said = [one.communicate(timeout=600)[0] for one in both]
+    assert [one.returncode for one in both] == [0, 0], "\n".join(said)
+    rows = Ledger.open(tmp_path / "ledger.db").runs()
+    assert [(row.state, row.attempt) for row in rows] == [("done", 1)] * 3
+    assert sum(text.count(" started ") for text in said) == 3
+
+
+def until(condition, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {seconds} s"
+        time.sleep(0.1)

@@ -1,0 +1,102 @@
+"""`--keep-top` and `--disk-quota` of a sweep: what goes while it trains, when, and what is said of it."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from cluster.runtime.options import SweepOptions
+from cluster.sweep.events import SweepEvent, SweepOutcome
+from cluster.sweep.retention import PERIOD_S, Pruner
+from cse.cli import exit
+from cse.cli.app import main
+from cse.experiments import run
+from cse_train.data_paths import DataPaths
+
+SPACE = "version: 1\nid: mine\nmethod: simcse\nseeds: 1\nspace:\n  method.temperature: {grid: [0.05]}\n"
+DONE = SweepEvent(kind="done", signature="r1")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """Three runs of a sweep that are done, `r2` the best and `r0` with a score, and one that runs."""
+    made = Ledger.open(tmp_path / "ledger.db")
+    made.record_sweep("s", {"title": "s"})
+    for number in range(4):
+        name, home = f"r{number}", tmp_path / "runs" / f"r{number}" / "final"
+        claim = made.claim(name, {}, method="simcse", seed=number, owner="me", identity={}, provenance={})
+        assert claim is not None
+        for kind in ("last", "best"):
+            (home / kind).mkdir(parents=True)
+            (home / kind / "file").write_bytes(b"x" * 10**6)
+        made.link("s", name, {"seed": number}, number)
+        if number < 3:
+            made.finish(claim, "done", examples=1, best=number, best_examples=1, seconds=1.0, folder=home)
+    made.add_score("r0", "sts_test", 1.0, {"split": "test"})
+    return made
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(f"{path.parent.parent.name}/{path.name}" for path in folder.glob("runs/*/final/*"))
+
+
+ALL = [f"r{number}/{kind}" for number in range(4) for kind in ("best", "last")]
+TOP = ["r0/best", "r2/best", "r2/last", "r3/best", "r3/last"]
+"""Kept with --keep-top 1: the best run, a model with a score, and what still runs."""
+
+
+def test_ends_of_runs_prune_now_and_then(ledger: Ledger, tmp_path: Path) -> None:
+    clock = [0.0]
+    pruner = Pruner(ledger.url, SweepOptions(storage=tmp_path, keep_top=1), lambda: clock[0])
+    pruner(DONE)
+    assert left(tmp_path) == ALL, "not yet"
+    clock[0] = PERIOD_S
+    pruner(SweepEvent(kind="point", signature="r3"))
+    assert left(tmp_path) == ALL, "only when a run ends"
+    pruner(DONE)
+    assert left(tmp_path) == TOP and pruner.freed == 3 * 10**6
+
+
+def test_without_the_options_everything_stays(ledger: Ledger, tmp_path: Path) -> None:
+    with Pruner(ledger.url, SweepOptions(storage=tmp_path), lambda: 1e9) as pruner:
+        pruner(DONE)
+    assert left(tmp_path) == ALL
+
+
+def test_a_ledger_that_is_away_ends_no_sweep(tmp_path: Path) -> None:
+    with Pruner(str(tmp_path / "gone.db"), SweepOptions(storage=tmp_path, keep_top=1)) as pruner:
+        pruner(DONE)
+    assert pruner.freed == 0
+
+
+def test_a_sweep_prunes_at_its_end_and_says_so(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("cse.experiments.run.run_sweep", lambda *given: SweepOutcome(done=1))
+    options = SweepOptions(storage=tmp_path, disk_quota=10**6)
+    outcome = run.run_planned([], (), ledger.url, DataPaths(), options)
+    assert exit.told(outcome, ledger.url) == exit.DONE
+    assert left(tmp_path) == TOP
+    said = capsys.readouterr()
+    assert "3.0 MB of checkpoints freed" in said.out
+    assert "cse: above --disk-quota: 4.0 MB too much is in use or has scores; give more" in said.err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--disk-quota", "much"), "no size: disk_quota=much; write a number and KB"),
+        (("--keep-top", "0"), "--keep-top"),
+    ],
+)
+def test_what_is_no_quota_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    told: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(SPACE, encoding="utf8")
+    assert main(["run", "mine.yaml", *options]) == 2
+    assert told in capsys.readouterr().err

@@ -1,0 +1,123 @@
+"""What `cse clean` would free and frees, and what always stays."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from cluster.sweep.retention import Removable, parse_size, plan_cleaning, remove
+from cse.cli.app import main
+from cse_train.fields import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def ledger(somewhere: Path) -> Ledger:
+    """Five runs of one sweep, `r4` the best; `r0` has a score, `r1` an attempt that was replaced, `r5` still runs."""
+    made = Ledger.open(somewhere / "results" / "ledger.db")
+    made.record_sweep("s", {"title": "s"})
+    for seed in range(6):
+        name = f"r{seed}"
+        about = {"method": "simcse", "seed": seed, "owner": "me", "identity": {}, "provenance": {}}
+        claim = made.claim(name, {}, **about)
+        assert claim is not None
+        home = somewhere / "results" / "runs" / name / ("final" if seed < 5 else "attempt-1")
+        for kind in ("last", "best"):
+            (home / kind).mkdir(parents=True)
+            (home / kind / "file").write_bytes(b"x" * 1000)
+        made.link("s", name, {"seed": seed}, seed)
+        if seed < 5:
+            end = {"examples": 1, "best": float(seed), "best_examples": 1, "seconds": 1.0, "folder": home}
+            made.finish(claim, "done", **end)
+    made.add_score("r0", "sts_test", 1.0, {"split": "test"})
+    old = somewhere / "results" / "runs" / "r1" / "attempt-1"
+    old.mkdir()
+    (old / "file").write_bytes(b"x" * 500)
+    stranger = somewhere / "results" / "runs" / "of-another-ledger" / "final" / "best"
+    stranger.mkdir(parents=True)
+    return made
+
+
+def named(found: tuple[Removable, ...]) -> list[tuple[str, str]]:
+    return [(one.signature, one.kind) for one in found]
+
+
+def test_by_itself_only_replaced_attempts_go(ledger: Ledger) -> None:
+    found = plan_cleaning(ledger, Path("results").resolve(), None, None)
+    assert named(found.removable) == [("r1", "superseded")]
+    assert (found.freed, found.used) == (500, 12_500)
+
+
+def test_beyond_the_best_of_a_sweep_checkpoints_go_but_none_with_a_score(ledger: Ledger) -> None:
+    found = plan_cleaning(ledger, Path("results").resolve(), 2, None, {"r1"})
+    wanted = [("r1", "superseded"), ("r0", "last"), ("r1", "last"), ("r2", "last"), ("r2", "best")]
+    assert named(found.removable) == wanted
+
+
+def test_a_quota_takes_the_worst_first_and_no_more_than_it_needs(ledger: Ledger) -> None:
+    storage = Path("results").resolve()
+    assert named(plan_cleaning(ledger, storage, None, 10_500).removable)[1:] == [("r0", "last"), ("r1", "last")]
+    tight = plan_cleaning(ledger, storage, None, 100)
+    assert tight.over == tight.used - tight.freed - 100 > 0
+    assert {one.signature for one in tight.removable} == {"r0", "r1", "r2", "r3"}
+
+
+def test_a_run_that_was_claimed_meanwhile_keeps_all(ledger: Ledger, somewhere: Path) -> None:
+    running = somewhere / "results" / "runs" / "r5" / "attempt-1" / "last"
+    assert remove(ledger, [Removable("r5", "last", running, 1000)]) == 0
+    assert running.is_dir()
+
+
+def test_a_link_out_of_the_storage_is_not_followed(ledger: Ledger, somewhere: Path) -> None:
+    elsewhere = somewhere / "elsewhere"
+    elsewhere.mkdir()
+    last = somewhere / "results" / "runs" / "r0" / "final" / "last"
+    (last / "file").unlink()
+    last.rmdir()
+    last.symlink_to(elsewhere)
+    (somewhere / "results" / "runs" / "r1" / "attempt-2").symlink_to(elsewhere)
+    found = plan_cleaning(ledger, Path("results").resolve(), 1, None)
+    assert ("r0", "last") not in named(found.removable)
+    assert [one.folder.name for one in found.removable if one.kind == "superseded"] == ["attempt-1"]
+
+
+def test_a_home_or_a_folder_that_leads_out_of_the_storage_is_left_alone(ledger: Ledger, somewhere: Path) -> None:
+    runs, elsewhere = somewhere / "results" / "runs", somewhere / "elsewhere"
+    for name in ("r0", "r1"):
+        (runs / name).rename(somewhere / f"{name}-moved")
+        (runs / name).symlink_to(somewhere / f"{name}-moved")
+    (elsewhere / "last").mkdir(parents=True)
+    (runs / "r2" / "final").rename(runs / "r2" / "was-final")
+    (runs / "r2" / "final").symlink_to(elsewhere)
+    with sqlite3.connect(somewhere / "results" / "ledger.db") as connection:
+        connection.execute("update cse_runs set folder = ? where signature = 'r3'", (str(runs / "r3" / ".."),))
+    found = plan_cleaning(ledger, Path("results").resolve(), 1, None)
+    assert {one.signature for one in found.removable}.isdisjoint({"r0", "r1", "r2", "r3"})
+
+
+def test_the_command_is_dry_until_told_to_delete(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = Path("results", "runs")
+    assert main(["clean", "--keep-top", "1"]) == 0
+    assert "--delete does it" in capsys.readouterr().out
+    assert (runs / "r1" / "attempt-1").is_dir() and (runs / "r0" / "final" / "last").is_dir()
+    assert main(["clean", "--keep-top", "1", "--delete"]) == 0
+    assert "freed of" in capsys.readouterr().out
+    left = sorted(path.parent.parent.name + "/" + path.name for path in runs.glob("r?/*/*") if path.is_dir())
+    assert left == ["r0/best", "r4/best", "r4/last", "r5/best", "r5/last"]
+    assert (runs / "of-another-ledger" / "final" / "best").is_dir()
+
+
+def test_sizes(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+    assert [parse_size(text) for text in ("500MB", "1.5 GB", "2tb")] == [500_000_000, 1_500_000_000, 2 * 10**12]
+    with pytest.raises(ConfigError, match="no size: disk_quota=20"):
+        parse_size("20")
+    assert main(["clean", "--disk-quota", "much"]) == 2
+    assert capsys.readouterr().err == (
+        "cse: no size: disk_quota=much; write a number and KB, MB, GB or TB, such as 20GB\n"
+    )

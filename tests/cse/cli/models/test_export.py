@@ -1,0 +1,62 @@
+"""`cse export`: the run's lineage goes into the card, and both scores are printed."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from analysis.ledger import Ledger
+from cse.cli.app import main
+from cse.tables.lookup import lineage_of
+from cse_train.backbone.backbone import load_backbone
+from cse_train.checkpoint import save_best
+from cse_train.config import parse_run
+from cse_train.methods import simcse
+
+FLAT = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """Seeds 0 and 1 of one cell and a run of another, all in sweep "mine"; seed 0's checkpoint is real."""
+    opened = Ledger.open(tmp_path / "ledger.db", create=True)
+    opened.record_sweep("mine", {})
+    for signature, seed, cell, best in (("aaaaaa", 0, 1, 60.0), ("bbbbbb", 1, 1, 62.0), ("cccccc", 0, 2, 59.0)):
+        opened.link("mine", signature, {"method.temperature": cell}, seed)
+        told = {"identity": {"corpus": "c0ffee"}, "provenance": {"commit": f"of {signature}"}}
+        claim = opened.claim(signature, FLAT, method="simcse", seed=seed, owner="me", **told)
+        assert claim is not None
+        ended = {"examples": 64, "best": best, "best_examples": 32, "seconds": 1.0}
+        opened.finish(claim, "done", folder=tmp_path / signature, **ended)
+    opened.add_score("aaaaaa", "sts_test", 58.5, {"pooler": "mean"})
+    run = parse_run(FLAT)
+    with torch.random.fork_rng():
+        model = simcse.build(run.options, load_backbone(run.train.encoder))
+    save_best(tmp_path / "aaaaaa", run, model, {"best": 60.0, "best_examples": 32})
+    return opened
+
+
+def test_the_lineage_of_a_run(ledger: Ledger, tmp_path: Path) -> None:
+    found = lineage_of(tmp_path / "aaaaaa", ledger)
+    assert (found.signature, list(found.sweeps), found.cell) == ("aaaaaa", ["mine"], {"method.temperature": 1})
+    assert found.seeds == {0: 60.0, 1: 62.0}, "the other cell's run is no seed of this one"
+    assert found.hashes == {"corpus": "c0ffee"} and found.provenance == {"commit": "of aaaaaa"}
+    assert found.scores == [("sts_test", 58.5, {"pooler": "mean"})]
+
+
+@pytest.mark.parametrize("ledger_there", [True, False])
+def test_a_run_outside_the_ledger_has_none(ledger: Ledger, tmp_path: Path, ledger_there: bool) -> None:
+    found = lineage_of(tmp_path / "elsewhere", ledger if ledger_there else None)
+    assert found.signature is None and not found.sweeps and not found.scores
+
+
+def test_the_command_prints_both_scores_and_writes_the_card(
+    ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--ledger", str(tmp_path / "ledger.db"), "--to", str(tmp_path / "out"), "--format", "hf")
+    assert main(["export", str(tmp_path / "aaaaaa" / "best"), *where]) == 0
+    wrote, scores = capsys.readouterr().out.splitlines()
+    assert wrote == f"wrote {tmp_path / 'out'} (hf)"
+    assert scores.startswith("generated_dev:20: checkpoint ") and ", reloaded with transformers " in scores
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf8")
+    assert "| run signature | aaaaaa |" in card and "mean 61.00" in card and "| sts_test | 58.50 |" in card

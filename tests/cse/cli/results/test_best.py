@@ -1,0 +1,157 @@
+"""`cse best`: the pick with its expected-maximum curve, and one look at the test set per selection."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from analysis.ledger.selection_log import SelectionLog
+from cse.cli.app import main
+from cse_train import checkpoint, methods
+from cse_train.backbone.backbone import load_backbone
+from cse_train.config import parse_run
+
+FLAT = {
+    "method": "simcse",
+    "method.pooler": "mean",
+    "train.encoder": "wiki-l1-h64",
+    "train.dev": "generated_dev:20",
+}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """Twelve cells of two seeds in sweep "mine", cell 11 the best; only its better run has a checkpoint."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CSE_DATA", raising=False)
+    opened = Ledger.open(tmp_path / "results" / "ledger.db")
+    opened.record_sweep("mine", {"title": "t"})
+    for cell in range(12):
+        for seed in range(2):
+            book(opened, cell, seed, 50.0 + cell + seed)
+    run = parse_run(FLAT)
+    model = methods.load("simcse").build(run.options, load_backbone("wiki-l1-h64"))
+    checkpoint.save_best(tmp_path / "runs" / "cell11-seed1", run, model, {})
+    return opened
+
+
+def book(ledger: Ledger, cell: int, seed: int, value: float) -> None:
+    name = f"cell{cell}-seed{seed}"
+    about = {"method": "simcse", "seed": seed, "owner": "me", "identity": {}, "provenance": {}}
+    claim = ledger.claim(name, {**FLAT, "train.seed": seed}, **about)
+    assert claim is not None
+    end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0}
+    ledger.finish(claim, "done", **end, folder=Path("runs", name).resolve())
+    ledger.link("mine", name, {"method.temperature": cell}, seed)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    assert main(argv) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def test_the_pick_stands_beside_what_fewer_cells_would_have_given(
+    capsys: pytest.CaptureFixture[str], ledger: Ledger
+) -> None:
+    found = json.loads(printed(capsys, "best", "mine", "--top", "1", "--format", "json"))
+    pick = found["pick"]
+    assert (pick["cell"], pick["value"], pick["candidates"]) == ({"method.temperature": 11}, 61.5, 12)
+    assert pick["rule"] == "highest mean dev score over seeds"
+    assert pick["expected_best"]["1"] == pytest.approx(56.0) and pick["expected_best"]["12"] == 61.5
+    assert list(pick["expected_best"]) == ["1", "5", "10", "12"]
+    assert (pick["best_run"], pick["other_seeds"], pick["optimism_of_run"]) == (62.0, 61.0, 1.0)
+    assert 0 < pick["optimism"] < 0.2
+    assert [row["mean"] for row in found["cells"]] == [61.5]
+    text = printed(capsys, "best", "mine")
+    assert "expected best of random cells: 56.00 of 1, 60.33 of 5, 61.32 of 10, 61.50 of 12" in text
+    assert "optimism of its best run: 62.00 against 61.00 of its other seeds" in text
+
+
+SEARCHED = """version: 1
+id: searched
+method: simcse
+space:
+  method.temperature: {grid: [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08]}
+search: {sampler: tpe, num_samples: 8}
+"""
+
+
+def test_a_searched_space_is_picked_by_its_posterior(
+    capsys: pytest.CaptureFixture[str], ledger: Ledger, tmp_path: Path
+) -> None:
+    """Where the file of the space is gone, by mean: then the lucky single seed at the low end wins."""
+    pytest.importorskip("sklearn", reason="pip install scikit-learn")
+    (tmp_path / "searched.yaml").write_text(SEARCHED, encoding="utf8")
+    spec = {"title": "t", "file": str(tmp_path / "searched.yaml"), "profile": "small", "set": {}}
+    ledger.record_sweep("searched", spec)
+    for index, centre in enumerate([63.5, 50.0, 54.0, 58.0, 61.0, 62.0, 61.0, 58.0]):
+        for seed in range(1 if index == 0 else 3):
+            book(ledger, 20 + index, seed, centre + (seed - 1) * 1.5 * bool(index))
+            ledger.link("searched", f"cell{20 + index}-seed{seed}", {"method.temperature": (index + 1) / 100}, seed)
+    pick = json.loads(printed(capsys, "best", "searched", "--format", "json"))["pick"]
+    assert pick["rule"] == "highest posterior mean"
+    assert pick["candidates"] == 8 and pick["ranked_by"] != pick["value"]
+    assert pick["ranked_by"] == pytest.approx(pick["value"], abs=2.0)
+    (tmp_path / "searched.yaml").unlink()
+    pick = json.loads(printed(capsys, "best", "searched", "--format", "json"))["pick"]
+    assert (pick["rule"], pick["cell"]) == ("highest mean dev score over seeds", {"method.temperature": 0.01})
+
+
+def test_a_sweep_without_a_finished_run(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+    ledger.record_sweep("empty", {"title": "t"})
+    assert "no finished run yet" in printed(capsys, "best", "empty")
+    assert json.loads(printed(capsys, "best", "empty", "--format", "json")) == {"cells": [], "pick": None}
+
+
+def test_the_test_set_is_looked_at_once_per_selection(
+    capsys: pytest.CaptureFixture[str], ledger: Ledger, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    argv = ("best", "mine", "--score-test", "--data", str(data_dir))
+    first = json.loads(printed(capsys, *argv, "--format", "json"))["test"]
+    assert first["scored"] == ["sts_test"] and first["look"] == 1
+    value = first["values"]["sts_test"]
+    (score,) = ledger.scores(["cell11-seed1"])
+    assert (score.suite, score.value) == ("sts_test", value) and score.cosines_file is not None
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cse.tables.held_out.score_checkpoint", lambda *given: pytest.fail("scored again"))
+        text = printed(capsys, *argv)
+    assert f"test (stored, not scored again; look 1)\n  sts_test {value:.2f}" in text
+
+    book(ledger, 11, 2, 70.0)
+    shutil.copytree("runs/cell11-seed1", "runs/cell11-seed2")
+    assert main(argv) == 0
+    said = capsys.readouterr()
+    assert "scored now: sts_test; look 2" in said.out
+    assert "test looked at before: sweep=mine, this is selection number 2" in said.err
+    looks = SelectionLog.open("results/ledger.db").looks("mine")
+    assert [(look.signature, look.candidates) for look in looks] == [("cell11-seed1", 12), ("cell11-seed2", 12)]
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (("mine", "--score-test"), "missing data: sts_test needs senteval/downstream; give --data DIR"),
+        (("mine", "--score-test", "--suite", "sts_dev"), "no test set: suite=sts_dev is for development"),
+        (("mine", "--score-test", "--suite", "sts_tset"), "unknown suite: suite=sts_tset; did you mean sts_test?"),
+        (("mine", "--suite", "sts_test"), "nothing to score: suite=sts_test; add --score-test"),
+        (("empty", "--score-test"), "nothing finished: sweep=empty has no done run"),
+        (("gone", "--score-test"), "run without files: run=other folder=nowhere; its folder is gone"),
+    ],
+)
+def test_mistakes_are_one_line(
+    argv: tuple[str, ...], told: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger.record_sweep("empty", {"title": "t"})
+    ledger.record_sweep("gone", {"title": "t"})
+    about = {"method": "simcse", "seed": 0, "owner": "me", "identity": {}, "provenance": {}}
+    claim = ledger.claim("other", FLAT, **about)
+    assert claim is not None
+    ledger.finish(claim, "done", examples=1, best=1.0, best_examples=1, seconds=1.0, folder="nowhere")
+    ledger.link("gone", "other", {}, 0)
+    assert main(["best", *argv]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"cse: {told}")
+    assert SelectionLog.open("results/ledger.db").looks("mine") == []

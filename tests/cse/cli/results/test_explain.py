@@ -1,0 +1,202 @@
+"""`cse explain`: which cell is meant, what is told of its runs, and a command that repeats exactly these."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from cluster.plan.signature import signature
+from cse.cli.app import main
+from cse.cli.options import settings
+from cse.tables.explain import command
+from cse_train.fields import ConfigError
+from search_spaces.catalog import catalog, load_space
+from search_spaces.cell_names import choose, named
+from search_spaces.cells import Cell, ResolvedSpace, resolve
+
+INPUTS = {"encoder": "e" * 64, "tokenizer": "t", "corpus": "c", "dev": "d"}
+HERE = {"commit": "a" * 40, "host": "one", "versions": {"torch": "2.0"}}
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def ledger(somewhere: Path) -> Ledger:
+    return Ledger.open(somewhere / "results" / "ledger.db")
+
+
+def book(ledger: Ledger, sweep: str, cell: Cell, seed: int, value: float | None, **details: object) -> str:
+    """One run of a cell, done with `value` or failed, at `HERE` but for `details`."""
+    run = cell.run(seed)
+    name = signature(run, INPUTS)
+    about = {"method": run.method, "seed": seed, "owner": "me", "identity": INPUTS, "provenance": {**HERE, **details}}
+    claim = ledger.claim(name, run.flat(), **about)
+    assert claim is not None
+    (Path("runs") / name / "best").mkdir(parents=True, exist_ok=True)
+    end = {"examples": 25600, "best": value, "best_examples": 1280, "seconds": 7.5, "folder": f"runs/{name}"}
+    ledger.finish(claim, "failed" if value is None else "done", **end, reason=None if value else "loss is nan")
+    ledger.link(sweep, name, cell.key, seed)
+    return name
+
+
+@pytest.fixture
+def e7(ledger: Ledger) -> ResolvedSpace:
+    """The cell 0.32 of E7: seed 1 elsewhere and at the second attempt, seed 2 failed; another cell beside it."""
+    resolved = resolve(
+        load_space("E7"),
+    )
+    ledger.record_sweep("E7", {"title": "t", "file": str(resolved.space.file), "profile": "small", "set": {}})
+    cell, other = resolved.cells()[6], resolved.cells()[0]
+    book(ledger, "E7", cell, 0, 60.0)
+    book(ledger, "E7", cell, 1, None, commit="b" * 40)
+    book(ledger, "E7", cell, 1, 62.0, commit="b" * 40)
+    book(ledger, "E7", cell, 2, None)
+    book(ledger, "E7", other, 0, 10.0)
+    return resolved
+
+
+def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    assert main(argv) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def test_everything_behind_a_cell(capsys: pytest.CaptureFixture[str], e7: ResolvedSpace, ledger: Ledger) -> None:
+    signatures = [signature(e7.cells()[6].run(seed), INPUTS) for seed in range(3)]
+    ledger.add_score(signatures[0], "sts_dev", 59.5, {"pooler": "cls"})
+    argv = ("explain", "E7", "--cell", "dup_rate=0.32", "--seeds", "4", "--format", "json")
+    found = json.loads(printed(capsys, *argv))
+    assert found["cell"] == {"method.dup_rate": 0.32}
+    assert [run["signature"] for run in found["runs"]] == signatures
+    assert [run["values"]["sts_dev"] for run in found["runs"]] == [59.5, None, None]
+    assert found["columns"]["sts_dev"] == {"n": 1, "mean": 59.5, "sd": None, "published": 84.85}
+    assert found["paper"]["table"] == "Table 9" and found["paper"]["cells"] == {"sts_dev": 84.85}
+    assert [[a["state"] for a in run["attempts"]] for run in found["runs"]] == [
+        ["done"],
+        ["failed", "done"],
+        ["failed"],
+    ]
+    assert found["runs"][0]["checkpoint"] == f"runs/{signatures[0]}/best"
+    assert found["differing"] == {"commit": {f'"{"a" * 40}"': [0, 2], f'"{"b" * 40}"': [1]}}
+    assert found["shared"]["host"] == "one" and found["shared"]["versions.torch"] == "2.0"
+    assert found["shared"]["input.corpus"] == "c"
+    assert found["protocols"] == {"sts_dev": [{"pooler": "cls"}]}
+    assert found["cost"] == {"runs": 3, "attempts": 4, "examples": 4 * 25600, "seconds": 30.0}
+    assert found["missing_seeds"] == [3]
+
+
+def test_the_same_for_people(capsys: pytest.CaptureFixture[str], e7: ResolvedSpace) -> None:
+    text = printed(capsys, "explain", "E7", "--cell", "method.dup_rate=0.32", "--seeds", "4")
+    assert "DIFFERS between seeds: commit: aaaaaaaaaaaa (seed 0, 2), bbbbbbbbbbbb (seed 1)" in text
+    assert "seed 1, attempt 1 ended failed: loss is nan" in text
+    assert "no run: seed 3" in text
+    assert "61.00" in text and "84.85" in text and "Table 9" in text
+    assert "cse run E7 --set method.dup_rate=0.32 --seeds 3" in text
+
+
+def test_a_cell_without_runs_and_ledger(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "explain", "D3", "--cell", "DiffCSE")
+    assert "no run: seed 0, 1, 2" in text and "84.56" in text
+
+
+def test_the_sweep_says_under_which_settings_it_ran(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+    resolved = resolve(load_space("E7"), None, {"train.examples": 640})
+    spec = {"title": "t", "file": str(resolved.space.file), "profile": "small", "set": {"train.examples": 640}}
+    ledger.record_sweep("E7 train.examples=640", spec)
+    name = book(ledger, "E7 train.examples=640", resolved.cells()[6], 0, 55.0)
+    argv = ("explain", "E7 train.examples=640", "--cell", "dup_rate=0.32", "--format", "json")
+    found = json.loads(printed(capsys, *argv))
+    assert [run["signature"] for run in found["runs"]] == [name]
+    assert found["command"] == "cse run E7 --set train.examples=640 --set method.dup_rate=0.32 --seeds 1"
+
+
+@pytest.mark.parametrize("profile", ["small", pytest.param("paper", marks=pytest.mark.slow)])
+def test_the_command_of_every_shipped_cell_runs_that_cell_alone(profile: str) -> None:
+    """What the words resolve to has every setting of the cell, and so its signature; all shipped tables."""
+    checked = 0
+    for name in catalog():
+        resolved = resolve(load_space(name), profile)
+        if resolved.size() is None or resolved.space.sampled:
+            continue
+        for cell in {json.dumps(c.run(0).flat(), sort_keys=True): c for c in resolved.cells()}.values():
+            assert alone(command(resolved, cell, (0, 1))).flat() == cell.run(1).flat(), (name, named(cell))
+            checked += 1
+    assert checked > 80
+
+
+def alone(words: str):  # type: ignore[no-untyped-def]
+    """Seed 1 of the only cell that a `cse run` line asks for."""
+    line = shlex.split(words)
+    assert line[:2] == ["cse", "run"]
+    options = dict(zip(line[3::2], line[4::2], strict=True))
+    given = settings([value for flag, value in zip(line[3::2], line[4::2], strict=True) if flag == "--set"])
+    cells = resolve(load_space(line[2]), options.get("--profile"), given).cells()
+    assert len({json.dumps(cell.run(0).flat(), sort_keys=True) for cell in cells}) == 1
+    assert options["--seeds"] == "2"
+    return cells[0].run(1)
+
+
+def test_a_searched_cell_is_found_among_those_that_ran(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+    resolved = resolve(
+        load_space("esimcse"),
+    )
+    key = {
+        "train.learning_rate": 3e-5,
+        "method.dup_rate": 0.25,
+        "method.dup_rule": "paper",
+        "method.queue_multiple": 0.0,
+    }
+    ledger.record_sweep("esimcse", {"title": "t"})
+    name = book(ledger, "esimcse", resolved.cell(key), 0, 50.0)
+    found = json.loads(printed(capsys, "explain", "esimcse", "--cell", "dup_rate=0.25", "--format", "json"))
+    assert [run["signature"] for run in found["runs"]] == [name]
+    assert alone_settings(found["command"]) == {**key}
+    assert resolve(resolved.space, None, key).cells()[0].run(0) == resolved.cell(key).run(0)
+
+
+def alone_settings(words: str) -> dict[str, object]:
+    line = shlex.split(words)
+    return settings([value for flag, value in zip(line[3::2], line[4::2], strict=True) if flag == "--set"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (("E7",), "which cell: cell=none of 8 of E7; give --cell method.dup_rate=0.08 | method.dup_rate=0.12 | "),
+        (("E7", "--cell", "dup_rat=0.32"), "unknown axis: cell=dup_rat; did you mean method.dup_rate?"),
+        (("E7", "--cell", "dup_rate=0.3"), "no such cell: cell=dup_rate=0.3; method.dup_rate is one of 0.08, 0.12"),
+        (("E7", "--cell", "0.32"), "no such cell: cell=0.32; give axis=value"),
+        (("D3", "--cell", "DiffCSe"), "no such cell: cell=DiffCSe; did you mean DiffCSE?"),
+        (("E3", "--cell", "dup_rate=0"), "ambiguous cell: cell=dup_rate=0 is 2 cells; add method.queue_multiple"),
+        (("E3", "--cell", "dup_rate=0,queue_multiple=1"), "no such cell: cell=dup_rate=0,queue_multiple=1; give one"),
+        (("E77", "--cell", "x"), "unknown space: space=E77; did you mean E7?"),
+    ],
+)
+def test_mistakes_are_one_line(argv: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", *argv]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"cse: {told}")
+
+
+def test_pairs_in_one_word_or_several_and_ambiguous_ends(tmp_path: Path) -> None:
+    resolved = resolve(
+        load_space("E3"),
+    )
+    cells = resolved.cells()
+    one = choose(resolved, ["dup_rate=0.32,queue_multiple=2.5"], cells)
+    assert one == choose(resolved, ["method.dup_rate=0.32", "queue_multiple=2.5"], cells) == cells[3]
+    text = "version: 1\nid: T\nmethod: simcse\nspace:\n  train.temperature: {grid: [1]}\n"
+    Path("t.yaml").write_text(text.replace("train.temperature", "method.temperature"), encoding="utf8")
+    with pytest.raises(ConfigError, match="unknown axis: cell=rate"):
+        choose(
+            resolve(
+                load_space("t.yaml"),
+            ),
+            ["rate=1"],
+            [],
+        )

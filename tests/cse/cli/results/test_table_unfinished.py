@@ -1,0 +1,57 @@
+"""`cse table` of a sweep that has not ended: which cells lack seeds, and which are blocked."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from cluster.plan.signature import signature
+from cse.cli.app import main
+from cse.tables import build
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """E7 with both seeds of its first cell, one of its second, and nothing else."""
+    monkeypatch.chdir(tmp_path)
+    opened = Ledger.open(tmp_path / "results" / "ledger.db")
+    for cell, seeds in zip(
+        resolve(
+            load_space("E7"),
+        ).cells(),
+        (2, 1),
+        strict=False,
+    ):
+        for seed in range(seeds):
+            run = cell.run(seed)
+            name = signature(run, {})
+            about = {"method": run.method, "seed": seed, "owner": "me", "identity": {}, "provenance": {}}
+            claim = opened.claim(name, run.flat(), **about)
+            assert claim is not None
+            end = {"examples": 10, "best": 60.0 + seed, "best_examples": 10, "seconds": 1.0, "folder": None}
+            opened.finish(claim, "done", **end)
+    return opened
+
+
+def test_the_missing_cells_are_named(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    ledger.record_sweep("E7", {"blocked": {"dup_rate=0.36": "missing data: train.corpus=wiki"}})
+    assert main(["table", "E7", "--seeds", "2", "--format", "json"]) == 0
+    unfinished, blocked = capsys.readouterr().err.splitlines()
+    assert unfinished.startswith("cse: not finished: 7 of 8 cells have fewer than 2 seeds: dup_rate=0.12 1; ")
+    assert unfinished.endswith("; dup_rate=0.36 0") and "dup_rate=0.08" not in unfinished
+    assert blocked == "cse: blocked: dup_rate=0.36: missing data: train.corpus=wiki"
+
+
+def test_of_many_missing_cells_some_are_named(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "NAMED", 2)
+    assert main(["table", "E7", "--seeds", "2", "--format", "json"]) == 0
+    assert capsys.readouterr().err.endswith(": dup_rate=0.12 1; dup_rate=0.16 0 and 5 more\n")
+
+
+def test_a_finished_row_is_not_told_of(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["table", "E7", "--seeds", "1", "--set", "method.dup_rate=0.12", "--format", "json"]) == 0
+    assert capsys.readouterr().err == ""

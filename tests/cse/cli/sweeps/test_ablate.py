@@ -1,0 +1,146 @@
+"""`cse ablate`: the plan from a sweep or a run, shared runs, the losses, and a sweep that every command reopens."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.ledger import Ledger
+from cluster.plan.signature import identity, signature
+from cluster.runtime.options import SweepOptions
+from cse.cli.app import main
+from cse.cli.options import data_paths
+from cse.experiments import request as sweeping
+from cse.experiments.ablation import Origin, ablation
+from cse_train.config import parse_run
+from cse_train.fields import ConfigError
+from search_spaces.catalog import load_space
+from search_spaces.cells import Cell, resolve
+
+SETTINGS = {
+    "train.corpus": "generated",
+    "train.dev": "generated_dev:20",
+    "train.encoder": "wiki-l1-h64",
+    "method.dup_rate": 0.32,
+}
+SWEEP = "E7 " + " ".join(f"{key}={SETTINGS[key]}" for key in sorted(SETTINGS))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """A sweep of one cell of E7 with seeds 0 and 1 done, on the corpus that the project makes itself."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CSE_DATA", raising=False)
+    opened = Ledger.open(tmp_path / "results" / "ledger.db")
+    resolved = resolve(load_space("E7"), None, SETTINGS)
+    request = sweeping.Request(
+        resolved=resolved,
+        seeds=(0, 1),
+        paths=data_paths(None, None, None),
+        ledger=str(tmp_path / "results" / "ledger.db"),
+        options=SweepOptions(storage=tmp_path),
+    )
+    sweeping.work_of(request, opened)
+    (cell,) = resolved.cells()
+    finish(opened, cell, {0: 60.0, 1: 62.0})
+    return opened
+
+
+def finish(ledger: Ledger, cell: Cell, values: Mapping[int, float]) -> list[str]:
+    """Finished runs of a cell; those that the ledger has stay as they are."""
+    names = []
+    for seed, value in values.items():
+        run = cell.run(seed)
+        inputs = identity(run, data_paths(None, None, None))
+        names.append(signature(run, inputs))
+        about = {"method": run.method, "seed": seed, "owner": "me", "identity": inputs, "provenance": {}}
+        claim = ledger.claim(names[-1], run.flat(), **about)
+        if claim is not None:
+            end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0, "folder": None}
+            ledger.finish(claim, "done", **end)
+    return names
+
+
+def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    assert main(argv) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def test_the_plan_shares_the_full_configuration_and_leaves_no_trace(
+    capsys: pytest.CaptureFixture[str], ledger: Ledger, tmp_path: Path
+) -> None:
+    text = printed(capsys, "ablate", SWEEP, "--seeds", "2", "--plan-only")
+    assert "5 cells x 2 seeds = 10 runs: 2 done, 8 to run" in text
+    assert "w/o repetition: method.dup_rate 0.32 -> 0.0" in text and "\n  full\n" in text
+    assert [row.id for row in ledger.sweeps()] == [SWEEP] and not (tmp_path / "results" / "ablations").exists()
+
+
+def test_a_finished_ablation_is_printed_and_reopened(
+    capsys: pytest.CaptureFixture[str], ledger: Ledger, tmp_path: Path
+) -> None:
+    printed(capsys, "ablate", SWEEP, "--seeds", "2", "--plan-only")
+    best = ledger.runs(states=["done"])[0]
+    made = ablation(Origin(name=SWEEP, flat=best.config, profile="small", seeds=[0, 1]), tmp_path)
+    scores = iter([(60.0, 62.0), (58.0, 60.5), (50.0, 51.0), (60.5, 62.5), (59.0, 62.0)])
+    for cell, (first, second) in zip(resolve(made.space).cells(), scores, strict=True):
+        finish(ledger, cell, {0: first, 1: second})
+    text = printed(capsys, "ablate", best.signature[:8], "--seeds", "2")
+    assert "10/10 already in the ledger, 0 run" in text
+    rows = [line.split("  ")[0] for line in text.splitlines() if line.startswith(("full", "w/o"))]
+    assert rows == ["full", "w/o momentum queue", "w/o repetition", "w/o MLP on [CLS]", "w/o dropout noise"]
+    assert "-10.50" in text and "paired, 2 seeds" in text
+    file = text.strip().rpartition("cse table ")[2]
+    table = json.loads(printed(capsys, "table", file, "--format", "json"))
+    cells = [row["cells"]["generated_dev:20"] for row in table["rows"]]
+    assert (cells[0]["n"], cells[0]["mean"], len(cells)) == (2, 61.0, 5)
+    assert Path(file).stem in [row.id for row in ledger.sweeps()]
+    found = json.loads(printed(capsys, "explain", Path(file).stem, "--cell", "w/o repetition", "--format", "json"))
+    assert [run["values"]["generated_dev:20"] for run in found["runs"]] == [58.0, 60.5]
+
+
+def origin(method: str, **changed: Any) -> Origin:
+    flat = parse_run({"method": method, **{key.replace("__", "."): value for key, value in changed.items()}}).flat()
+    return Origin(name="a run", flat=flat, profile="small", seeds=[0, 1, 2], evaluate=["sts_dev"])
+
+
+def test_components_that_are_off_are_told_and_not_run(tmp_path: Path) -> None:
+    made = ablation(origin("esimcse", method__queue_multiple=0.0, train__learning_rate=1e-5), tmp_path)
+    assert made.absent == ("momentum queue",)
+    labels = [cell.label for cell in made.space.cells]
+    assert labels == ["full", "w/o repetition", "w/o dropout noise", "w/o MLP on [CLS]"]
+    assert load_space(made.write()) == made.space, "rates such as 1e-5 survive the file"
+    assert all(cell.run(0).train.learning_rate == 1e-5 for cell in resolve(made.space).cells())
+    assert made.space.evaluate == ("sts_dev",)
+
+
+@pytest.mark.parametrize(("text", "told"), [("components: {}", "its space declares none"), ("", "declares none")])
+def test_a_method_without_components(text: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "simcse.yaml").write_text(
+        f"version: 1\nid: simcse\nmethod: simcse\nspace: {{train.dropout: {{grid: [0.1]}}}}\n{text}\n", encoding="utf8"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("cse.experiments.ablation.load_space", lambda name: load_space(tmp_path / "simcse.yaml"))
+    with pytest.raises(ConfigError, match=f"nothing to leave out: method=simcse, .*{told}"):
+        ablation(origin("simcse"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (("nothing",), "no such run: run=nothing; give a folder, a signature (cse trials) or a sweep (cse ls)"),
+        (("empty",), "nothing finished: sweep=empty has no done run; let cse run go on"),
+        ((SWEEP, "--set", "method.dup_rat=1"), "unknown key: method.dup_rat=1; did you mean method.dup_rate?"),
+        ((SWEEP, "--set", "method.dup_rate=7"), "out of range: method.dup_rate=7"),
+        ((SWEEP, "--profile", "paper"), "no profile: profile=paper; the settings are those of E7"),
+        ((SWEEP, "--workers", "4000"), "a run does not fit: workers=4000"),
+    ],
+)
+def test_mistakes_are_one_line(
+    argv: tuple[str, ...], told: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger.record_sweep("empty", {"title": "t"})
+    assert main(["ablate", *argv]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"cse: {told}")

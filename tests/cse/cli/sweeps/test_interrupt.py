@@ -1,0 +1,77 @@
+"""Ctrl-C and two drivers at once, with real processes and real Ray."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+
+SPACE = """version: 1
+id: mine
+method: simcse
+seeds: 4
+set:
+  train.encoder: wiki-l2-h128
+  train.corpus: generated
+  train.dev: "generated_dev:40"
+  train.examples: {examples}
+  train.batch_size: 8
+  train.evaluations: 4
+space:
+  method.temperature: {{grid: [0.05]}}
+"""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def started(folder: Path, examples: int) -> subprocess.Popen[str]:
+    (folder / "mine.yaml").write_text(SPACE.format(examples=examples), encoding="utf8")
+    code = "import sys; from cse.cli.app import main; sys.exit(main())"
+    argv = [sys.executable, "-c", code, "run", "mine.yaml", "--max-concurrent", "1"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    return subprocess.Popen(
+        argv, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def states(folder: Path) -> list[str]:
+    path = folder / "results" / "ledger.db"
+    return [run.state for run in Ledger.open(path).runs()] if path.exists() else []
+
+
+def wait_for(condition: object, seconds: float = 240) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_an_interrupt_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    first = started(tmp_path, 4000)
+    wait_for(lambda: "done" in states(tmp_path) or first.poll() is not None)
+    first.send_signal(signal.SIGINT)
+    out, err = first.communicate(timeout=120)
+    assert first.returncode == 130, out + err
+    assert "Traceback" not in err
+    assert "the same command continues" in err
+    kept = states(tmp_path).count("done")
+    assert kept >= 1
+    assert not {"claimed", "running"} & set(states(tmp_path))
+    second = started(tmp_path, 4000)
+    out, err = second.communicate(timeout=400)
+    assert second.returncode == 0, out + err
+    assert f"4 runs: {kept} already in the ledger, {4 - kept} to run" in out
+    assert states(tmp_path) == ["done"] * 4
+
+
+def test_two_drivers_of_one_file_train_each_run_once(tmp_path: Path) -> None:
+    drivers = [started(tmp_path, 400), started(tmp_path, 400)]
+    said = [driver.communicate(timeout=500) for driver in drivers]
+    assert [driver.returncode for driver in drivers] == [0, 0], said
+    runs = Ledger.open(tmp_path / "results" / "ledger.db").runs()
+    assert [(run.state, run.attempt) for run in runs] == [("done", 1)] * 4

@@ -1,0 +1,154 @@
+"""`cse plan` of one and of many tables, and `cse run` of a table of which some cells cannot be trained here."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from cluster.sweep.events import SweepOutcome
+from cse.cli import listing as command
+from cse.cli.app import main
+from cse_train.backbone.folders import shipped_folder
+from search_spaces.catalog import files_in, shipped
+
+SPACE = """version: 1
+id: {id}
+title: A table
+method: simcse
+seeds: 2
+evaluate: [generated_dev:20]
+set: {{method.objective: pairs}}
+cells:
+{cells}
+"""
+PROFILE = """version: 1
+train: {encoder: wiki-l1-h64, corpus: generated, dev: "generated_dev:20", examples: 640, batch_size: 64}
+"""
+CELL = "  - {{label: {label}, set: {{{settings}}}}}"
+PLAIN = ("plain", "method.objective: unsupervised")
+QQP = ("QQP", 'train.corpus: "pairs:qqp"')
+BASE = ("base", "method.objective: unsupervised, train.encoder: bert-base-uncased")
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CSE_DATA", raising=False)
+    monkeypatch.setattr("cse_train.backbone.folders.hub_is_away", lambda: True)
+    (tmp_path / "p.yaml").write_text(PROFILE)
+    return tmp_path
+
+
+def table(name: str, *cells: tuple[str, str]) -> str:
+    lines = [CELL.format(label=label, settings=settings) for label, settings in cells]
+    Path(f"{name}.yaml").write_text(SPACE.format(id=name, cells="\n".join(lines)))
+    return f"{name}.yaml"
+
+
+def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    code = main([*argv, "--profile", "p.yaml"])
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    return said.out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
+    assert main(argv) == 2
+    return capsys.readouterr().err.splitlines()
+
+
+def test_what_is_absent_is_blocked_with_name_source_and_option(capsys: pytest.CaptureFixture[str]) -> None:
+    name = table("T", PLAIN, QQP, BASE)
+    found = json.loads(printed(capsys, "plan", name, "--format", "json"))
+    counts = {key: found[key] for key in ("cells", "runs", "unique", "done", "to_run", "blocked")}
+    assert counts == {"cells": 3, "runs": 6, "unique": 6, "done": 0, "to_run": 2, "blocked": 4}
+    (one,) = found["spaces"]
+    reasons = {cell["cell"]: cell["reason"] for cell in one["blocked_cells"]}
+    assert set(reasons) == {"QQP", "base"}
+    assert "needs pairs/qqp.csv; give --data DIR" in reasons["QQP"] and "Quora" in reasons["QQP"]
+    assert "`hf download bert-base-uncased`" in reasons["base"] and "stand_ins" in reasons["base"]
+    assert (found["examples"], found["here"]["examples"]) == (6 * 640, 2 * 640)
+    assert found["seconds"] > found["here"]["seconds"] > 0 and found["disk_bytes"] > found["here"]["disk_bytes"] > 0
+
+
+def test_the_named_options_lift_the_block(capsys: pytest.CaptureFixture[str]) -> None:
+    (Path("data") / "pairs").mkdir(parents=True)
+    (Path("data") / "pairs" / "qqp.csv").write_text("sent0,sent1\na cat,the cat\n")
+    folder = shipped_folder() / "wiki-l2-h128"
+    Path("p.yaml").write_text(f"{PROFILE}stand_ins:\n  train.encoder: {{bert-base-uncased: {folder}}}\n")
+    name = table("T", PLAIN, QQP, BASE)
+    found = json.loads(printed(capsys, "plan", name, "--data", "data", "--format", "json"))
+    assert (found["to_run"], found["blocked"]) == (6, 0)
+
+
+def test_tables_that_share_runs_say_how_many(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [table("A", PLAIN, QQP), table("B", PLAIN, BASE), table("A", PLAIN, QQP)]
+    said = printed(capsys, "plan", *names)
+    assert "4 cells, 8 runs, 6 unique (25.0% shared): 0 done, 2 to run, 4 blocked" in said
+    head, first, second = said.splitlines()[:3]
+    assert head.split()[:4] == ["id", "title", "kind", "cells"]
+    assert first.split()[:1] == ["A"] and second.split()[:1] == ["B"]
+    assert "blocked: A QQP: missing data" in said and "blocked: B base: missing encoder" in said
+    assert "layers x width^2" in said
+    found = json.loads(printed(capsys, "plan", *names, "--format", "json"))
+    assert [(one["id"], one["kind"], one["blocked"]) for one in found["spaces"]] == [
+        ("A", "training", 2),
+        ("B", "training", 2),
+    ]
+    assert found["searches"] == []
+
+
+def test_the_papers_are_all_there_at_their_own_scale_without_any_data(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "all", "--profile", "paper", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    ids = {one["id"] for one in [*found["spaces"], *found["searches"]]}
+    assert ids == {path.name.split("_")[0] for path in files_in(shipped() / "papers")}
+    assert found["to_run"] == 0 and found["blocked"] == found["unique"] < found["runs"]
+    assert found["examples"] >= found["unique"] * 100_000
+    assert sum(one["unique"] for one in found["spaces"]) > found["unique"]
+
+
+def test_an_unknown_id_among_several_and_no_seeds(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = refused(capsys, "plan", "E7", "E77", "nothing.yaml")
+    assert lines[0].startswith("cse: unknown space: space=E77; did you mean E7")
+    assert lines[1].startswith("cse: no such file: space=nothing.yaml")
+    assert main(["plan", "E7", "--seeds", "0"]) == 2
+    assert "seeds" in capsys.readouterr().err
+
+
+def test_a_run_trains_what_is_not_blocked_and_says_what_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, int]] = []
+
+    def stub(runs, ledger, paths, options, on_event, suites):  # type: ignore[no-untyped-def]
+        seen.extend((run.cell["method.objective"], run.seed) for run in runs)
+        assert all(tuple(suites[run.signature]) == ("generated_dev:20",) for run in runs)
+        return SweepOutcome(done=len(seen))
+
+    monkeypatch.setattr("cse.experiments.run.run_sweep", stub)
+    said = printed(capsys, "run", table("T", PLAIN, QQP, BASE), "--yes")
+    assert seen == [("unsupervised", 0), ("unsupervised", 1)]
+    assert "2 runs: 0 already in the ledger, 2 to run" in said
+    assert "blocked: QQP: missing data" in said and "blocked: base: missing encoder" in said
+    (sweep,) = Ledger.open("results/ledger.db").sweeps()
+    assert set(sweep.spec["blocked"]) == {"QQP", "base"} and sweep.runs == 2
+
+
+def test_a_table_of_blocked_cells_alone_is_one_line_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    again = ("QQP longer", 'train.corpus: "pairs:qqp", train.max_seq_length: 64')
+    name = table("T", QQP, again, BASE)
+    lines = refused(capsys, "run", name, "--yes", "--profile", "p.yaml")
+    assert [line.split(";")[0] for line in lines] == [
+        "cse: missing data: train.corpus=pairs:qqp needs pairs/qqp.csv",
+        "cse: missing encoder: train.encoder=bert-base-uncased",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(None, "unknown"), (40, "40 s"), (600, "10 min"), (12_000, "3.3 h"), (2e6, "23 d")],
+)
+def test_durations_in_words(seconds: float | None, told: str) -> None:
+    assert command.duration(seconds) == told

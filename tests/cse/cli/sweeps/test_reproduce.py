@@ -1,0 +1,263 @@
+"""`cse reproduce` with training stood in for: one sweep for all tables, verdicts, files, and a person's mistakes."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.ledger import Ledger, LedgerError
+from cluster.sweep.events import Failure, SweepEvent, SweepOutcome
+from cse.cli.app import main
+from cse.experiments import run as experiments_run
+from cse.experiments.finished_tables import Delivery
+from cse_train.evaluate.score import save_cosines
+
+SUITE = "generated_dev:40"
+SPACE = """version: 1
+id: {id}
+title: {id}, made for a test
+method: esimcse
+seeds: 2
+evaluate: ["generated_dev:40"]
+set: {{train.encoder: wiki-l1-h64, train.corpus: generated, train.dev: "generated_dev:40", train.examples: 128}}
+space:
+  method.dup_rate: {{grid: {rates}}}
+paper:
+  citation: "A and B"
+  table: "Table 1"
+  source: none.txt
+  metric: "Spearman x 100"
+  columns: ["generated_dev:40"]
+  rows:
+"""
+PUBLISHED = {0.1: 80.0, 0.2: 84.0, 0.3: 86.0, 0.4: 88.0}
+TRUTH = {0.1: 40.0, 0.2: 44.0, 0.3: 46.0, 0.4: 41.0}
+
+
+class Sweeps:
+    """Stands for training: books what `TRUTH` says, cosines too, and keeps what it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.asked, self.fails, self.protocol = folder, [], set[float](), {"aggregation": "all"}
+        self.ends_at: tuple[float, Exception | None] | None = None
+        """Before which rate the sweep ends, and by which error; without one, by a signal."""
+        self.awaits: dict[float, Path] = {}
+        """Files that must be there before runs of a rate begin."""
+
+    def __call__(self, runs, finished, url, paths, options, suites, also=()):  # type: ignore[no-untyped-def]
+        self.asked.append([(run.cell["method.dup_rate"], run.seed, tuple(suites[run.signature])) for run in runs])
+        ledger, failures = Ledger.open(url), []
+        for run in (run for run in runs if run.signature not in finished):
+            rate = run.cell["method.dup_rate"]
+            if rate in self.awaits:
+                appears(self.awaits[rate])
+            if self.ends_at and rate == self.ends_at[0]:
+                if self.ends_at[1]:
+                    raise self.ends_at[1]
+                return SweepOutcome(done=1, interrupted=True)
+            about = {"method": "esimcse", "seed": run.seed, "owner": "me", "identity": run.identity}
+            claim = ledger.claim(run.signature, run.run.flat(), provenance={"commit": "c0ffee"}, **about)
+            assert claim is not None
+            value = TRUTH[rate] + run.seed / 10
+            end = {"examples": 128, "best": value, "best_examples": 128, "seconds": 2.0, "folder": None}
+            if rate in self.fails:
+                failures.append(Failure(signature=run.signature, reason="NaN loss"))
+                ledger.finish(claim, "failed", reason="NaN loss", **end)
+                also[0](SweepEvent(kind="failed", signature=run.signature))
+                continue
+            ledger.finish(claim, "done", **end)
+            ledger.add_score(run.signature, SUITE, value, self.protocol, *self.cosines(run, 50 - value))
+            also[0](SweepEvent(kind="scored", signature=run.signature))
+            also[0](SweepEvent(kind="done", signature=run.signature))
+        return SweepOutcome(done=len(runs) - len(finished) - len(failures), failures=tuple(failures))
+
+    def cosines(self, run: Any, noise: float) -> tuple[str, str]:
+        rng = np.random.default_rng(run.seed)
+        gold = np.linspace(0, 5, 200)
+        path = self.folder / f"{run.signature}.npz"
+        return str(path), save_cosines(path, gold + rng.normal(0, noise / 3, 200), gold)
+
+
+def appears(path: Path) -> None:
+    ends = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < ends, f"{path} was not written while the sweep ran"
+        time.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sweeps:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CSE_DATA", raising=False)
+    stub = Sweeps(tmp_path)
+    monkeypatch.setattr(experiments_run, "run_planned", stub)
+    return stub
+
+
+def space(id: str, *rates: float) -> str:
+    rows = [
+        f"    - {{key: {{method.dup_rate: {rate}}}, cells: {{'generated_dev:40': {PUBLISHED[rate]}}}}}\n"
+        for rate in rates
+    ]
+    Path(f"{id}.yaml").write_text(SPACE.format(id=id, rates=list(rates)) + "".join(rows), encoding="utf8")
+    return f"{id}.yaml"
+
+
+def given(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> tuple[str, list[str]]:
+    assert main(["reproduce", *argv]) == code
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err + said.out
+    return said.out, said.err.strip().splitlines()
+
+
+def test_two_tables_share_runs_and_each_is_judged(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+    out, _ = given(capsys, space("A1", 0.1, 0.2, 0.3, 0.4), space("B1", 0.1, 0.2), "--yes", "--out", "tables")
+    (asked,) = sweeps.asked
+    assert len(asked) == 8, "four rates with two seeds; B1's are among them"
+    assert "12 runs, 8 unique" in out
+    assert "8 runs: 0 already in the ledger, 8 to run" in out
+    assert "**A1 · A1, made for a test**" in out and "**B1 · B1, made for a test**" in out
+    assert "same direction" in out and "reproduced" not in out
+    assert "Scale: not the paper's (" in out
+    assert "8 runs, 4 of them shared with other tables here; 8 attempts, 1,024 training examples, 16 s" in out
+    assert "generated_dev:40: ordering supported; tau 0.33, interval 0.33 to 0.33 over seeds, 4 rows" in out
+    assert "pairs of rows differ on resampled sentence pairs" in out
+    assert Path("tables/A1.md").read_text(encoding="utf8") in out
+    found = json.loads(Path("tables/A1.json").read_text(encoding="utf8"))
+    assert [one["word"] for one in found["verdicts"]] == ["reference", *["same direction"] * 3]
+    assert found["cost"] == {"runs": 8, "attempts": 8, "examples": 1024, "seconds": 16.0, "shared": 4}
+    assert {"what": "commit", "value": "c0ffee", "runs": "8"} in found["environment"]
+    assert found["ordering"][0]["rows"] == 4 and len(found["ordering"][0]["pairs"]) == 6
+    assert found["command"] == "cse reproduce A1" and not found["same_scale"]
+
+
+def test_a_table_is_there_while_others_still_train(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+    sweeps.awaits = {0.3: Path("tables/B1.json")}
+    out, _ = given(capsys, space("A1", 0.1, 0.2, 0.3, 0.4), space("B1", 0.1, 0.2), "--yes", "--out", "tables")
+    assert out.count("**B1 · ") == 1 and out.index("**B1 · ") < out.index("**A1 · ")
+    assert "Missing" not in Path("tables/B1.md").read_text(encoding="utf8")
+
+
+def test_a_crash_leaves_the_whole_tables(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+    sweeps.ends_at = 0.3, LedgerError("ledger: database is away")
+    _, said = given(capsys, space("A1", 0.1, 0.2, 0.3), space("B1", 0.1, 0.2), "--yes", "--out", "tables", code=2)
+    assert said == ["cse: ledger: database is away"]
+    assert sorted(path.name for path in Path("tables").iterdir()) == ["B1.json", "B1.md"]
+
+
+def test_an_interrupt_leaves_the_whole_tables_and_says_what_others_lack(
+    capsys: pytest.CaptureFixture[str], sweeps: Sweeps
+) -> None:
+    sweeps.ends_at = 0.3, None
+    out, said = given(capsys, space("A1", 0.1, 0.2, 0.3), space("B1", 0.1, 0.2), "--yes", "--out", "tables", code=130)
+    missing = "Missing: 2 of 6 runs: dup_rate=0.3 seed 0 (unclaimed), dup_rate=0.3 seed 1 (unclaimed)"
+    assert said[1:] == [f"cse: A1: {missing}"] and "**B1" in out and "**A1" not in out
+    assert missing in Path("tables/A1.md").read_text(encoding="utf8")
+    assert "Missing" not in Path("tables/B1.md").read_text(encoding="utf8")
+
+
+def test_a_score_that_comes_late_gives_the_table_again() -> None:
+    made: list[int] = []
+    with Delivery([{"a", "b"}, {"c"}], made.append) as delivery:
+        for kind, signature in (("reused", "a"), ("done", "b"), ("reused", "c"), ("scored", "a")):
+            delivery(SweepEvent(kind=kind, signature=signature))
+            while len(made) < 1 and signature == "b":
+                time.sleep(0.01)
+    assert made == [0, 1] and delivery.missed() == [0]
+
+
+def test_a_second_call_runs_nothing_and_gives_the_same(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+    argv = (space("A1", 0.1, 0.2, 0.3), "--yes")
+    first, _ = given(capsys, *argv)
+    second, _ = given(capsys, *argv)
+    assert len(sweeps.asked) == 1
+    assert "6/6 already in the ledger, 0 run" in second
+    assert second[second.index("**A1") :] == first[first.index("**A1") :]
+
+
+def test_a_person_who_declines_gets_the_table_as_it_stands(
+    capsys: pytest.CaptureFixture[str], sweeps: Sweeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda question: asked.append(question) or False)
+    out, _ = given(capsys, space("A1", 0.1, 0.2))
+    assert asked == ["Start 4 runs (of a search: its budget)?"]
+    assert not sweeps.asked and "not run" in out
+
+
+def test_a_half_finished_sweep_says_which_cells_are_missing(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+    sweeps.fails = {0.2}
+    out, said = given(capsys, space("A1", 0.1, 0.2, 0.3), "--yes", code=1)
+    assert "Missing: 2 of 6 runs: dup_rate=0.2 seed 0 (failed), dup_rate=0.2 seed 1 (failed)" in out
+    assert "| not run " in out and said[0] == "cse: failed: NaN loss"
+
+
+def test_cells_that_are_blocked_do_not_stop_a_table(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+    text = Path(space("A1", 0.1, 0.2)).read_text(encoding="utf8")
+    both = "  train.encoder: {grid: [wiki-l1-h64, bert-none-such]}\npaper:"
+    keyed = text.replace("train.encoder: wiki-l1-h64, ", "").replace("paper:", both)
+    Path("A1.yaml").write_text(
+        keyed.replace("{key: {", "{key: {train.encoder: wiki-l1-h64, "),
+        encoding="utf8",
+    )
+    out, _ = given(capsys, "A1.yaml", "--yes")
+    assert len(sweeps.asked[0]) == 4
+    assert "Blocked: " in out and "bert-none-such" in out
+
+
+def test_a_table_of_which_every_cell_is_blocked_is_left_out(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+    text = Path(space("B1", 0.1, 0.2)).read_text(encoding="utf8")
+    Path("B1.yaml").write_text(text.replace("wiki-l1-h64", "bert-none-such"), encoding="utf8")
+    out, _ = given(capsys, space("A1", 0.1, 0.2), "B1.yaml", "--yes")
+    assert "B1: left out, every cell is blocked" in out and "**A1" in out and "**B1" not in out
+    _, said = given(capsys, "B1.yaml", "--yes", code=2)
+    assert "bert-none-such" in said[0] and len(said) == 1
+
+
+def test_unknown_tables_are_all_named(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+    _, said = given(capsys, "E7", "D77", "S33", "--yes", code=2)
+    assert said == [
+        "cse: unknown space: space=D77; did you mean D7?",
+        "cse: unknown space: space=S33; did you mean S3?",
+    ]
+    assert not sweeps.asked
+
+
+def test_no_seeds_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    _, said = given(capsys, "E7", "--seeds", "0", code=2)
+    assert "--seeds" in said[-1]
+
+
+def test_out_must_be_a_folder(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+    Path("tables").write_text("mine", encoding="utf8")
+    _, said = given(capsys, space("A1", 0.1, 0.2), "--out", "tables", "--yes", code=2)
+    assert said == ["cse: not a folder: --out=tables; name a folder, new or not"]
+    assert not sweeps.asked and Path("tables").read_text(encoding="utf8") == "mine"
+
+
+def test_scores_of_another_protocol_are_told_and_other_tables_stand(
+    capsys: pytest.CaptureFixture[str], sweeps: Sweeps
+) -> None:
+    given(capsys, space("A1", 0.1), "--yes")
+    sweeps.protocol = {"aggregation": "mean"}
+    out, said = given(capsys, space("B1", 0.1, 0.2), "A1.yaml", "--yes", code=2)
+    assert said == [
+        'cse: B1: one protocol: aggregation="all" and "mean" in generated_dev:40 of B1; '
+        "score the runs again under one protocol, or make it an axis"
+    ]
+    assert "**A1" in out
+
+
+def test_changed_cosines_are_told(capsys: pytest.CaptureFixture[str], sweeps: Sweeps, tmp_path: Path) -> None:
+    argv = (space("A1", 0.1, 0.2, 0.3), "--yes")
+    given(capsys, *argv)
+    changed, gone = sorted(tmp_path.glob("*.npz"))[:2]
+    changed.write_bytes(changed.read_bytes() + b"x")
+    gone.unlink()
+    out, _ = given(capsys, *argv)
+    assert f"cosines changed since they were scored: file={changed}; score the run again" in out
+    assert f"cosines not readable: file={gone} (No such file or directory)" in out

@@ -1,0 +1,62 @@
+"""Workers and cards that cannot be: one line on the command line, exit code 2, before anything starts."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster.runtime.resources import Node
+from cse.cli import sweep_options
+from cse.cli.app import main
+
+SPACE = """version: 1
+id: mine
+title: mine
+method: esimcse
+seeds: 1
+space:
+  method.dup_rate: {grid: [0.1]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CSE_DATA", raising=False)
+    Path("mine.yaml").write_text(SPACE, encoding="utf8")
+    return tmp_path
+
+
+def refused(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    """The last line of a `cse run` that must not start."""
+    assert main(["run", "mine.yaml", *options]) == 2
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err + said.out
+    assert list(Path().iterdir()) == [Path("mine.yaml")]
+    return said.err.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("asked", ["1-4", "auto", "2:8", "1.5"])
+def test_elastic_workers_are_refused(capsys: pytest.CaptureFixture[str], asked: str) -> None:
+    line = refused(capsys, "--workers", asked)
+    assert f"elastic workers: workers={asked}; " in line and "give one number" in line
+
+
+def test_workers_in_words_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys, "--workers", "two").endswith("wrong type: workers=two; give a whole number")
+
+
+def test_less_than_one_worker_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys, "--workers", "-1") == "cse: out of range: workers=-1; give a number > 0"
+
+
+def test_a_fraction_that_does_not_divide_a_card_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "--gpus-per-worker", "0.3")
+    assert line.startswith("cse: part of a card is left over: gpus_per_worker=0.3; ") and "0.3333 or 0.25" in line
+
+
+def test_a_card_that_is_not_there_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_options, "this_machine", lambda: Node(cpus=8, gpus=0, memory_gb=64))
+    line = refused(capsys, "--gpus-per-worker", "0.5")
+    assert line.startswith("cse: no GPU: gpus_per_worker=0.5; there: this machine 8 CPUs, 0 GPUs, ")

@@ -1,0 +1,139 @@
+"""How a sweep ends for a person: the line, the reasons, the exit code; and what is recorded before it starts."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from cluster.runtime.options import SweepOptions
+from cluster.sweep.events import Failure, SweepOutcome
+from cse.cli import exit
+from cse.cli.options import data_paths
+from cse.cli.sweeps import run as run_command
+from cse.experiments import request as sweeping
+from cse.experiments import run_search
+from search_spaces import cell_names, cells
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
+
+SETTINGS = {"train.corpus": "generated", "train.dev": "generated_dev:20"}
+
+
+def request_for(folder: Path, name: str = "E7", **settings: object) -> sweeping.Request:
+    resolved = resolve(load_space(name), None, {**SETTINGS, **settings})  # type: ignore[dict-item]
+    return sweeping.Request(
+        resolved=resolved,
+        seeds=(0, 1),
+        paths=data_paths(None, None, None),
+        ledger=str(folder / "ledger.db"),
+        options=SweepOptions(storage=folder),
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (SweepOutcome(done=3, reused=1), 0),
+        (SweepOutcome(done=2, failures=(Failure(signature="s", reason="NaN loss", log="runs/s/logs"),)), 1),
+        (SweepOutcome(done=1, interrupted=True), 130),
+    ],
+)
+def test_the_exit_code_says_how_it_ended(outcome: SweepOutcome, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit.told(outcome, "results/ledger.db") == code
+    said = capsys.readouterr()
+    assert f"{outcome.done} done, {outcome.failed} failed" in said.out
+    assert "results/ledger.db" in said.out
+    assert (said.err == "cse: failed: NaN loss; log runs/s/logs\n") == (code == 1)
+    assert ("the same command continues" in said.err) == (code == 130)
+
+
+def test_a_sweep_is_recorded_with_all_its_runs_before_it_starts(tmp_path: Path) -> None:
+    request = request_for(tmp_path)
+    with_ledger = Ledger.open(request.ledger)
+    work = sweeping.work_of(request, with_ledger)
+    assert (work.total, work.done, work.nothing_left) == (16, 0, False)
+    (row,) = with_ledger.sweeps()
+    assert (row.id, row.runs, row.states) == (cells.sweep_name(request.resolved), 16, {"unclaimed": 16})
+    assert row.spec["space"] == "E7"
+
+
+def test_other_settings_are_another_sweep(tmp_path: Path) -> None:
+    plain = resolve(
+        load_space("E7"),
+    )
+    assert cells.sweep_name(plain) == "E7"
+    assert cells.sweep_name(resolve(load_space("E7"), "paper")) == "E7@paper"
+    assert cells.sweep_name(resolve(load_space("E7"), None, {"train.examples": 640})) == "E7 train.examples=640"
+
+
+def test_a_finished_grid_still_wants_a_suite_that_was_added(tmp_path: Path) -> None:
+    request = request_for(tmp_path, **{"method.dup_rate": 0.32})
+    space = dataclasses.replace(request.resolved.space, evaluate=("generated_dev:30",))
+    request = dataclasses.replace(request, resolved=dataclasses.replace(request.resolved, space=space))
+    ledger = Ledger.open(request.ledger)
+    for planned in sweeping.work_of(request, ledger).runs:
+        about = {
+            "method": "esimcse",
+            "seed": planned.seed,
+            "owner": "me",
+            "identity": planned.identity,
+            "provenance": {},
+        }
+        claim = ledger.claim(planned.signature, planned.run.flat(), **about)
+        assert claim is not None
+        end = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0, "folder": None}
+        ledger.finish(claim, "done", **end)
+    unscored = sweeping.work_of(request, ledger)
+    assert unscored.done == unscored.total == 2
+    assert not unscored.nothing_left
+    for planned in unscored.runs:
+        ledger.add_score(planned.signature, "generated_dev:30", 50.0, {}, None, None)
+    assert sweeping.work_of(request, ledger).line() == "2/2 already in the ledger, 0 run"
+
+
+def test_asha_counts_examples(tmp_path: Path) -> None:
+    resolved = resolve(
+        load_space("simcse"),
+    )
+    options = run_search._asha(resolved)
+    assert options is not None
+    assert (options.max_examples, options.grace_examples) == (25600, 5120)
+    assert (
+        run_search._asha(
+            resolve(
+                load_space("E7"),
+            )
+        )
+        is None
+    )
+
+
+def test_a_search_is_handed_over_with_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, object] = {}
+
+    def stub(source, ledger, paths, options, on_event, suites, over):  # type: ignore[no-untyped-def]
+        first = source.take()
+        seen.update(first=first, options=options, suites=suites)
+        return SweepOutcome(done=1)
+
+    monkeypatch.setattr("cse.experiments.run_search.run_sweep", stub)
+    request = request_for(tmp_path, "simcse")
+    ledger = Ledger.open(request.ledger)
+    assert run_search.run_search(request, ledger).done == 1
+    assert seen["options"].asha is not None  # type: ignore[attr-defined]
+    (row,) = ledger.sweeps()
+    assert row.spec["asked"] == 60
+    assert row.runs == 2
+    assert seen["first"].sweep == row.id  # type: ignore[attr-defined]
+
+
+def test_only_a_great_many_runs_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda question: False)
+    assert run_command.agreed(100)
+    assert not run_command.agreed(101)
+
+
+def test_labels_are_short() -> None:
+    assert cell_names.label({"method.dup_rate": 0.32}, 1) == "dup_rate=0.32 seed 1"

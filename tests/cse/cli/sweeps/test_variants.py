@@ -1,0 +1,114 @@
+"""Every cell of some tables as a short run: what is planned, what is blocked, and the line that each gets."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from cluster.sweep.events import SweepOutcome
+from cse.cli.app import main
+from cse.cli.sweeps import variants
+from search_spaces.catalog import load_all
+
+SPACE = """version: 1
+id: T
+method: esimcse
+space:
+  method.dup_rate: {grid: [0.1, 0.2]}
+  train.corpus: {grid: [generated, nli]}
+  train.encoder: {grid: [wiki-l4-h128, large]}
+"""
+PROFILE = """version: 1
+train: {dev: "generated_dev:20", batch_size: 8, evaluations: 20}
+stand_ins:
+  train.encoder: {large: null}
+"""
+METRICS = {
+    "generated_dev:20": 41.5, "loss": 0.351, "loss_contrastive": 0.34, "loss_rtd": 1.21, "alignment": 0.2,
+    "uniformity": -1.5, "positive_cosine": 0.9, "negative_cosine": 0.11, "queue_rows": 160.0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """A space and a profile; the working folder is empty."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CSE_DATA", raising=False)
+    (tmp_path / "T.yaml").write_text(SPACE)
+    (tmp_path / "p.yaml").write_text(PROFILE)
+    return str(tmp_path / "T.yaml"), str(tmp_path / "p.yaml")
+
+
+def trained(runs, finished, url, paths, options):  # type: ignore[no-untyped-def]
+    """Ends the first run as done and every other as failed."""
+    ledger = Ledger.open(url)
+    for number, run in enumerate(runs):
+        about = {"method": "esimcse", "seed": run.seed, "owner": "me", "identity": run.identity, "provenance": {}}
+        claim = ledger.claim(run.signature, run.run.flat(), **about)
+        assert claim is not None
+        point = {"examples": 8, "step": 1, "seconds": 1.0, "best": 1.0, "best_examples": 8, "metrics": METRICS}
+        ledger.add_points(claim, [point])
+        end = {"examples": 8, "best": 1.0, "best_examples": 8, "seconds": 1.0, "folder": None}
+        ledger.finish(claim, "failed" if number else "done", reason="loss is nan" if number else None, **end)
+    return SweepOutcome(done=1)
+
+
+def test_a_line_for_each_cell_and_why_others_have_none(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space, profile = files
+    handed = []
+    monkeypatch.setattr(variants, "run_planned", lambda *given: handed.append(given[0]) or trained(*given))
+    words = ["variants", space, "--profile", profile, "--ledger", "l.db", "--examples", "16", "--out", "variants.md"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert [(run.run.train.examples, run.run.train.evaluations, run.seed) for run in handed[0]] == [(16, 2, 0)] * 2
+    assert [run.run.options.dup_rate for run in handed[0]] == [0.1, 0.2]
+    text = Path("variants.md").read_text()
+    assert said.endswith(text)
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    assert lines[0][:6] == ["space", "cell", "method", "state", "dev", "loss"]
+    done = next(line for line in lines if line[3] == "done")
+    assert done[4:] == ["41.50", "0.351 (contrastive 0.34, rtd 1.21)", "0.2", "-1.50", "0.9", "0.11", "", "160"]
+    assert [line[3] for line in lines[2:]].count("blocked") == 2
+    assert "- T dup_rate=0.2 corpus=generated encoder=wiki-l4-h128: failed: loss is nan" in text
+    assert "- T train.encoder=large: no counterpart in profile p" in text
+    assert "blocked: missing data: train.corpus=nli needs" in text
+
+
+def test_done_cells_are_not_trained_again(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space, profile = files
+    monkeypatch.setattr(variants, "run_planned", trained)
+    words = ["variants", space, "--profile", profile, "--ledger", "l.db", "--set", "train.corpus=generated"]
+    assert main([*words, "--set", "method.dup_rate=0.1"]) == 0
+    assert "1 runs: 0 already in the ledger, 1 to run" in capsys.readouterr().out
+    monkeypatch.setattr(variants, "run_planned", lambda *given: pytest.fail("trained again"))
+    assert main([*words, "--set", "method.dup_rate=0.1"]) == 0
+    assert "1/1 already in the ledger, 0 run" in capsys.readouterr().out
+
+
+def test_all_means_the_tables_that_train_on_the_dev_set() -> None:
+    kept = {space.id for space in load_all(["all"]) if variants.on_the_dev_set(space)}
+    assert {"E7", "D8", "S3"} <= kept
+    assert not kept & {"C5", "E2", "S8"}
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["variants"], "Missing argument"),
+        (["variants", "simcs"], "cse: unknown space: space=simcs; did you mean simcse"),
+        (["variants", "simcse"], "cse: no list of cells: space=simcse; "),
+        (["train"], "Missing argument"),
+        (["train", "simcs"], "cse: unknown method: method=simcs; did you mean simcse?"),
+    ],
+)
+def test_what_to_train_must_be_clear(words: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert line in capsys.readouterr().err
+
+
+def test_a_loss_that_is_no_number_is_shown_as_it_is() -> None:
+    assert variants.loss_parts({"loss": float("nan")}) == "nan"

@@ -1,0 +1,42 @@
+"""The password of a ledger's URL is in nothing that a command prints."""
+
+import pytest
+
+from analysis.ledger import shown_url
+from cse.cli.app import main
+from cse.cli.sweeps.run import announce
+from cse.experiments.request import Work
+from cse.tables.study import _command
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:secret@host:5432/db", "postgresql://me:***@host:5432/db"),
+        ("postgresql+psycopg://me:sec:r@et@host/db", "postgresql+psycopg://me:***@host/db"),
+        ("postgresql://me@host/db?password=secret&sslmode=require", "postgresql://me@host/db?password=***&sslmode=require"),
+        ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("/data/led:ger@2.db", "/data/led:ger@2.db"),
+    ],
+)  # fmt: skip
+def test_a_password_is_masked_wherever_it_stands(url: str, shown: str) -> None:
+    assert shown_url(url) == shown
+
+
+def test_commands_that_name_the_ledger_hide_it(capsys: pytest.CaptureFixture[str]) -> None:
+    url = "postgresql://me:secret@host/db"
+    announce(Work((), (), 0, frozenset(), True), url)
+    assert "secret" not in capsys.readouterr().out + _command("E7", None, {}, None, url)
+
+
+@pytest.mark.parametrize("command", [("trials",), ("dashboard", "--port", "0"), ("table", "E7"), ("status",)])
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://me:hunter2@127.0.0.1:9/db", "postgresql://me@127.0.0.1:9/db?password=hunter2", "mysql://me:hunter2@h/d"],
+)  # fmt: skip
+def test_a_ledger_that_cannot_be_reached_keeps_the_password(
+    capsys: pytest.CaptureFixture[str], command: tuple[str, ...], url: str
+) -> None:
+    assert main([*command, "--ledger", url]) == 2
+    said = capsys.readouterr()
+    assert "cse: ledger" in said.err and "hunter2" not in said.out + said.err

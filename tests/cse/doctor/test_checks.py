@@ -1,0 +1,190 @@
+"""`cse doctor`: every mistake in one line with its fix, exit code 2; a sound machine exits with 0."""
+
+import contextlib
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger, database
+from cluster.runtime.resources import Node
+from cse.cli.app import main
+from cse.doctor import checks
+from cse.doctor.checks import Finding
+from cse.doctor.nodes import NodeFacts, compare
+
+SPACE = """version: 1
+id: mine
+method: simcse
+seeds: 1
+set: {train.encoder: wiki-l1-h64, train.corpus: %s, train.dev: "generated_dev:16"}
+space:
+  method.temperature: {grid: [0.05]}
+"""
+ROOMY = Node(cpus=4, gpus=0, memory_gb=16)
+
+
+@pytest.fixture(autouse=True)
+def sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder on a machine with room."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("CSE_DATA", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(checks, "this_machine", lambda: ROOMY)
+    return tmp_path
+
+
+def stopped(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
+    """Lines of the findings of `cse doctor` that stop a sweep; it must exit with 2."""
+    assert main(("doctor", *options)) == 2
+    said = capsys.readouterr()
+    assert "Traceback" not in said.out + said.err
+    found = [line for line in said.out.splitlines() if line.startswith("stop")]
+    assert said.out.splitlines()[-1] == f"{len(found)} of these stop a sweep"
+    assert all(";" in line for line in found), "each has its fix"
+    return found
+
+
+def test_a_sound_machine_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.yaml").write_text(SPACE % "generated")
+    assert main(["doctor", "mine.yaml"]) == 0
+    said = capsys.readouterr().out
+    assert said.endswith("nothing here stops a sweep\n")
+    assert "mine: every cell has its inputs" in said and "is not there yet; the first sweep makes it" in said
+
+
+def test_findings_are_data_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {one["part"] for one in found} >= {"versions", "token", "machine", "ports", "storage", "ledger", "data"}
+    assert {one["level"] for one in found} <= {"fine", "note"}
+
+
+def test_several_mistakes_come_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("taken").write_text("a file")
+    data, storage = stopped(capsys, "--data", "nowhere", "--storage", "taken")[::-1]
+    assert "no such path: --data=nowhere; give one that exists" in data
+    assert f"storage not writable: storage={Path('taken').resolve()} (" in storage
+
+
+def test_a_nearly_full_disk_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(checks, "DISK_GB", 1e9)
+    (line,) = stopped(capsys)
+    assert f"disk about full: storage={tmp_path / 'results'} has " in line
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_sqlite_on_a_network_file_system_names_postgresql(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, there: bool
+) -> None:
+    if there:
+        Ledger.open("ledger.db").close()
+    monkeypatch.setattr(database, "_read_mounts", lambda: f"server:/export {tmp_path} nfs4 rw 0 0\n")
+    (line,) = stopped(capsys, "--ledger", "ledger.db")
+    assert "lies on a network file system (nfs4)" in line and "(PostgreSQL)" in line
+
+
+def test_a_ledger_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("ledger.db").write_text("no database " * 50)
+    (line,) = stopped(capsys, "--ledger", "ledger.db")
+    assert line.split()[1] == "ledger"
+
+
+def test_a_ledger_that_is_there_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger.open("ledger.db")
+    ledger.record_sweep("one", {})
+    ledger.close()
+    assert main(["doctor", "--ledger", "ledger.db"]) == 0
+    assert "ledger.db can be read, 1 sweeps" in capsys.readouterr().out
+
+
+def test_authentication_turned_off_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    (line,) = stopped(capsys)
+    assert "no token: RAY_AUTH_MODE=disabled" in line
+
+
+def test_a_run_that_does_not_fit_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = stopped(capsys, "--workers", "64")
+    assert "a run does not fit: workers=64" in line
+
+
+def test_a_card_that_is_asked_for_and_absent_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = stopped(capsys, "--gpus-per-worker", "1")
+    assert "no GPU: gpus_per_worker=1" in line
+
+
+@pytest.mark.parametrize(("asked", "level"), [(0.0, "note"), (1.0, "stop")])
+def test_a_card_that_torch_cannot_use_counts_where_one_is_asked(
+    monkeypatch: pytest.MonkeyPatch, asked: float, level: str
+) -> None:
+    import torch
+
+    monkeypatch.setattr(checks, "this_machine", lambda: Node(cpus=4, gpus=2, memory_gb=16))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    (one,) = checks.cards(asked)
+    assert one.level == level and one.line.startswith("cards that torch cannot use: gpus=2 torch=")
+
+
+def test_a_space_without_its_corpus_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.yaml").write_text(SPACE % "wiki")
+    (line,) = stopped(capsys, "mine.yaml")
+    assert line.split()[1] == "space" and "wiki" in line
+
+
+def test_an_unknown_space_is_a_mistake_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "E77"]) == 2
+    assert capsys.readouterr().err == "cse: unknown space: space=E77; did you mean E7?\n"
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with contextlib.closing(socket.socket()) as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield int(listening.getsockname()[1])
+
+
+def test_a_port_in_use_is_a_note(monkeypatch: pytest.MonkeyPatch, taken: int) -> None:
+    monkeypatch.setattr(checks, "PORTS", {taken: "take another"})
+    assert Finding("note", "ports", f"port in use: port={taken}; take another") in checks.ports()
+
+
+@pytest.mark.parametrize("address", ["head", "ray://head:10001"])
+def test_a_wrong_address_is_told(capsys: pytest.CaptureFixture[str], address: str) -> None:
+    (line,) = stopped(capsys, "--address", address)
+    assert f"wrong address: address={address}; give HOST:PORT" in line
+
+
+def test_an_address_where_nothing_listens_is_told(capsys: pytest.CaptureFixture[str], taken: int) -> None:
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        closed = probe.getsockname()[1]
+    (line,) = stopped(capsys, "--address", f"127.0.0.1:{closed}")
+    assert f"no Ray cluster: address=127.0.0.1:{closed} (" in line
+
+
+def test_each_node_is_compared_with_the_driver() -> None:
+    here = NodeFacts("head", {"python": "3.11.9", "torch": "2.11"}, "abc")
+    told = {
+        "same": here,
+        "old": NodeFacts("old", {"python": "3.11.9", "torch": "2.10"}, "abc"),
+        "edited": NodeFacts("edited", dict(here.versions), "xyz"),
+        "bare": "ModuleNotFoundError: No module named 'cluster'",
+    }
+    assert [(one.level, one.line) for one in compare(here, told)] == [
+        ("fine", "same has this code and these versions"),
+        ("note", "different version: node=old torch=2.10, here 2.11; install torch 2.11 there"),
+        ("stop", "different code: node=edited digest=xyz, here abc; install the same cse-search there"),
+        (
+            "stop",
+            "node without our code: node=bare (ModuleNotFoundError: No module named 'cluster'); "
+            "install the same cse-search and Python there",
+        ),
+    ]

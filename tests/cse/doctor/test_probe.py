@@ -1,0 +1,129 @@
+"""`cse doctor --probe`: what a group takes is read from /proc, and a packing keeps to cores, memory and cards."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster.runtime.options import SweepOptions
+from cluster.runtime.resources import Node
+from cse.cli.app import main
+from cse.doctor import probe
+from cse.doctor.memory import MemoryWatch, descendants
+from cse.doctor.probe import Measured, Packing, packing
+from cse_train.fields import ConfigError
+
+SPACE = """version: 1
+id: mine
+method: simcse
+seeds: 1
+set:
+  train.encoder: wiki-l1-h64
+  train.corpus: generated
+  train.dev: "generated_dev:40"
+  train.examples: 640
+  train.batch_size: 16
+space:
+  method.temperature: {grid: [0.05, 0.1]}
+"""
+
+
+def process(proc: Path, pid: int, parent: int, command: str, kilobytes: int) -> None:
+    folder = proc / str(pid)
+    folder.mkdir(parents=True)
+    (folder / "stat").write_text(f"{pid} (a (odd) name) S {parent} 1 1 0")
+    (folder / "cmdline").write_text(command)
+    (folder / "smaps_rollup").write_text(f"head\nRss: {kilobytes * 3} kB\nPss: {kilobytes} kB\nPss_Anon: 7 kB\n")
+
+
+def test_only_the_workers_of_this_process_count(tmp_path: Path) -> None:
+    for pid, parent, command, size in (
+        (10, 1, "python", 1),
+        (11, 10, "raylet", 2),
+        (12, 11, "ray::Slot.step", 400),
+        (13, 11, "ray::RayTrainWorker", 800),
+        (14, 11, "ray::IDLE", 16),
+        (15, 11, "ray::DashboardAgent", 32),
+        (20, 1, "ray::RayTrainWorker", 6400),
+    ):
+        process(tmp_path, pid, parent, command, size)
+    assert descendants(10, tmp_path) == {11, 12, 13, 14, 15}
+    watch = MemoryWatch(10, tmp_path)
+    watch.sample()
+    assert watch.peak == 1200 * 1024
+    (tmp_path / "13" / "smaps_rollup").write_text("Pss: 1 kB\n")
+    watch.sample()
+    assert watch.peak == 1200 * 1024, "a peak stays"
+
+
+def advised(node: Node, group_gb: float = 2.0, card_gb: float = 0.0, **options: float) -> Packing:
+    measured = Measured(group_gb=group_gb, card_gb=card_gb, card_size_gb=80, seconds=1, examples=1)
+    return packing(measured, SweepOptions(storage=Path("/runs"), **options), node)  # type: ignore[arg-type]
+
+
+def test_cores_and_measured_memory_limit_a_packing() -> None:
+    assert advised(Node(cpus=8, gpus=0, memory_gb=64)) == Packing(8)
+    assert advised(Node(cpus=8, gpus=0, memory_gb=64), group_gb=15) == Packing(3)
+    assert advised(Node(cpus=8, gpus=0, memory_gb=64), group_gb=100) == Packing(1)
+    assert advised(Node(cpus=8, gpus=0, memory_gb=64), workers=2) == Packing(4)
+
+
+def test_a_card_is_shared_by_as_many_as_its_memory_holds() -> None:
+    node = Node(cpus=16, gpus=1, memory_gb=128)
+    assert advised(node, card_gb=20, gpus_per_worker=1) == Packing(3, 0.3333)
+    assert advised(node, card_gb=50, gpus_per_worker=1) == Packing(1, 1.0)
+    assert advised(node, card_gb=1, gpus_per_worker=0.5) == Packing(16, 0.0625)
+    assert advised(Node(cpus=16, gpus=4, memory_gb=128), card_gb=20, gpus_per_worker=1) == Packing(12, 0.3333)
+    assert str(advised(node, card_gb=20, gpus_per_worker=1)) == "--max-concurrent 3 --gpus-per-worker 0.3333"
+
+
+def test_two_ranks_never_share_a_card() -> None:
+    node = Node(cpus=16, gpus=2, memory_gb=128)
+    assert advised(node, card_gb=1, workers=2, gpus_per_worker=1) == Packing(1, 1)
+
+
+@pytest.mark.parametrize("options", [(), ("mine.yaml", "--address", "127.0.0.1:1")])
+def test_a_probe_needs_a_space_and_this_machine(capsys: pytest.CaptureFixture[str], options: tuple[str, ...]) -> None:
+    assert main(["doctor", "--probe", *options]) == 2
+    assert capsys.readouterr().err.startswith("cse: no probe: --probe trains one run here; give FILE or ID")
+
+
+def test_a_probe_that_fails_stops_with_its_reason(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise ConfigError(["probe failed: Diverged; lower the rate"])
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(probe, "measure", fails)
+    Path("mine.yaml").write_text(SPACE)
+    assert main(["doctor", "mine.yaml", "--probe"]) == 2
+    assert "stop  probe     probe failed: Diverged; lower the rate" in capsys.readouterr().out
+
+
+def test_a_probe_tells_what_was_measured_and_how_to_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = Measured(group_gb=1.5, seconds=4, examples=160)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(probe, "measure", lambda *_: measured)
+    Path("mine.yaml").write_text(SPACE)
+    assert main(["doctor", "mine.yaml", "--probe"]) == 0
+    said = capsys.readouterr().out
+    assert "temperature=0.05: 160 examples in 4.0 s, at most 1.5 GB" in said
+    assert "a whole run at this speed, alone on the machine: about 16 s" in said
+    assert "; cse run mine --max-concurrent " in said
+
+
+@pytest.mark.slow
+def test_a_real_probe_measures_a_group(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Measured] = []
+    measure = probe.measure
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(probe, "measure", lambda *given: found.append(measure(*given)) or found[0])
+    Path("mine.yaml").write_text(SPACE)
+    assert main(["doctor", "mine.yaml", "--probe", "--set", "train.examples=320"]) == 0
+    assert "; cse run mine --max-concurrent " in capsys.readouterr().out
+    assert found[0].examples == 320 and found[0].seconds > 0
+    assert 0.3 < found[0].group_gb < 8

@@ -1,0 +1,46 @@
+"""The scale of a table, rows that a profile leaves out, and what a search's table shows."""
+
+import pytest
+
+from analysis.tables.aggregate import Cell, Row, Table, aggregate
+from analysis.tables.spec import TableSpec
+from analysis.tables.verdict import judge
+from cse.tables.build import spec_of
+from cse.tables.reproduction import best_cells, with_left_out
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve, unlike_paper
+
+
+@pytest.mark.parametrize("name", ["E7", "D7", "S3"])
+def test_only_the_papers_own_settings_are_its_scale(name: str) -> None:
+    space = load_space(name)
+    assert unlike_paper(resolve(space, "paper")) == []
+    assert unlike_paper(resolve(space, "paper", {"train.examples": 1280})) == ["train.examples"]
+    assert {"train.encoder", "train.corpus", "train.examples"} <= set(unlike_paper(resolve(space, "small")))
+    twin = resolve(space, "paper").cells()[0].run(0).flat()["train.batch_size"]
+    assert unlike_paper(resolve(space, "paper", {"train.batch_size": twin})) == [], "said, and the same"
+
+
+def test_generators_without_a_counterpart_say_not_run() -> None:
+    resolved = resolve(load_space("D6"), "small")
+    made = with_left_out(aggregate(spec_of(resolved), []), resolved)
+    assert [row.key["method.generator"] for row in made.rows][:2] == ["bert-large-uncased", "bert-base-uncased"]
+    assert len(made.rows) == 7
+    assert judge(made, same_scale=False)[0, "sts_dev"].word == "not run"
+    full = resolve(load_space("D6"), "paper")
+    whole = aggregate(spec_of(full), [])
+    assert with_left_out(whole, full) is whole
+
+
+def test_a_searchs_table_shows_its_best_and_the_papers_own_cell() -> None:
+    cells = {x: Cell(1, float(x), None, None, (float(x),), (0,)) for x in range(20)}
+    rows = [Row({"x": x}, {"dev": cell}) for x, cell in cells.items()] + [
+        Row({"x": 99}, {"dev": Cell(0, None, None, 8.0)})
+    ]
+    found = best_cells(Table(TableSpec(id="T", axes=["x"], columns=["dev"]), rows, [], {}, []), [{"x": 3}, {"x": 99}])
+    assert [row.key["x"] for row in found.rows] == [*range(19, 9, -1), 3, 99]
+    assert found.notes == [
+        "best 10 of 20 cells that the search has finished",
+        "the paper's setting, x=3, is number 17",
+        "the paper's setting, x=99, was not visited",
+    ]

@@ -1,0 +1,80 @@
+"""Weights in and out of transformers: exact to the bit."""
+
+import pytest
+import torch
+from transformers import BertForMaskedLM, BertModel, RobertaForMaskedLM
+
+from cse_train.backbone.transformers_io import (
+    encoder_from_transformers,
+    encoder_to_transformers,
+    head_from_transformers,
+    head_to_transformers,
+    masked_lm_to_transformers,
+)
+from cse_train.encoder.packing import pack_lists
+
+
+@pytest.fixture
+def masked_lm(kind, config_of, stirred):
+    """transformers' masked-LM model of either architecture."""
+    model = (BertForMaskedLM if kind == "bert" else RobertaForMaskedLM)(config_of(kind, 2))
+    stirred(model)
+    return model.eval()
+
+
+def test_round_trip_is_exact(kind, config_of, peer_of):
+    peer = peer_of(config_of(kind))
+    back = encoder_to_transformers(encoder_from_transformers(peer.state_dict(), peer.config))
+    theirs = {name: t for name, t in peer.state_dict().items() if "position_ids" not in name}
+    assert back.keys() == theirs.keys()
+    assert all(torch.equal(back[name], theirs[name]) for name in theirs)
+
+
+def test_export_loads_strictly(masked_lm):
+    theirs = masked_lm.state_dict()
+    encoder = encoder_from_transformers(theirs, masked_lm.config)
+    head = head_from_transformers(theirs, masked_lm.config)
+    exported = masked_lm_to_transformers(encoder, head)
+    absent = set(theirs) - set(exported)
+    assert all("decoder" in name or "position_ids" in name for name in absent)
+    assert set(exported) <= set(theirs) and all(torch.equal(exported[name], theirs[name]) for name in exported)
+
+
+def test_head_gives_transformers_logits(masked_lm, sentences, pad):
+    theirs = masked_lm(**pad(sentences, masked_lm.config.pad_token_id)).logits
+    encoder = encoder_from_transformers(masked_lm.state_dict(), masked_lm.config).eval()
+    head = head_from_transformers(masked_lm.state_dict(), masked_lm.config)
+    hidden = encoder(pack_lists(sentences, groups=1), tokens=True)
+    packed = hidden.packed
+    ours = head(hidden.last_TH[packed.attended_T()], encoder.word.weight)
+    rows = [theirs[packed.order_N[row], :n] for row, n in enumerate(packed.lengths_N.tolist())]
+    torch.testing.assert_close(ours, torch.cat(rows), atol=2e-5, rtol=0)
+
+
+def test_head_round_trip(masked_lm):
+    head = head_from_transformers(masked_lm.state_dict(), masked_lm.config)
+    back = head_to_transformers(head, masked_lm.config)
+    assert len(back) == 5
+    assert all(torch.equal(t, masked_lm.state_dict()[name]) for name, t in back.items())
+
+
+def test_no_head_without_its_tensors_or_with_an_untied_decoder(masked_lm, config_of):
+    state = masked_lm.state_dict()
+    body = {name: t for name, t in state.items() if name.startswith(masked_lm.config.model_type)}
+    assert head_from_transformers(body, masked_lm.config) is None
+    decoder = next(name for name in state if name.endswith("decoder.weight"))
+    assert head_from_transformers(state | {decoder: state[decoder] + 1}, masked_lm.config) is None
+
+
+def test_layer_norm_names_of_the_first_checkpoints(config_of, peer_of):
+    peer = peer_of(config_of("bert", 1))
+    rename = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    old = {}
+    for name, tensor in peer.state_dict().items():
+        for today, then in rename.items():
+            name = name.replace(today, then)
+        old[f"bert.{name}"] = tensor
+    back = encoder_to_transformers(encoder_from_transformers(old, peer.config))
+    fresh = BertModel(peer.config, add_pooling_layer=False)
+    fresh.load_state_dict(back, strict=False)
+    assert all(torch.equal(p, q) for p, q in zip(fresh.parameters(), peer.parameters(), strict=True))

@@ -1,0 +1,95 @@
+"""The one-node attention against the plain one that autograd takes apart, masks included."""
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd import gradcheck
+
+from cse_train.encoder.attention import packed_attention
+from cse_train.encoder.dropout import scaled_mask
+from cse_train.encoder.packing import Packed, pack
+
+HEADS, HEAD, PROMPTS, VIEWS = 2, 4, 3, 2
+LENGTHS = {"padded": [5, 1, 3, 2, 3], "full": [3, 3, 3]}
+"""In two groups: one of them is padded to 2 slots and one to 5, or all are full."""
+
+
+def packed(lengths: list[int]) -> Packed:
+    """Sentences of these lengths in two groups, in fp64."""
+    sizes = np.array(lengths)
+    made = pack(np.zeros(sizes.sum(), dtype=int), np.cumsum(sizes) - sizes, sizes, groups=2)
+    for group in made.groups:
+        object.__setattr__(group, "bias", None if group.bias is None else group.bias.double())
+    return made
+
+
+def drawn(seed: int, *shape: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, dtype=torch.float64, generator=generator, requires_grad=True)
+
+
+def qkv_of(pack: Packed) -> torch.Tensor:
+    """Queries, keys and values in one, for all views."""
+    return drawn(0, VIEWS * len(pack.ids_T), 3 * HEADS * HEAD)
+
+
+def prompts_of(pack: Packed) -> tuple[torch.Tensor, torch.Tensor]:
+    """Keys and values of prompts, each row's its own."""
+    shape = (VIEWS * pack.rows, HEADS, PROMPTS, HEAD)
+    return drawn(3, *shape), drawn(4, *shape)
+
+
+def plain(qkv: torch.Tensor, pack: Packed, views: int, heads: int, rate: float, prompts=None) -> torch.Tensor:
+    mixed, row = [], 0
+    for group, block in pack.split(qkv, views):
+        rows, width, _ = block.shape
+        query, key, value = block.view(rows, width, 3, heads, HEAD).permute(2, 0, 3, 1, 4)
+        bias = group.bias_of(views)
+        if prompts is not None:
+            own = [one[row : row + rows] for one in prompts]
+            key, value = (torch.cat(two, 2) for two in zip(own, (key, value), strict=True))
+            bias = None if bias is None else torch.cat([torch.zeros(rows, 1, 1, PROMPTS), bias], -1)
+        scores = query @ key.mT / HEAD**0.5
+        weights = torch.softmax(scores if bias is None else scores + bias, -1)
+        if rate:
+            weights = weights * scaled_mask(weights, rate)
+        mixed.append((weights @ value).transpose(1, 2).reshape(rows * width, -1))
+        row += rows
+    return torch.cat(mixed)
+
+
+def both(compute, *inputs) -> list[list[torch.Tensor]]:
+    """Value and gradients of ours and of the plain attention, under the same masks."""
+    found = []
+    for attention in (packed_attention, plain):
+        torch.manual_seed(1)
+        mixed = compute(attention)
+        weight = torch.randn(mixed.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+        found.append([mixed, *torch.autograd.grad((mixed * weight).sum(), inputs)])
+    return found
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_values_and_gradients_equal_the_plain_ones(lengths, rate):
+    pack = packed(LENGTHS[lengths])
+    assert [group.bias is None for group in pack.groups] == [lengths == "full"] * 2
+    qkv = qkv_of(pack)
+    torch.testing.assert_close(*both(lambda of: of(qkv, pack, VIEWS, HEADS, rate), qkv))
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_prompts_are_keys_and_values_of_every_row(lengths, rate):
+    pack = packed(LENGTHS[lengths])
+    qkv, prompts = qkv_of(pack), prompts_of(pack)
+    torch.testing.assert_close(*both(lambda of: of(qkv, pack, VIEWS, HEADS, rate, prompts), qkv, *prompts))
+    still = qkv.detach()
+    torch.testing.assert_close(*both(lambda of: of(still, pack, VIEWS, HEADS, rate, prompts), *prompts))
+
+
+def test_the_gradient_is_the_derivative():
+    pack = packed(LENGTHS["padded"])
+    qkv, prompts = qkv_of(pack), prompts_of(pack)
+    assert gradcheck(lambda one: packed_attention(one, pack, VIEWS, HEADS, 0.0), (qkv,))
+    assert gradcheck(lambda *all_: packed_attention(all_[0], pack, VIEWS, HEADS, 0.0, all_[1:]), (qkv, *prompts))

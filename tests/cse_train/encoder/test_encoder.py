@@ -1,0 +1,179 @@
+"""The packed encoder against transformers' BertModel and RobertaModel (reference_spec T5, T6)."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from cse_train.backbone.transformers_io import encoder_from_transformers, encoder_to_transformers
+from cse_train.encoder.dropout import dropout
+from cse_train.encoder.encoder import Encoder, unsupported
+from cse_train.encoder.layer import Layer
+from cse_train.encoder.packing import pack_lists
+
+
+@pytest.fixture(params=[1, 3])
+def pair(request, kind, config_of, peer_of):
+    """Ours and transformers' model with the same weights, both in eval mode, for both architectures and two depths."""
+    peer = peer_of(config_of(kind, request.param))
+    return encoder_from_transformers(peer.state_dict(), peer.config).eval(), peer
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_equal_in_eval_on_ragged_batches(pair, sentences, pad, groups):
+    ours, peer = pair
+    theirs = peer(**pad(sentences, peer.config.pad_token_id)).last_hidden_state
+    packed = pack_lists(sentences, groups=groups)
+    hidden = ours(packed, tokens=True)
+    torch.testing.assert_close(hidden.cls_VNH[0], theirs[:, 0], atol=1e-5, rtol=0)
+    rows = [theirs[packed.order_N[row], :n] for row, n in enumerate(packed.lengths_N.tolist())]
+    torch.testing.assert_close(hidden.last_TH[packed.attended_T()], torch.cat(rows), atol=1e-5, rtol=0)
+
+
+def test_cls_only_equals_the_full_last_layer(pair, sentences):
+    ours, _ = pair
+    packed = pack_lists(sentences)
+    short, full = ours(packed), ours(packed, tokens=True)
+    torch.testing.assert_close(short.cls_VNH, full.cls_VNH, atol=1e-5, rtol=0)
+    assert short.last_TH is None and short.embedding_TH is None
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+def test_gradients_equal_transformers(pair, sentences, pad, tokens):
+    ours, peer = pair
+    batch = pad(sentences, peer.config.pad_token_id)
+    weights = torch.randn(*batch["input_ids"].shape, ours.width, generator=torch.Generator().manual_seed(3))
+    theirs = peer(**batch).last_hidden_state
+    real = batch["attention_mask"][..., None]
+    (torch.tanh(theirs * real * weights).sum() if tokens else torch.tanh(theirs[:, 0] * weights[:, 0]).sum()).backward()
+    packed = pack_lists(sentences)
+    hidden = ours(packed, tokens=tokens)
+    if tokens:
+        rows = [weights[packed.order_N[row], :n] for row, n in enumerate(packed.lengths_N.tolist())]
+        loss = torch.tanh(hidden.last_TH[packed.attended_T()] * torch.cat(rows)).sum()
+    else:
+        loss = torch.tanh(hidden.cls_VNH[0] * weights[:, 0]).sum()
+    loss.backward()
+    for name, gradient in gradients_as_transformers(ours).items():
+        expected = dict(peer.named_parameters())[name].grad
+        zero = 1e-6 if name.endswith("key.bias") else 0.0  # softmax ignores it: both gradients are rounding
+        assert (gradient - expected).abs().max() <= 5e-5 * expected.abs().max() + zero, name
+
+
+def gradients_as_transformers(encoder: Encoder) -> dict[str, torch.Tensor]:
+    holder = copy.deepcopy(encoder)
+    holder.load_state_dict({name: parameter.grad for name, parameter in encoder.named_parameters()})
+    return encoder_to_transformers(holder)
+
+
+def test_train_mode_draws_the_same_dropout_as_transformers(pair, monkeypatch):
+    """One rectangular group, one view, one seed: every dropout stands where transformers' stands, with its rate."""
+    ours, peer = pair
+    monkeypatch.setattr(F, "dropout", lambda x, p=0.5, training=True, inplace=False: dropout(x, p, training))
+    ids = torch.arange(5, 5 + 6 * 9).view(6, 9)
+    torch.manual_seed(5)
+    theirs = peer.train()(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+    torch.manual_seed(5)
+    hidden = ours.train()(pack_lists(ids.tolist(), groups=1), tokens=True)
+    torch.testing.assert_close(hidden.last_TH.view_as(theirs), theirs, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+def test_padding_invariance(pair, sentences, tokens):
+    """T6: a sentence alone equals the same sentence between longer ones."""
+    ours, _ = pair
+    together = ours(pack_lists(sentences, groups=1), tokens=tokens)
+    for row, sentence in enumerate(sentences):
+        alone = ours(pack_lists([sentence]), tokens=tokens)
+        torch.testing.assert_close(together.cls_VNH[0, row], alone.cls_VNH[0, 0], atol=1e-5, rtol=0)
+        if tokens:
+            mean = together.mean_VNH(together.last_TH)[0, row]
+            torch.testing.assert_close(mean, alone.last_TH.mean(0), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+def test_views_differ_in_train_and_are_equal_in_eval(pair, sentences, tokens):
+    """T5; and each view in eval equals the single one."""
+    ours, _ = pair
+    packed = pack_lists(sentences)
+    first, second = ours(packed, views=2, tokens=tokens).cls_VNH
+    assert torch.equal(first, second)
+    torch.testing.assert_close(first, ours(packed, tokens=tokens).cls_VNH[0], atol=1e-6, rtol=0)
+    first, second = ours.train()(packed, views=2, tokens=tokens).cls_VNH
+    assert (first - second).abs().amax(1).min() > 1e-3
+
+
+def test_attention_dropout_acts_on_the_probabilities(config_of):
+    """T5: values = identity makes the attention output the dropped probabilities themselves."""
+    rate, width = 0.4, 64
+    config = config_of("bert", 1, attention_probs_dropout_prob=rate, hidden_dropout_prob=0.0)
+    layer = Layer(config).train()
+    packed = pack_lists([list(range(width))] * 8, groups=1)
+    query = torch.zeros(8, 4, width, 8)
+    eye = torch.eye(width).expand(8, 4, width, width)
+    dropped = layer._attend(query, query, eye, packed.groups[0], 1)
+    assert abs((dropped == 0).float().mean() - rate) < 0.01
+    torch.testing.assert_close(dropped[dropped > 0], torch.full_like(dropped[dropped > 0], 1 / width / (1 - rate)))
+    kept = layer.eval()._attend(query, query, eye, packed.groups[0], 1)
+    torch.testing.assert_close(kept, torch.full_like(kept, 1 / width))
+
+
+def test_attention_dropout_alone_separates_the_views(config_of, sentences):
+    encoder = Encoder(config_of("bert", 2, hidden_dropout_prob=0.0)).train()
+    encoder.initialise(torch.Generator().manual_seed(0))
+    first, second = encoder(pack_lists(sentences), views=2).cls_VNH
+    assert (first - second).abs().amax(1).min() > 0
+
+
+def test_more_than_two_views_keep_batch_order(pair, sentences):
+    ours, _ = pair
+    hidden = ours(pack_lists(sentences), views=3, tokens=True)
+    single = ours(pack_lists(sentences), tokens=True)
+    means = hidden.mean_VNH(hidden.last_TH)
+    assert means.shape == (3, len(sentences), ours.width)
+    torch.testing.assert_close(means, single.mean_VNH(single.last_TH).expand_as(means), atol=1e-6, rtol=0)
+
+
+def test_a_sentence_beyond_the_positions_is_named(kind, config_of):
+    config = config_of(kind, 1)
+    room = 40 if kind == "bert" else 38
+    encoder = Encoder(config)
+    encoder(pack_lists([[5] * room]))
+    with pytest.raises(ValueError, match=rf"length={room + 1} exceeds its {room} positions"):
+        encoder(pack_lists([[5] * (room + 1)]))
+
+
+def test_architectures_that_would_be_inexact_are_refused(config_of):
+    assert unsupported(config_of("bert", 1)) is None
+    assert "hidden_act=relu" in str(unsupported(config_of("bert", 1, hidden_act="relu")))
+    with pytest.raises(ValueError, match="position_embedding_type=relative_key"):
+        Encoder(config_of("bert", 1, position_embedding_type="relative_key"))
+
+
+def test_initialise_is_bert_and_depends_on_the_generator_alone(config_of):
+    def drawn(seed: int) -> Encoder:
+        encoder = Encoder(config_of("bert", 2))
+        encoder.initialise(torch.Generator().manual_seed(seed))
+        return encoder
+
+    first, again, other = drawn(1), drawn(1), drawn(2)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), again.parameters(), strict=True))
+    assert not torch.equal(first.word.weight, other.word.weight)
+    assert abs(first.word.weight.std().item() - 0.02) < 1e-3
+    assert first.layers[0].qkv.bias.eq(0).all() and first.embedding_norm.weight.eq(1).all()
+
+
+def test_masked_mean_against_a_loop(pair, sentences):
+    """T7: [CLS] and [SEP] count, padding does not."""
+    ours, _ = pair
+    packed = pack_lists(sentences, groups=2)
+    hidden = ours(packed, tokens=True)
+    vectors = iter(hidden.last_TH)
+    expected = torch.empty(len(sentences), ours.width)
+    for group, rows in zip(packed.groups, packed.order_N.split([g.rows for g in packed.groups]), strict=True):
+        for row in rows.tolist():
+            slots = [next(vectors) for _ in range(group.width)][: len(sentences[row])]
+            expected[row] = sum(slots) / len(slots)
+    torch.testing.assert_close(hidden.mean_VNH(hidden.last_TH)[0], expected, atol=1e-6, rtol=0)
+    assert F.cosine_similarity(expected, hidden.cls_VNH[0]).max() < 0.999

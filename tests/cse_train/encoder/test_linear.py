@@ -1,0 +1,121 @@
+"""Linear layers by oneDNN's product against torch's own, in value and gradient."""
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from cse_train.encoder import linear as module
+from cse_train.encoder.linear import linear, linear_gelu
+from cse_train.numerics import fast_fp32, onednn_is_exact, onednn_multiplies
+
+needs_onednn = pytest.mark.skipif(not onednn_is_exact(), reason="oneDNN's fast mode does not compute fp32 here")
+
+
+def a_layer(inputs: int = 24, outputs: int = 40) -> nn.Linear:
+    generator, layer = torch.Generator().manual_seed(0), nn.Linear(inputs, outputs)
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, generator=generator)
+    return layer
+
+
+def rows(count: int = 37, inputs: int = 24) -> torch.Tensor:
+    return torch.randn(count, inputs, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def products(monkeypatch):
+    """What oneDNN is asked to do behind the product, in order."""
+    asked, product = [], module._product
+
+    def told(x, weight, bias, then, kind):
+        asked.append(then)
+        return product(x, weight, bias, then, kind)
+
+    monkeypatch.setattr(module, "_product", told)
+    return asked
+
+
+@needs_onednn
+@pytest.mark.parametrize("function", [linear, linear_gelu])
+def test_value_and_gradients_are_those_of_fp64(function, products):
+    layer, x = a_layer(), rows().requires_grad_()
+    with fast_fp32():
+        found = function(x, layer)
+        assert products == ["none"]
+        weight = torch.randn(found.shape, generator=torch.Generator().manual_seed(2))
+        (found * weight).sum().backward()
+    exact_x = x.detach().double().requires_grad_()
+    exact = nn.Linear(24, 40).double()
+    exact.load_state_dict(layer.state_dict())
+    expected = exact(exact_x) if function is linear else F.gelu(exact(exact_x))
+    (expected * weight.double()).sum().backward()
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+    pairs = [(x, exact_x), (layer.weight, exact.weight), (layer.bias, exact.bias)]
+    for ours, theirs in pairs:
+        torch.testing.assert_close(ours.grad.double(), theirs.grad, rtol=1e-5, atol=2e-5)
+
+
+@needs_onednn
+def test_gelu_in_one_pass_without_gradients(products):
+    layer, x = a_layer(), rows()
+    with fast_fp32(), torch.inference_mode():
+        found = linear_gelu(x, layer)
+    assert products == ["gelu"]
+    torch.testing.assert_close(found, F.gelu(layer(x)).detach(), rtol=1e-5, atol=1e-5)
+
+
+@needs_onednn
+@pytest.mark.parametrize("wanted", ["x", "weight", "bias"])
+def test_only_the_wanted_gradient_is_made_and_only_its_input_kept(wanted):
+    layer, x = a_layer(), rows()
+    tensors = {"x": x, "weight": layer.weight, "bias": layer.bias}
+    for name, tensor in tensors.items():
+        tensor.requires_grad_(name == wanted)
+    kept = []
+    with fast_fp32(), torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.shape) or t, lambda t: t):
+        linear(x, layer).sum().backward()
+    assert kept == {"x": [layer.weight.shape], "weight": [x.shape], "bias": []}[wanted]
+    assert [name for name, tensor in tensors.items() if tensor.grad is not None] == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("x", "dtype", "context"),
+    [
+        (rows(), torch.float32, nullcontext),
+        (rows().double(), torch.float64, fast_fp32),
+        (rows()[None], torch.float32, fast_fp32),
+    ],
+    ids=["outside of fast_fp32", "fp64", "three dimensions"],
+)
+def test_torchs_own_elsewhere(x, dtype, context, products):
+    layer = a_layer().to(dtype)
+    with context():
+        assert torch.equal(linear(x, layer), F.linear(x, layer.weight, layer.bias))
+        with torch.no_grad():
+            assert torch.equal(linear_gelu(x, layer), F.gelu(F.linear(x, layer.weight, layer.bias)))
+    assert not products
+
+
+def test_another_device_multiplies_itself(products):
+    with fast_fp32():
+        layer, x = a_layer().to("meta"), rows().to("meta")
+        assert linear(x, layer).device.type == "meta"
+        with torch.no_grad():
+            assert linear_gelu(x, layer).device.type == "meta"
+    assert not products
+
+
+def test_autocast_keeps_its_own_precision(products):
+    with fast_fp32(), torch.autocast("cpu", torch.bfloat16):
+        assert linear(rows(), a_layer()).dtype == torch.bfloat16
+    assert not products
+
+
+def test_the_caller_stands_inside_only_while_the_gate_is_passed():
+    assert not onednn_multiplies()
+    with fast_fp32() as passed:
+        assert onednn_multiplies() == passed
+    assert not onednn_multiplies()

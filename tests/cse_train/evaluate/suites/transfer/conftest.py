@@ -1,0 +1,71 @@
+"""SentEval's folder with a few lines per task, the counts shrunk to match, and a model that needs no weights."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.suites.transfer import loaders
+
+WORDS = "good bad old new long short film plot".split()
+
+
+@dataclass
+class Counter:
+    """Embeds a text as its word counts and a little of its hash; remembers how often it was asked."""
+
+    name: str = "counter"
+    pooler: str = "mean"
+    max_length: int = 16
+    content_hash: str = "weights"
+    calls: list[int] = field(default_factory=list)
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        self.calls.append(len(texts))
+        noise = [hashlib.sha256(text.encode()).digest()[0] / 255 for text in texts]
+        counts = [[text.split().count(word) for word in WORDS] for text in texts]
+        return np.column_stack([counts, noise]).astype(np.float32)
+
+
+def write(path: Path, lines: list[str], encoding: str = "latin-1") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(line + "\n" for line in lines), encoding=encoding)
+
+
+def sentence(at: int, label: int) -> str:
+    """A few words; the class shows in one of them."""
+    return " ".join(WORDS[(at * 5 + j * j + j) % 8] for j in range(2 + at % 4)) + " " + WORDS[label % 8]
+
+
+def official_lines(name: str, count: int) -> list[str]:
+    if name == "sst2":
+        return [f"{sentence(at, at % 2)} \t{at % 2}" for at in range(count)]
+    if name == "trec":
+        return [f"{list(loaders.TREC_CLASSES)[at % 6]}:sub {sentence(at, at % 6)} ?" for at in range(count)]
+    pairs = [f"{at % 2}\t1\t2\t{sentence(at, 0)}\t{sentence(at + at % 2, 0)}" for at in range(count)]
+    return ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", *pairs]
+
+
+@pytest.fixture
+def counter() -> Counter:
+    return Counter()
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataPaths:
+    """Every task with 30 or 60 lines a file."""
+    binary = {name: tuple((file, 30) for file, _ in files) for name, files in loaders.BINARY.items()}
+    splits = {n: {s: (file, 60) for s, (file, _) in files.items()} for n, files in loaders.SPLITS.items()}
+    monkeypatch.setattr(loaders, "BINARY", binary)
+    monkeypatch.setattr(loaders, "SPLITS", splits)
+    for files in binary.values():
+        for label, (file, count) in zip((1, 0), files, strict=True):
+            write(tmp_path / file, [sentence(at, 1 - label) for at in range(count)])
+    for name, files in splits.items():
+        for file, count in files.values():
+            write(tmp_path / file, official_lines(name, count), "utf-8")
+    return DataPaths(senteval=tmp_path)

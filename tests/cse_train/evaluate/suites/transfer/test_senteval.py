@@ -1,0 +1,151 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.open import open_model
+from cse_train.evaluate.suites.transfer import classifier, senteval
+from cse_train.evaluate.suites.transfer.classifier import Problem, Recipe, fit, held_out, initial_weights, with_constant
+from cse_train.evaluate.suites.transfer.loaders import TASKS, load_task
+from cse_train.evaluate.suites.transfer.outcome import Examples
+from cse_train.evaluate.suites.transfer.suite import embed_task
+from tests.cse_train.evaluate.suites.transfer.plain_senteval import Plain, plain
+
+pytest.importorskip("sklearn", reason="pip install 'cse-search[transfer]'")
+
+
+@pytest.fixture
+def seeded_apart() -> Iterator[None]:
+    """The plain loop seeds globally; what comes after it must not notice."""
+    state = np.random.get_state()
+    with torch.random.fork_rng():
+        yield
+    np.random.set_state(state)
+
+
+def examples(count: int, classes: int, seed: int, width: int = 6) -> Examples:
+    """Overlapping clusters around unit vectors."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, count)
+    return Examples((np.eye(width)[labels] + rng.normal(0, 0.8, (count, width))).astype(np.float32), labels)
+
+
+def as_plain(splits: dict[str, Examples]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    return {name: (split.features, split.labels) for name, split in splits.items()}
+
+
+def one_by_one(rows: Problem, made: Examples, decay: float, recipe: Recipe, classes: int) -> tuple[int, torch.Tensor]:
+    """torch's own layer and optimiser on the same sample orders: best correct count and weights with the biases."""
+    torch.manual_seed(1111)
+    stream = np.random.RandomState(1111)
+    if rows.drawn:
+        stream.permutation(rows.drawn)
+    model = torch.nn.Linear(made.features.shape[1], classes)
+    kinds = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
+    optimiser = kinds[recipe.optimiser](model.parameters(), weight_decay=decay)
+    x, y = torch.from_numpy(made.features), torch.from_numpy(made.labels)
+    best, weights, lost = -1, torch.empty(0), 0
+    while lost <= recipe.tenacity:
+        for _ in range(recipe.epoch_size):
+            for batch in np.split(order := stream.permutation(len(rows.train)), range(64, len(order), 64)):
+                at = rows.train[batch]
+                optimiser.zero_grad()
+                torch.nn.functional.cross_entropy(model(x[at]), y[at]).backward()
+                optimiser.step()
+        correct = int((model(x[rows.dev]).argmax(1) == y[rows.dev]).sum())
+        if correct > best:
+            best, weights = correct, torch.cat([model.weight, model.bias[:, None]], 1).detach().clone()
+        else:
+            lost += 1
+    return best, weights
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("optimiser", ["adam", "rmsprop"])
+def test_batched_equals_one_by_one(optimiser: str, classes: int, seeded_apart: None) -> None:
+    recipe = Recipe(folds=2, optimiser=optimiser, batch_size=64, tenacity=2, epoch_size=2)
+    made, rows = examples(181, classes, seed=3), np.arange(181)
+    problems = [Problem(rows[k:], rows[:k], (1e-5, 1e-2)) for k in (40, 41, 41)]
+    problems += [held_out(rows[:150], 1e-3), Problem(rows[:140], rows[140:], (1e-4, 1e-1))]
+    found = fit(with_constant(made.features), made.labels, classes, problems, recipe)
+    for problem, fitted in zip(problems, found, strict=True):
+        for at, decay in enumerate(problem.decays):
+            correct, weights = one_by_one(problem, made, decay, recipe, classes)
+            assert fitted.correct[at] == correct
+            torch.testing.assert_close(fitted.weights[:, at], weights, atol=2e-5, rtol=0)
+
+
+def test_problems_together_equal_problems_alone() -> None:
+    recipe = senteval.RECIPES["test"]
+    made = examples(121, 2, seed=5)
+    problems = [Problem(np.roll(np.arange(121), k)[:90], np.roll(np.arange(121), k)[90:]) for k in range(6)]
+    features = with_constant(made.features)
+    together = fit(features, made.labels, 2, problems, recipe)
+    for problem, fitted in zip(problems, together, strict=True):
+        [alone] = fit(features, made.labels, 2, [problem], recipe)
+        assert (alone.correct == fitted.correct).all()
+        torch.testing.assert_close(alone.weights, fitted.weights, atol=1e-5, rtol=0)
+
+
+def test_early_stop_counts_every_failure_and_never_resets(monkeypatch: pytest.MonkeyPatch) -> None:
+    accuracies = iter([3, 2, 4, 4, 5, 1, 1, 9, 9, 9])
+    monkeypatch.setattr(classifier._Together, "_correct", lambda self, row, at: torch.tensor([next(accuracies)]))
+    recipe = Recipe(folds=2, optimiser="adam", batch_size=64, tenacity=2, epoch_size=1)
+    made = examples(40, 2, seed=1)
+    problem = Problem(np.arange(30), np.arange(30, 40), (1e-3,))
+    [found] = fit(with_constant(made.features), made.labels, 2, [problem], recipe)
+    assert found.correct.tolist() == [5]  # failures at rounds 2, 4, 6: the third of them ends it before the 9
+    assert list(accuracies) == [1, 9, 9, 9]
+
+
+def test_weights_start_as_torchs_layer_after_the_seed(seeded_apart: None) -> None:
+    torch.manual_seed(1111)
+    layer = torch.nn.Linear(17, 6)
+    expected = torch.cat([layer.weight, layer.bias[:, None]], 1)
+    torch.testing.assert_close(initial_weights(6, 17), expected, atol=0, rtol=0)
+
+
+def test_held_out_is_the_first_twentieth_of_the_seeded_permutation() -> None:
+    order = np.random.RandomState(1111).permutation(59)
+    problem = held_out(np.arange(100, 159), 1e-2)
+    assert (problem.dev == 100 + order[:2]).all() and (problem.train == 100 + order[2:]).all()
+    assert problem.decays == (1e-2,) and problem.drawn == 59
+
+
+KINDS = {
+    "nested": (("all", 90),),
+    "cross-validated": (("train", 100), ("test", 60)),
+    "split": (("train", 130), ("dev", 50), ("test", 60)),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"), [("nested", "dev"), ("cross-validated", "dev"), ("split", "dev"), ("split", "test")]
+)
+def test_every_kind_of_task_equals_the_plain_loop_on_made_examples(kind: str, mode: str, seeded_apart: None) -> None:
+    splits = {name: examples(count, 3, seed=at) for at, (name, count) in enumerate(KINDS[kind])}
+    assert_equal(senteval.score(splits, 3, senteval.RECIPES[mode]), plain(as_plain(splits), 3, mode))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(("name", "mode"), [("cr", "dev"), *((task, "test") for task in TASKS)])
+def test_real_tasks_equal_the_plain_loop(name: str, mode: str, data_dir: Path, seeded_apart: None) -> None:
+    task = load_task(name, DataPaths.from_folder(data_dir))
+    splits = embed_task(open_model(Path("wiki-l2-h128"), pooler="mean"), task)
+    expected = plain(as_plain(splits), task.classes, mode)
+    assert_equal(senteval.score(splits, task.classes, senteval.RECIPES[mode]), expected)
+
+
+def assert_equal(found: senteval.Outcome, expected: Plain) -> None:
+    """SentEval equality as the project states it: dev accuracy within 0.1, at most two test items apart."""
+    apart = int((found.predicted != expected.predicted).sum())
+    print(
+        f"devacc {found.devacc} {expected.devacc}, accuracy {found.accuracy} {expected.accuracy}, items apart {apart}"
+    )
+    assert found.devacc == pytest.approx(expected.devacc, abs=0.1)
+    assert len(found.predicted) == len(expected.predicted) and apart <= 2
+    assert found.accuracy == pytest.approx(expected.accuracy, abs=0.4)

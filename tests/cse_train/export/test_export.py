@@ -1,0 +1,176 @@
+"""An exported checkpoint gives the embeddings that `encode` gives, in the library it was exported for."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from cse_train import methods
+from cse_train.backbone.backbone import load_backbone
+from cse_train.config import RunConfig, TrainConfig
+from cse_train.encoder.packing import pack_lists
+from cse_train.export.agreement import ExportChanged
+from cse_train.export.export import export
+from cse_train.fields import ConfigError
+from cse_train.modules.pooling import POOLERS
+from cse_train.text import generated
+
+ODD = ["A short one.", "Rain", "x" * 9, "", "the same word " * 40]
+TEXTS = [*ODD, *generated.sentences(45, seed=2)]
+BATCHNORM = {"pooler": "cls", "projector": "batchnorm"}
+METHODS = [
+    ("simcse", "bert", BATCHNORM),
+    ("esimcse", "bert", {"pooler": "cls"}),
+    ("diffcse", "bert", BATCHNORM),
+    ("declutr", "bert", {"pooler": "first_last"}),
+    ("dcpcse", "bert", {"pooler": "cls", "prompt_length": 5}),
+    ("dcpcse", "roberta", {"pooler": "mean", "prompt_length": 5, "position_shift": False}),
+    ("d2cse", "roberta", {"pooler": "first_last_layer1", "cls_prompt": True}),
+]
+CASES = [
+    *(("simcse", "bert", {"pooler": pooler}) for pooler in POOLERS),
+    *(("simcse", "roberta", {"pooler": pooler}) for pooler in ("cls", "first_last")),
+    *(("simcse", "distilbert", {"pooler": pooler}) for pooler in ("cls", "first_last")),
+    *METHODS,
+    *(("d2cse", "bert", {"pooler": pooler, "cls_prompt": pooler != "mean"}) for pooler in POOLERS),
+]
+
+
+def named(case: object) -> str:
+    return "-".join(map(str, case.values())) if isinstance(case, dict) else str(case)
+
+
+def room(method: str, options: dict, positions: int = 64) -> int:
+    """Tokens that fit: prompts that shift positions take some of them."""
+    taken = options.get("prompt_length", 16) if method in ("dcpcse", "d2cse") else 0
+    return positions - taken * options.get("position_shift", True)
+
+
+def ours(model, folder: Path, texts: list[str], max_length: int) -> np.ndarray:
+    tokenizer = load_backbone(str(folder)).tokenizer
+    ids = tokenizer(texts, truncation=True, max_length=max_length)["input_ids"]
+    with torch.inference_mode():
+        return torch.cat([model.encode(pack_lists(ids[at : at + 50])) for at in range(0, len(ids), 50)]).numpy()
+
+
+@pytest.mark.parametrize(("method", "encoder", "options"), CASES, ids=named)
+def test_sentence_transformers_gives_our_embeddings(checkpoint, random_encoder, tmp_path, method, encoder, options):
+    library = pytest.importorskip("sentence_transformers", reason="pip install 'cse-search[sentence-transformers]'")
+    best, model = checkpoint(method, encoder, **options)
+    agreement = export(best, tmp_path / "out")
+    loaded = library.SentenceTransformer(str(tmp_path / "out"), device="cpu", trust_remote_code=True)
+    expected = ours(model, random_encoder(encoder), TEXTS, room(method, options))
+    np.testing.assert_allclose(loaded.encode(TEXTS, batch_size=8), expected, atol=1e-5, rtol=0)
+    assert loaded.max_seq_length == room(method, options)
+    assert loaded.similarity_fn_name == "cosine"
+    assert agreement.largest < 1e-5 and abs(agreement.ours - agreement.theirs) < 1e-3
+    assert agreement.library.startswith("sentence-transformers ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "encoder", "options"), CASES, ids=named)
+def test_a_thousand_sentences(checkpoint, data_dir, tmp_path, method, encoder, options):
+    """Real sentences through the shipped encoder."""
+    import gzip
+    from itertools import islice
+
+    library = pytest.importorskip("sentence_transformers", reason="pip install 'cse-search[sentence-transformers]'")
+    if encoder != "bert":
+        pytest.skip("the shipped encoders are BERTs")
+    with gzip.open(data_dir / "wiki" / "wiki_sentences.txt.gz", "rt", encoding="utf8") as lines:
+        texts = [line.strip() for line in islice(lines, 1000)]
+    best, model = checkpoint(method, "wiki-l2-h128", **options)
+    export(best, tmp_path / "out")
+    loaded = library.SentenceTransformer(str(tmp_path / "out"), device="cpu", trust_remote_code=True)
+    expected = ours(model, Path("wiki-l2-h128"), texts, 64)
+    largest = np.abs(loaded.encode(texts, batch_size=64, show_progress_bar=False) - expected).max()
+    print(f"{method} {options}: largest difference over {len(texts)} sentences {largest:.1e}")
+    assert len(texts) == 1000 and largest < 1e-5
+
+
+def embed(folder: Path):
+    model = AutoModel.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        batch = AutoTokenizer.from_pretrained(folder)(TEXTS, padding=True, truncation=True, return_tensors="pt")
+        return model(**batch)
+
+
+@pytest.mark.parametrize("encoder", ["bert", "roberta"])
+def test_hf_keeps_the_mlp_as_pooler(checkpoint, random_encoder, tmp_path, encoder):
+    best, model = checkpoint("simcse", encoder, pooler="cls")
+    agreement = export(best, tmp_path / "out", "hf")
+    _, report = AutoModel.from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    expected = ours(model, random_encoder(encoder), TEXTS, 64)
+    np.testing.assert_allclose(embed(tmp_path / "out").pooler_output, expected, atol=1e-5, rtol=0)
+    assert agreement.library.startswith("transformers ") and agreement.largest < 1e-5
+
+
+@pytest.mark.parametrize("encoder", ["bert", "roberta", "distilbert"])
+def test_hf_without_mlp(checkpoint, random_encoder, tmp_path, encoder):
+    best, model = checkpoint("simcse", encoder, pooler="cls_train_only")
+    export(best, tmp_path / "out", "hf")
+    found = embed(tmp_path / "out").last_hidden_state[:, 0]
+    np.testing.assert_allclose(found, ours(model, random_encoder(encoder), TEXTS, 64), atol=1e-5, rtol=0)
+    assert not (tmp_path / "out" / "modules.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "encoder", "options", "why"),
+    [
+        ("dcpcse", "bert", {}, "method=dcpcse: no model of transformers reads its prompts"),
+        ("d2cse", "bert", {}, "method=d2cse: no model of transformers reads its prompts"),
+        ("diffcse", "bert", BATCHNORM, "method=diffcse, method.pooler=cls: no model of transformers has its BatchNorm"),
+        ("simcse", "distilbert", {"pooler": "cls"}, "method=simcse, method.pooler=cls: a distilbert has no layer"),
+    ],
+)
+def test_hf_refuses_what_it_would_lose(checkpoint, tmp_path, method, encoder, options, why):
+    best, _ = checkpoint(method, encoder, **options)
+    with pytest.raises(ConfigError, match=f"^not exportable: format=hf, {why}.*; use --format sentence-transformers$"):
+        export(best, tmp_path / "out", "hf")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_export_is_a_backbone_again(checkpoint, random_encoder, tmp_path):
+    best, model = checkpoint("simcse", "bert", pooler="cls_no_mlp")
+    export(best, tmp_path / "out", "hf")
+    backbone = load_backbone(str(tmp_path / "out"))
+    ids = backbone.tokenizer(TEXTS, truncation=True, max_length=64)["input_ids"]
+    found = backbone.encoder.eval()(pack_lists(ids)).cls_VNH[0].detach()
+    np.testing.assert_allclose(found, ours(model, random_encoder("bert"), TEXTS, 64), atol=1e-6, rtol=0)
+
+
+def test_bad_input_is_one_line_and_leaves_nothing(checkpoint, tmp_path, monkeypatch):
+    best, _ = checkpoint("simcse", "bert", pooler="mean")
+    with pytest.raises(ConfigError, match=r"^unknown format: format=hg; did you mean hf\?$"):
+        export(best, tmp_path / "out", "hg")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("keep")
+    with pytest.raises(ConfigError, match=r"^folder not empty: to="):
+        export(best, tmp_path / "full")
+    monkeypatch.setattr("cse_train.export.export.write_modules", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(OSError, match="disk full"):
+        export(best, tmp_path / "out")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_folder_that_embeds_otherwise_is_not_kept(checkpoint, tmp_path, monkeypatch):
+    """A forgotten layer average: every file is well formed, and the model is another."""
+    best, _ = checkpoint("simcse", "bert", pooler="first_last")
+    monkeypatch.setattr("cse_train.export.sentence_transformers_folder.LAYERS_READ", {})
+    with pytest.raises(ExportChanged, match=r"^export changed the model: generated_dev:20: checkpoint "):
+        export(best, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_method_with_more_than_encoder_and_pooler_is_refused(checkpoint, tmp_path, monkeypatch):
+    best, _ = checkpoint("simcse", "bert", pooler="mean")
+    run = RunConfig(method="simcse", train=TrainConfig(), options=methods.load("simcse").Config())
+    odd = (dataclasses.replace(run, method="odd"), torch.nn.Linear(2, 2), None)
+    monkeypatch.setattr("cse_train.export.export.load_model", lambda _: odd)
+    with pytest.raises(ConfigError, match=r"^not exportable: method=odd"):
+        export(best, tmp_path / "out")

@@ -1,0 +1,134 @@
+"""Pretraining end to end on a small text: resume, the folder it leaves, and what is refused."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cse_train.backbone.backbone import load_backbone
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.packing import pack_lists
+from cse_train.evaluate.pairs import load_pairs
+from cse_train.fields import ConfigError
+from cse_train.pretrain.config import PretrainConfig
+from cse_train.pretrain.pretrain import finish, main, pretrain
+from cse_train.text.generated import sentences as generated_sentences
+
+SMALL = PretrainConfig(
+    layers=1,
+    width=16,
+    tokens=9000,
+    batch_sentences=16,
+    batch_documents=2,
+    max_positions=96,
+    held_out=40,
+    long_share=0.3,
+    warmup=0.1,
+)
+
+
+class Stopped(Exception):
+    """Stands for a kill between two state files."""
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "sentences.txt.gz"
+    with gzip.open(path, "wt", encoding="utf8") as out:
+        out.write("\n".join(generated_sentences(400, 0)) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(text, tmp_path_factory) -> Path:
+    """An undisturbed run, without dev scores."""
+    return pretrain(SMALL, text, tmp_path_factory.mktemp("whole"), every=3000)
+
+
+def test_resume_is_exact_and_dev_scores_disturb_nothing(text, whole, tmp_path):
+    dev = load_pairs("generated_dev:40", DataPaths())
+
+    def stop_after_two(point: dict) -> None:
+        if point["tokens"] > 6000:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        pretrain(SMALL, text, tmp_path, dev=dev, every=3000, progress=stop_after_two)
+    torch.manual_seed(99)
+    points: list[dict] = []
+    pretrain(SMALL, text, tmp_path, dev=dev, every=3000, progress=points.append)
+    assert len(points) == 1
+    assert (tmp_path / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    first, second = (torch.load(folder / "state.pt", weights_only=True) for folder in (whole, tmp_path))
+    assert [point["loss"] for point in first["log"]] == [point["loss"] for point in second["log"]]
+    assert all(torch.equal(first["model"][name], second["model"][name]) for name in first["model"])
+    curve = json.loads((tmp_path / "card.json").read_text())["sts_dev_against_tokens"]
+    assert len(curve) == 3 and curve[0].keys() == {"tokens", "cls_no_mlp", "mean", "first_last"}
+
+
+def test_the_folder_holds_the_model_in_fp16_and_its_card(whole):
+    backbone = load_backbone(str(whole))
+    state = torch.load(whole / "state.pt", weights_only=True)["model"]
+    for name, tensor in backbone.encoder.state_dict().items():
+        assert torch.equal(tensor, state[f"encoder.{name}"].half().float()), name
+    assert torch.equal(backbone.head.transform.weight, state["head.transform.weight"].half().float())
+    assert backbone.encoder(pack_lists([[2, 9, 3]])).cls_VNH.shape == (1, 1, 16)
+    card = json.loads((whole / "card.json").read_text())
+    assert card["recipe"]["tokens"] == 9000 <= card["tokens"] < 9000 + 2 * 96 * 16
+    assert card["tokenizer_hash"] == backbone.tokenizer_hash
+    assert card["held_out"]["loss"] < np.log(8192)
+    assert "| single sentences |" in (whole / "README.md").read_text()
+
+
+def test_training_lowers_the_loss(whole):
+    losses = [point["loss"] for point in torch.load(whole / "state.pt", weights_only=True)["log"]]
+    assert losses[-1] < losses[0] - 0.3
+
+
+def test_finish_turns_a_state_into_a_shipped_folder(text, whole, tmp_path):
+    curve = [{"tokens": 5000, "mean": 12.5}]
+    to = finish(whole / "state.pt", tmp_path / "again", text, dev_curve=curve, shared_tokenizer=True)
+    assert sorted(path.name for path in to.iterdir()) == ["README.md", "card.json", "config.json", "model.safetensors"]
+    assert (to / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    first, again = (json.loads((folder / "card.json").read_text()) for folder in (whole, to))
+    assert again.pop("sts_dev_against_tokens") == curve
+    assert first.pop("sts_dev_against_tokens") == []
+    assert again == first
+    assert "| 0 | 12.50 |" in (to / "README.md").read_text()
+
+
+def test_another_recipe_is_refused_but_another_total_goes_on(text, whole, tmp_path):
+    (tmp_path / "state.pt").write_bytes((whole / "state.pt").read_bytes())
+    changed = PretrainConfig(**{**vars(SMALL), "seed": 1, "dropout": 0.2})
+    with pytest.raises(ConfigError, match=r"another recipe: dropout=0.2 \(was 0.1\), seed=1 \(was 0\)"):
+        pretrain(changed, text, tmp_path)
+    pretrain(PretrainConfig(**{**vars(SMALL), "tokens": 10_000}), text, tmp_path)
+    assert torch.load(tmp_path / "state.pt", weights_only=True)["tokens"] >= 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["/nowhere.txt"], "missing data: text=/nowhere.txt"),
+        (["{text}", "--dropout", "1.5"], "out of range: dropout=1.5; give float >= 0 and < 1"),
+        (["{text}", "--held-out", "395"], "too little text: held_out=395 of 400 sentences"),
+        (["{text}", "--finish", "{text}"], "unreadable state: "),
+    ],
+)
+def test_the_users_mistakes_are_one_line(text, tmp_path, capsys, arguments, line):
+    given = [argument.replace("{text}", str(text)) for argument in arguments]
+    assert main([*given, "--to", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.startswith(line)
+    assert not (tmp_path / "out" / "model.safetensors").exists()
+
+
+def test_the_command_finishes_a_state_that_lacks_its_recipe(text, whole, tmp_path, capsys):
+    state = torch.load(whole / "state.pt", weights_only=True)
+    recipe = state.pop("config")
+    torch.save(state, tmp_path / "old.pt")
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in recipe.items()]
+    assert main([str(text), "--finish", str(tmp_path / "old.pt"), "--to", str(tmp_path / "to"), *flags]) == 0
+    assert json.loads((tmp_path / "to" / "card.json").read_text())["recipe"] == recipe

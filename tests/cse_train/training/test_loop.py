@@ -1,0 +1,140 @@
+"""The training loop: schedule, evaluation points, exact resume, stop, divergence."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+
+from cse_train import checkpoint, methods
+from cse_train.config import TrainConfig, parse_run
+from cse_train.data_paths import DataPaths
+from cse_train.fields import ConfigError
+from cse_train.training.loop import Diverged, Outcome, Point, train
+from cse_train.training.optimiser import evaluation_steps, learning_rate, steps_in
+
+KILLED = Path(__file__).parents[1] / "programs" / "killed_run.py"
+FROZEN = Path(__file__).parent / "frozen_curves.json"
+
+
+def go_on(point: Point) -> bool:
+    return False
+
+
+def curve(outcome: Outcome) -> list[dict]:
+    """Everything a run reports but the clock."""
+    return [{k: v for k, v in asdict(p).items() if k not in ("seconds", "replayed")} for p in outcome.points]
+
+
+def last_model(folder: Path) -> dict:
+    state = checkpoint.load_last(folder)
+    assert state is not None
+    return state["model"]
+
+
+def test_t9_linear_decay_as_in_the_esimcse_log() -> None:
+    config = TrainConfig(examples=1_000_064, batch_size=64, learning_rate=3e-5)
+    assert steps_in(config) == 15626
+    assert learning_rate(config, 500) == pytest.approx(2.9040061e-05, rel=1e-7)
+    assert learning_rate(config, 0) == 3e-5
+
+
+def test_warmup_rises_then_falls() -> None:
+    config = TrainConfig(examples=1000, batch_size=10, learning_rate=1.0, warmup_ratio=0.1)
+    rates = [learning_rate(config, step) for step in range(100)]
+    assert rates[0] == 0.0 and rates[10] == 1.0 and rates[99] == pytest.approx(1 / 90)
+
+
+@pytest.mark.parametrize("batch_size", [8, 64, 512])
+def test_t10_the_number_of_evaluations_does_not_depend_on_the_batch(batch_size: int) -> None:
+    config = TrainConfig(examples=102_400, batch_size=batch_size, evaluations=125)
+    steps = evaluation_steps(config)
+    assert len(steps) == len(set(steps)) == 125 and steps[-1] == steps_in(config)
+
+
+@pytest.mark.parametrize("method", methods.names())
+def test_kill_9_and_resume_is_bit_identical(
+    method: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+) -> None:
+    settings = tiny_settings(method, train_evaluations=5)
+    step = random.Random(f"{method} 3").randrange(5, 20)
+    command = [sys.executable, str(KILLED), json.dumps(settings), str(text_file), str(tmp_path / "killed"), str(step)]
+    assert subprocess.run(command, timeout=100).returncode == -9
+    paths, run = DataPaths(train_file=text_file), parse_run(settings)
+    seen: list[Point] = []
+    resumed = train(run, paths, tmp_path / "killed", lambda p: bool(seen.append(p)))
+    undisturbed = train(run, paths, tmp_path / "undisturbed", go_on)
+    assert [p.replayed for p in seen] == [True] * (step // 4) + [False] * (5 - step // 4)
+    assert curve(resumed) == curve(undisturbed)
+    one, other = last_model(tmp_path / "killed"), last_model(tmp_path / "undisturbed")
+    assert all(torch.equal(one[name], other[name]) for name in other) and one.keys() == other.keys()
+
+
+def test_a_stopped_run_goes_on_in_another_folder(
+    tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+) -> None:
+    run, paths = parse_run(tiny_settings("esimcse", train_evaluations=4)), DataPaths(train_file=text_file)
+    stopped = train(run, paths, tmp_path / "one", lambda p: p.examples >= 80)
+    assert (stopped.state, stopped.examples) == ("stopped", 80)
+    done = train(run, paths, tmp_path / "two", go_on, resume_from=tmp_path / "one")
+    assert done.state == "done" and curve(done) == curve(train(run, paths, tmp_path / "three", go_on))
+    assert checkpoint.read_best(tmp_path / "two")[1]["best"] == done.best
+
+
+def test_a_finished_run_tells_its_points_again(
+    tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+) -> None:
+    run, paths = parse_run(tiny_settings("simcse", train_evaluations=2)), DataPaths(train_file=text_file)
+    first = train(run, paths, tmp_path, go_on)
+    again: list[Point] = []
+    assert train(run, paths, tmp_path, lambda p: bool(again.append(p))).best == first.best
+    assert [p.examples for p in again] == [80, 160] and all(p.replayed for p in again)
+
+
+def test_best_is_the_first_of_equal_scores(
+    tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = iter([10.0, 30.0, 30.0, 20.0])
+    monkeypatch.setattr("cse_train.training.loop.Session._dev_score", lambda session: next(scores))
+    run = parse_run(tiny_settings("simcse", train_evaluations=4))
+    outcome = train(run, DataPaths(train_file=text_file), tmp_path, go_on)
+    assert (outcome.best, outcome.best_examples) == (30.0, 80)
+    assert [p.best for p in outcome.points] == [10.0, 30.0, 30.0, 30.0]
+
+
+def test_nan_loss_is_one_line(tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path) -> None:
+    run = parse_run(tiny_settings("simcse", train_learning_rate=1e30, train_max_grad_norm=None))
+    with pytest.raises(Diverged, match=r"^(loss is|not finite:) .*; lower train.learning_rate$"):
+        train(run, DataPaths(train_file=text_file), tmp_path, go_on)
+
+
+def test_corpus_smaller_than_the_batch(tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path) -> None:
+    run = parse_run(tiny_settings("simcse", train_batch_size=64))
+    with pytest.raises(ConfigError, match=r"corpus too small: train.corpus=file has 40 rows; give at least"):
+        train(run, DataPaths(train_file=text_file), tmp_path, go_on)
+
+
+def test_a_method_that_reads_other_columns(tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path) -> None:
+    run = parse_run(tiny_settings("simcse", method_objective="triplets"))
+    with pytest.raises(ConfigError, match=r"wrong columns: train.corpus=file has text; method=simcse reads sent0"):
+        train(run, DataPaths(train_file=text_file), tmp_path, go_on)
+
+
+@pytest.mark.parametrize("method", methods.names())
+def test_frozen_curve(method: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path) -> None:
+    """20 losses per method and VERSION, torch 2.13 (CSE_FREEZE=1 adds a new VERSION's): no VERSION, no new numbers."""
+    run = parse_run(tiny_settings(method))
+    outcome = train(run, DataPaths(train_file=text_file), tmp_path, go_on)
+    losses = [point.metrics["loss"] for point in outcome.points]
+    frozen = json.loads(FROZEN.read_text())
+    key = f"{method} {methods.load(method).VERSION}"
+    if key not in frozen and "CSE_FREEZE" in os.environ:
+        FROZEN.write_text(json.dumps(frozen | {key: losses}, indent=1) + "\n")
+        return
+    assert losses == pytest.approx(frozen[key], abs=1e-4)

@@ -1,0 +1,44 @@
+import pytest
+
+from cse_train.training.optimiser import linear, slanted_triangular
+
+
+def test_T9_linear_without_warm_up() -> None:
+    """A million sentences in batches of 64: 15,626 updates from 3e-5."""
+    assert 3e-5 * linear(500, 15626, 0) == pytest.approx(2.9040061e-05, rel=1e-7)
+    assert linear(0, 15626, 0) == 1.0
+    assert linear(15626, 15626, 0) == 0.0
+
+
+def test_linear_warm_up_by_hand() -> None:
+    factors = [linear(step, 10, 4) for step in range(11)]
+    assert factors == pytest.approx([0, 1 / 4, 1 / 2, 3 / 4, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6, 0])
+
+
+def test_linear_that_is_all_warm_up() -> None:
+    assert [linear(step, 2, 2) for step in range(3)] == [0, 0.5, 0]
+
+
+def test_slanted_triangular_by_hand() -> None:
+    """20 updates, the first 2 rising; 1/32 at both ends."""
+    assert slanted_triangular(0, 20) == 1 / 32
+    assert slanted_triangular(1, 20) == pytest.approx((1 + 0.5 * 31) / 32)
+    assert slanted_triangular(2, 20) == 1.0
+    assert slanted_triangular(11, 20) == pytest.approx((1 + 0.5 * 31) / 32)
+    assert slanted_triangular(20, 20) == 1 / 32
+
+
+def test_slanted_triangular_with_another_cut_and_ratio() -> None:
+    factors = [slanted_triangular(step, 8, cut_frac=0.5, ratio=2) for step in range(9)]
+    assert factors == pytest.approx([0.5, 0.625, 0.75, 0.875, 1, 0.875, 0.75, 0.625, 0.5])
+
+
+@pytest.mark.parametrize("total", [1, 9])
+def test_slanted_triangular_too_short_to_rise_begins_at_the_peak(total: int) -> None:
+    assert slanted_triangular(0, total) == 1.0
+
+
+def test_the_paper_total_would_end_in_the_rise() -> None:
+    """495,243 documents in batches of 16 are 30,953 updates, fewer than a tenth of 495,243."""
+    assert slanted_triangular(30953, 495_243) < 0.64
+    assert slanted_triangular(30952, 30953) == pytest.approx(1 / 32, abs=1e-4)

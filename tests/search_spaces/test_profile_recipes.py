@@ -1,0 +1,71 @@
+"""What a profile says of one encoder or objective, and stand-ins of one method alone."""
+
+import pytest
+
+from cse_train.fields import ConfigError
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
+from search_spaces.profiles import Profile, Recipe, load_profile
+
+SPACE = """version: 1
+id: T
+cells:
+  - {label: one, set: {method: simcse, train.encoder: large}}
+  - {label: two, set: {method: simcse, train.encoder: base}}
+  - {label: three, set: {method: declutr, train.encoder: base}}
+"""
+RECIPES = (
+    Recipe({"method": "simcse"}, {"train.batch_size": 128, "train.dropout": 0.2}),
+    Recipe({"method": "simcse", "train.encoder": "large"}, {"train.batch_size": 512}),
+)
+
+
+def cells(folder, profile, **overrides):
+    (folder / "T.yaml").write_text(SPACE)
+    return resolve(load_space(folder / "T.yaml"), profile, overrides).cells()
+
+
+def test_the_later_recipe_and_the_command_line_win(tmp_path):
+    profile = Profile("p", {"train.batch_size": 64}, recipes=RECIPES)
+    assert [cell.run(0).train.batch_size for cell in cells(tmp_path, profile)] == [512, 128, 64]
+    assert [cell.run(0).train.dropout for cell in cells(tmp_path, profile)] == [0.2, 0.2, None]
+    narrowed = cells(tmp_path, profile, **{"train.batch_size": 32})
+    assert {cell.run(0).train.batch_size for cell in narrowed} == {32}
+
+
+def test_an_axis_wins_over_a_recipe(tmp_path):
+    profile = Profile("p", recipes=(Recipe({"method": "simcse"}, {"train.encoder": "other"}),))
+    assert [cell.run(0).train.encoder for cell in cells(tmp_path, profile)] == ["large", "base", "base"]
+
+
+def test_a_stand_in_of_one_method_goes_before_the_shared_one(tmp_path):
+    own = {"declutr": {"train.encoder": {"base": "wiki-l4-h128"}}}
+    profile = Profile("p", stand_ins={"train.encoder": {"base": None}}, own_stand_ins=own)
+    runs = [(cell.label, cell.run(0).train.encoder) for cell in cells(tmp_path, profile)]
+    assert runs == [("one", "large"), ("three", "wiki-l4-h128")]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("recipes: {when: {method: simcse}}", "wrong recipe: recipes="),
+        ("recipes: [{when: {train.encoder: a}, set: {}}]", "wrong recipe: recipes="),
+        ("recipes: [{when: {method: simcse}, set: {train.batch_siz: 3}}]", "unknown key: train.batch_siz=3"),
+        ("recipes: [{when: {method: simcse}, set: {method.dup_rate: 0.3}}]", "key of another method"),
+        ("stand_ins: {declutr: [a]}", "wrong type: stand_ins"),
+        ("stand_ins: {declutr: {method.dup_rate: {a: 0.1}}}", "key of another method"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path, text, told):
+    (tmp_path / "p.yaml").write_text(f"version: 1\n{text}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_profile(str(tmp_path / "p.yaml"))
+    (line,) = caught.value.problems
+    assert told in line and "\n" not in line
+
+
+def test_supervised_rows_get_the_papers_settings():
+    rows = resolve(load_space("C4"), "paper").cells()
+    settings = ("train.learning_rate", "train.batch_size", "method.prompt_length")
+    found = {row.key["method.objective"]: [row.run(0).flat()[name] for name in settings] for row in rows}
+    assert found == {"unsupervised": [0.021, 144, 16], "triplets": [0.055, 256, 12]}
