@@ -132,8 +132,8 @@ def require_memory(name: str, folder: Path) -> None:
 def available_memory() -> int | None:
     """Bytes that a new process could have without swapping; None where the system does not say."""
     lines = MEMORY.read_text(encoding="utf8").splitlines() if MEMORY.exists() else []
-    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    return found[0] if found else None
+    sizes = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    return sizes[0] if sizes else None
 
 
 def _with_head(name: str, folder: Path) -> "PreTrainedModel":
