@@ -31,7 +31,7 @@ def test_what_breaks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (HEAD + "title: a\0b\n" + GRID, "special characters are not allowed"),
+        (HEAD + "title: a\0b\n" + GRID, "control characters are not allowed"),
         ("version: 1\nid: T\nspace: 1.5\n", "wrong type: space=1.5; give a mapping"),
         (HEAD + f"seeds: {'9' * 17}\n" + GRID, "wrong type: seeds=99999999999999999; give a count of at most"),
         (HEAD + f"seeds: {'9' * 5000}\n" + GRID, "a number of 5000 digits"),
