@@ -56,6 +56,4 @@ def _unknown(key: str, value: object, method: str) -> str:
 
 def normal(key: str, value: Scalar, method: str) -> Scalar:
     """The value as the Config will hold it: an int given for a float becomes a float."""
-    wanted = annotation(key, method)
-    is_float = wanted is not None and fields.fits(wanted, 0.5) and not fields.fits(wanted, "")
-    return float(value) if is_float and isinstance(value, int) and not isinstance(value, bool) else value
+    return fields.normal(annotation(key, method), value)
