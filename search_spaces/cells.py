@@ -88,7 +88,7 @@ class ResolvedSpace:
         given = {"method": method, **self.profile.settings(method), **self.space.settings, **ordered}
         counted = {k: v for k, v in self.overrides.items() if k not in self.axes or self.axes[k].active(given)}
         recipe = self.profile.recipe({**given, **counted})
-        run = {axis: self.profile.stand_in(axis, value, method) for axis, value in ordered.items()}
+        run = {axis: self.profile.substitution(axis, value, method) for axis, value in ordered.items()}
         return Cell(ordered, {**given, **recipe, **self.space.settings, **run, **counted}, label)
 
     def contains(self, key: Mapping[str, Scalar]) -> bool:
@@ -112,7 +112,7 @@ class ResolvedSpace:
         names = self.space.methods()
         named = [(a, v, m) for a, d in self.space.axes.items() if d.finite for v in d.values() for m in names]
         named += [(a, v, self._method_of(c)) for c in self.space.cells for a, v in c.settings.items()]
-        runs = [(a, v, self.profile.stand_in(a, v, m)) for a, v, m in named if a not in self.overrides]
+        runs = [(a, v, self.profile.substitution(a, v, m)) for a, v, m in named if a not in self.overrides]
         return {f"{axis}={value}": run for axis, value, run in runs if run != value}
 
     def _method_of(self, cell: ExplicitCell) -> str:
@@ -121,7 +121,7 @@ class ResolvedSpace:
     def _as_written(self, axis: str, domain: Domain, value: Scalar, method: str) -> Scalar:
         """The table's value that runs as `value` under this profile."""
         values = domain.arguments if domain.finite and axis not in self.overrides else ()
-        return next((v for v in values if self.profile.stand_in(axis, v, method) == value), value)
+        return next((v for v in values if self.profile.substitution(axis, v, method) == value), value)
 
     def _explicit(self) -> Iterator[Cell]:
         """Listed cells under the overrides; where cells name their methods, `method` keeps those that name it."""

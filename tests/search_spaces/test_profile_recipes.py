@@ -1,4 +1,4 @@
-"""What a profile says of one encoder or objective, and stand-ins of one method alone."""
+"""What a profile says of one encoder or objective, and substitutions of one method alone."""
 
 import pytest
 
@@ -38,9 +38,9 @@ def test_an_axis_wins_over_a_recipe(tmp_path):
     assert [cell.run(0).train.encoder for cell in cells(tmp_path, profile)] == ["large", "base", "base"]
 
 
-def test_a_stand_in_of_one_method_goes_before_the_shared_one(tmp_path):
-    own = {"declutr": {"train.encoder": {"base": "wiki-l4-h128"}}}
-    profile = Profile("p", stand_ins={"train.encoder": {"base": None}}, own_stand_ins=own)
+def test_a_substitution_of_one_method_goes_before_the_shared_one(tmp_path):
+    by_method = {"declutr": {"train.encoder": {"base": "wiki-l4-h128"}}}
+    profile = Profile("p", substitutions={"train.encoder": {"base": None}}, method_substitutions=by_method)
     runs = [(cell.label, cell.run(0).train.encoder) for cell in cells(tmp_path, profile)]
     assert runs == [("one", "large"), ("three", "wiki-l4-h128")]
 
@@ -52,8 +52,12 @@ def test_a_stand_in_of_one_method_goes_before_the_shared_one(tmp_path):
         ("recipes: [{when: {train.encoder: a}, set: {}}]", "wrong recipe: recipes="),
         ("recipes: [{when: {method: simcse}, set: {train.batch_siz: 3}}]", "unknown key: train.batch_siz=3"),
         ("recipes: [{when: {method: simcse}, set: {method.dup_rate: 0.3}}]", "key of another method"),
-        ("stand_ins: {declutr: [a]}", "wrong type: stand_ins"),
-        ("stand_ins: {declutr: {method.dup_rate: {a: 0.1}}}", "key of another method"),
+        ("substitutions: {declutr: [a]}", "wrong type: substitutions"),
+        ("substitutions: {declutr: {train.encoder: [a]}}", "wrong type: substitutions=['a']"),
+        ("stand_ins: {}", "unknown key: stand_ins={}; did you mean substitutions?"),
+        ("methods: {simcse: 3}", "wrong type: methods={'simcse': 3}; give a mapping"),
+        ("title: null", "wrong type: title=None; give text"),
+        ("substitutions: {declutr: {method.dup_rate: {a: 0.1}}}", "key of another method"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path, text, told):
