@@ -101,11 +101,11 @@ class ResolvedSpace:
 
     def key_of(self, flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """The axis values of a run's flat configuration, active axes only."""
-        found: dict[str, Scalar] = {}
+        key: dict[str, Scalar] = {}
         for axis, domain in self.axes.items():
-            if axis in flat and domain.active({**flat, **found}):
-                found[axis] = self._as_written(axis, domain, flat[axis], str(flat["method"]))
-        return found
+            if axis in flat and domain.active({**flat, **key}):
+                key[axis] = self._as_written(axis, domain, flat[axis], str(flat["method"]))
+        return key
 
     def substitutions(self) -> dict[str, Scalar]:
         """`axis=value` of the table -> what runs in its place under this profile; None for a value left out."""
@@ -150,9 +150,9 @@ def resolve(
     if not isinstance(profile, Profile):
         profile = load_profile(profile or space.profile)
     candidates = [str(overrides["method"])] if "method" in overrides else space.methods()
-    found = [f"--set: {line}" for line in _override_problems(space, overrides, candidates)]
-    if found:
-        raise ConfigError(list(dict.fromkeys(found)))
+    problems = [f"--set: {line}" for line in _override_problems(space, overrides, candidates)]
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
     overrides = {key: keys.normal(key, value, _owner(space, key, candidates)) for key, value in overrides.items()}
     axes = {name: _narrow(name, domain, overrides, profile, candidates) for name, domain in space.axes.items()}
     empty = [name for name, domain in axes.items() if not domain.arguments]
@@ -163,13 +163,13 @@ def resolve(
 
 
 def _override_problems(space: Space, overrides: Mapping[str, Scalar], candidates: list[str]) -> list[str]:
-    found = []
+    problems = []
     for key, value in overrides.items():
-        found += keys.problems({key: value}, [m for m in candidates if _counts(space, key, m)] or candidates)
-    if "method" in overrides and not found:
+        problems += keys.problems({key: value}, [m for m in candidates if _counts(space, key, m)] or candidates)
+    if "method" in overrides and not problems:
         free = {name: d.arguments[0] for name, d in space.axes.items() if not d.when and name != "method"}
-        found = keys.problems({**space.settings, **free}, candidates)
-    return found
+        problems = keys.problems({**space.settings, **free}, candidates)
+    return problems
 
 
 def _counts(space: Space, key: str, method: str) -> bool:
@@ -209,16 +209,16 @@ def sweep_name(resolved: ResolvedSpace) -> str:
 
 def flat_examples(resolved: ResolvedSpace) -> list[int]:
     """Training examples of the runs of a space."""
-    return [int(str(flat["train.examples"])) for flat in setups(resolved)]
+    return [cell.run(0).train.examples for cell in _some_cells(resolved)]
 
 
 def setups(resolved: ResolvedSpace) -> list[dict[str, Scalar]]:
-    """Every cell's settings, defaults spelled out; of an endless space those of one cell per method."""
-    if resolved.size() is not None:
-        return [cell.flat for cell in resolved.cells()]
-    import numpy as np
+    """Every cell's settings, defaults spelled out; of an endless space those of one cell."""
+    return [cell.flat for cell in _some_cells(resolved)]
 
-    return [resolved.sample(np.random.default_rng(0)).run(0).flat()]
+
+def _some_cells(resolved: ResolvedSpace) -> list[Cell]:
+    return [resolved.sample(np.random.default_rng(0))] if resolved.size() is None else resolved.cells()
 
 
 PAPER = "paper"
@@ -239,7 +239,7 @@ def unlike_paper(resolved: ResolvedSpace) -> list[str]:
 
 def _differing(cell: Cell, twin: Cell) -> list[str]:
     try:
-        ours, theirs = cell.run(0).flat(), twin.run(0).flat()
+        ours, theirs = cell.flat, twin.flat
     except ConfigError:
         return ["settings"]
     return [name for name in ours if ours[name] != theirs.get(name)]

@@ -34,8 +34,8 @@ def problem(key: str, value: object, method: str) -> str | None:
 
 def problems(settings: Mapping[str, object], names: Iterable[str]) -> list[str]:
     """Every problem of settings that must suit all the methods named, each said once."""
-    found = [line for m in names for key, value in settings.items() if (line := problem(key, value, m))]
-    return list(dict.fromkeys(found))
+    lines = [line for m in names for key, value in settings.items() if (line := problem(key, value, m))]
+    return list(dict.fromkeys(lines))
 
 
 def _method_problem(value: object) -> str | None:

@@ -62,8 +62,8 @@ class Component:
         """The settings that take the component out of a run's flat configuration; empty where it is not in it."""
         if any(str(flat[key]) not in values for key, values in self.replaced.items()):
             return {}
-        found = {key: values[str(flat[key])] for key, values in self.replaced.items()}
-        return found | {key: value for key, value in self.off.items() if flat[key] != value}
+        changes = {key: values[str(flat[key])] for key, values in self.replaced.items()}
+        return changes | {key: value for key, value in self.off.items() if flat[key] != value}
 
 
 MOST_SEEDS = 10_000

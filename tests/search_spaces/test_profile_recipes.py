@@ -46,7 +46,7 @@ def test_a_substitution_of_one_method_goes_before_the_shared_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("recipes: {when: {method: simcse}}", "wrong recipe: recipes="),
         ("recipes: [{when: {train.encoder: a}, set: {}}]", "wrong recipe: recipes="),
@@ -60,16 +60,16 @@ def test_a_substitution_of_one_method_goes_before_the_shared_one(tmp_path):
         ("substitutions: {declutr: {method.dup_rate: {a: 0.1}}}", "key of another method"),
     ],
 )
-def test_a_mistake_is_one_line(tmp_path, text, told):
+def test_a_mistake_is_one_line(tmp_path, text, problem):
     (tmp_path / "p.yaml").write_text(f"version: 1\n{text}\n")
     with pytest.raises(ConfigError) as caught:
         load_profile(str(tmp_path / "p.yaml"))
     (line,) = caught.value.problems
-    assert told in line and "\n" not in line
+    assert problem in line and "\n" not in line
 
 
 def test_supervised_rows_get_the_papers_settings():
     rows = resolve(load_space("C4"), "paper").cells()
     settings = ("train.learning_rate", "train.batch_size", "method.prompt_length")
-    found = {row.key["method.objective"]: [row.run(0).flat()[name] for name in settings] for row in rows}
-    assert found == {"unsupervised": [0.021, 144, 16], "triplets": [0.055, 256, 12]}
+    values = {row.key["method.objective"]: [row.run(0).flat()[name] for name in settings] for row in rows}
+    assert values == {"unsupervised": [0.021, 144, 16], "triplets": [0.055, 256, 12]}

@@ -94,7 +94,7 @@ cells:
 
 
 def test_every_problem_of_a_file_at_once(tmp_path):
-    found = problems(
+    lines = problems(
         tmp_path,
         """\
 version: 2
@@ -109,14 +109,14 @@ space:
   train.learning_rate: {loguniform: [1e-5, 1e-4]}
 """,
     )
-    rules = [line.split(":")[0] for line in found]
+    rules = [line.split(":")[0] for line in lines]
     assert sorted(rules) == sorted(
         ["unknown key", "wrong version", "empty grid", "unknown key", "wrong type", "wrong key", "out of range",
          "no search", "wrong type"]
     )  # fmt: skip
-    assert any("methd=esimcse; did you mean method?" in line for line in found)
-    assert any("train.batch_sise=8; did you mean train.batch_size?" in line for line in found)
-    assert any(line.startswith("empty grid: method.queue_multiple.grid=[]") for line in found)
+    assert any("methd=esimcse; did you mean method?" in line for line in lines)
+    assert any("train.batch_sise=8; did you mean train.batch_size?" in line for line in lines)
+    assert any(line.startswith("empty grid: method.queue_multiple.grid=[]") for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ space:
 )  # fmt: skip
 def test_one_mistake_one_line(tmp_path, old, new, rule):
     assert old in GOOD
-    found = problems(tmp_path, GOOD.replace(old, new, 1))
-    assert found[0].startswith(rule), found
+    lines = problems(tmp_path, GOOD.replace(old, new, 1))
+    assert lines[0].startswith(rule), lines
 
 
 def test_published_rows_are_cells(tmp_path):
@@ -148,9 +148,9 @@ def test_published_rows_are_cells(tmp_path):
         "paper: {citation: c, table: t, source: s, metric: m, columns: [dev], rows: "
         "[{key: {method.queue_multiple: 9, train.learning_rate: 1e-4}, cells: {dve: 1}}]}\n"
     )
-    found = problems(tmp_path, GOOD + paper)
-    assert found[0].startswith("row without a cell: paper.rows.key={'method.queue_multiple': 9")
-    assert found[1] == "unknown column: paper.rows.cells=dve; did you mean dev?"
+    lines = problems(tmp_path, GOOD + paper)
+    assert lines[0].startswith("row without a cell: paper.rows.key={'method.queue_multiple': 9")
+    assert lines[1] == "unknown column: paper.rows.cells=dve; did you mean dev?"
 
 
 @pytest.mark.parametrize(

@@ -104,11 +104,11 @@ def test_declutr_s_averages_follow_from_its_tasks():
 
 
 def test_errors_by_length_and_their_gap():
-    found = {row.key["method"]: row.cells for row in tables()["E1"].paper.rows}
-    assert {m: (c["avg_far"], c["avg_near"], c["gap"]) for m, c in found.items()} == {
+    cells = {row.key["method"]: row.cells for row in tables()["E1"].paper.rows}
+    assert {m: (c["avg_far"], c["avg_near"], c["gap"]) for m, c in cells.items()} == {
         "simcse": (16.34, 18.18, 1.84), "esimcse": (21.67, 22.38, 0.71),
     }  # fmt: skip
-    assert all(round(c["avg_near"] - c["avg_far"], 2) == c["gap"] for c in found.values())
+    assert all(round(c["avg_near"] - c["avg_far"], 2) == c["gap"] for c in cells.values())
 
 
 @pytest.mark.parametrize("name", ["S4", "L2", "L3", "L8"])
