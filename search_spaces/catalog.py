@@ -56,17 +56,17 @@ def files_in(folder: Path) -> list[Path]:
 ALL = "all"
 
 
-def load_all(names: Sequence[str]) -> list[Space]:
+def load_all(names: Sequence[str | Path]) -> list[Space]:
     """Every space named, each file once, in order; ConfigError with the problems of all of them."""
-    spaces: dict[str, Space] = {}
+    spaces: dict[Path, Space] = {}
     problems: list[str] = []
     for name in names:
         try:
-            loaded = load_spaces(shipped() / "papers" if name.lower() == ALL else name)
+            loaded = load_spaces(shipped() / "papers" if str(name).lower() == ALL else name)
         except ConfigError as error:
             problems += error.problems
         else:
-            spaces |= {str(space.file.resolve()): space for space in loaded}
+            spaces |= {space.file.resolve(): space for space in loaded}
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     return list(spaces.values())
@@ -79,14 +79,4 @@ def load_space(name: str | Path) -> Space:
 
 def load_spaces(name: str | Path) -> list[Space]:
     """One space, or every space of a folder; the problems of all files at once."""
-    if not Path(name).is_dir():
-        return [load_space(name)]
-    spaces, problems = [], []
-    for path in files_in(Path(name)):
-        try:
-            spaces.append(parse_file(path))
-        except ConfigError as error:
-            problems += error.problems
-    if problems:
-        raise ConfigError(problems)
-    return spaces
+    return load_all(files_in(Path(name))) if Path(name).is_dir() else [load_space(name)]

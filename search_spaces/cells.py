@@ -153,7 +153,7 @@ def resolve(
     problems = [f"--set: {line}" for line in _override_problems(space, overrides, candidates)]
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
-    overrides = {key: keys.normal(key, value, _owner(space, key, candidates)) for key, value in overrides.items()}
+    overrides = {k: keys.normal(k, v, _methods_with(space, k, candidates)[0]) for k, v in overrides.items()}
     axes = {name: _narrow(name, domain, overrides, profile, candidates) for name, domain in space.axes.items()}
     empty = [name for name, domain in axes.items() if not domain.arguments]
     if empty:
@@ -165,20 +165,16 @@ def resolve(
 def _override_problems(space: Space, overrides: Mapping[str, Scalar], candidates: list[str]) -> list[str]:
     problems = []
     for key, value in overrides.items():
-        problems += keys.problems({key: value}, [m for m in candidates if _counts(space, key, m)] or candidates)
+        problems += keys.problems({key: value}, _methods_with(space, key, candidates))
     if "method" in overrides and not problems:
         free = {name: d.arguments[0] for name, d in space.axes.items() if not d.when and name != "method"}
         problems = keys.problems({**space.settings, **free}, candidates)
     return problems
 
 
-def _counts(space: Space, key: str, method: str) -> bool:
-    domain = space.axes.get(key)
-    return domain is None or method in domain.when.get("method", (method,))
-
-
-def _owner(space: Space, key: str, candidates: list[str]) -> str:
-    return next((m for m in candidates if _counts(space, key, m)), candidates[0])
+def _methods_with(space: Space, key: str, candidates: list[str]) -> list[str]:
+    """The methods among the candidates for which a key counts; all where it is no axis, or counts for none."""
+    return (space.axes[key].methods(candidates) if key in space.axes else candidates) or candidates
 
 
 def _narrow(

@@ -1,7 +1,7 @@
 """What one key of a space may be: five domain words, and `when:` for keys that count only under a condition."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,10 @@ class Domain:
     def active(self, settings: Mapping[str, Scalar]) -> bool:
         """Whether the axis counts, given the values of the axes before it."""
         return all(settings.get(key) in allowed for key, allowed in self.when.items())
+
+    def methods(self, names: Sequence[str]) -> list[str]:
+        """Those of the methods under which the axis can count."""
+        return [name for name in names if name in self.when.get("method", names)]
 
     def contains(self, value: Scalar) -> bool:
         if self.finite:

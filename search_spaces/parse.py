@@ -1,6 +1,7 @@
 """A space's YAML file into a `Space`, or every problem of it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,14 +113,8 @@ def _axis_problems(axes: Mapping[str, Domain], methods: list[str]) -> list[str]:
     for name, domain in axes.items():
         problems += _when_problems(name, domain, axes, methods)
         for value in domain.arguments:
-            problems += keys.problems({name: value}, _methods_of(domain, methods))
+            problems += keys.problems({name: value}, domain.methods(methods))
     return problems
-
-
-def _methods_of(domain: Domain, methods: list[str]) -> list[str]:
-    """The methods under which an axis can count."""
-    allowed = domain.when.get("method", tuple(methods))
-    return [name for name in methods if name in allowed]
 
 
 def _when_problems(name: str, domain: Domain, axes: Mapping[str, Domain], methods: list[str]) -> list[str]:
@@ -151,8 +146,8 @@ def _normal(settings: Key, method: str) -> dict[str, Scalar]:
 
 
 def _normal_domain(name: str, domain: Domain, methods: list[str]) -> Domain:
-    owner = next(iter(_methods_of(domain, methods)), methods[0])
-    return Domain(domain.word, tuple(keys.normal(name, v, owner) for v in domain.arguments), domain.when)
+    method = (domain.methods(methods) or methods)[0]
+    return replace(domain, arguments=tuple(keys.normal(name, value, method) for value in domain.arguments))
 
 
 def _search_problems(
