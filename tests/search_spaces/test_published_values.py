@@ -105,14 +105,14 @@ def test_poolers_of_simcse():
 
 
 def test_frameworks_of_d2cse():
-    found = {
+    scores = {
         (k["method.objective"], k["method.framework"], k["method.cls_prompt"]): c["sts_avg"] for k, c in rows("C4")
     }
     prompt_and_static = {
         "unsupervised": {"a": (78.22, 78.22), "b": (78.02, 78.38), "c": (78.74, 78.56), "d": (78.83, 79.02)},
         "triplets": {"a": (81.23, 81.21), "b": (81.32, 81.18), "c": (81.36, 81.23), "d": (81.52, 81.25)},
     }
-    assert found == {
+    assert scores == {
         (objective, framework, prompt): values[not prompt]
         for objective, table in prompt_and_static.items()
         for framework, values in table.items()
