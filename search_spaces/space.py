@@ -90,7 +90,9 @@ class SpaceFile:
     seeds: Annotated[Seeds, Give(f"give a count of at most {MOST_SEEDS} such as 3 or a list such as [0, 1, 2]")] = 3
     set: Settings = None
     space: Settings = None
-    cells: Annotated[tuple[ExplicitCell, ...], Give("give {label: ..., set: {key: value}}", "wrong cell")] = ()
+    cells: Annotated[
+        tuple[ExplicitCell, ...], Give("give a list of {label: ..., set: {key: value}}", "wrong cell")
+    ] = ()
     evaluate: Annotated[tuple[Text, ...], Give("give a list of suites such as [sts_dev]")] = ()
     search: Settings = None
     paper: Annotated[dict[str, Any] | None, Give("give a mapping")] = None

@@ -151,8 +151,8 @@ def test_every_wrong_item_of_a_list_by_itself_and_the_sound_ones_are_read(tmp_pa
     cells = "[{label: a, set: {}}, {label: b}, 3, {label: c, set: {train.batch_sise: 8}}]"
     lines = problems(tmp_path, f"version: 1\nid: T\nmethod: simcse\ncells: {cells}\n")
     assert lines == [
-        "wrong cell: cells={'label': 'b'} (item 2); give {label: ..., set: {key: value}}",
-        "wrong cell: cells=3 (item 3); give {label: ..., set: {key: value}}",
+        "wrong cell: cells={'label': 'b'} (item 2); give a list of {label: ..., set: {key: value}}",
+        "wrong cell: cells=3 (item 3); give a list of {label: ..., set: {key: value}}",
         "unknown key: train.batch_sise=8; did you mean train.batch_size?",
     ]
 
