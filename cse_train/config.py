@@ -66,36 +66,33 @@ class RunConfig:
 
     def flat(self) -> dict[str, Scalar]:
         """Dotted keys, every default spelled out: the form that YAML, ledger and tables speak."""
-        shared = {f"train.{one.name}": getattr(self.train, one.name) for one in dataclasses.fields(self.train)}
-        own = {f"method.{one.name}": getattr(self.options, one.name) for one in dataclasses.fields(self.options)}
-        return {"method": self.method, **shared, **own}
+        parts = (("train", self.train), ("method", self.options))
+        names = ((part, config, field.name) for part, config in parts for field in dataclasses.fields(config))
+        return {"method": self.method} | {f"{part}.{name}": getattr(config, name) for part, config, name in names}
 
 
 def parse_run(flat: Mapping[str, object]) -> RunConfig:
     """Build a run from dotted keys (`method`, `train.*`, `method.*`); ConfigError lists every problem at once."""
-    found = run_problems(flat)
-    if found:
-        raise ConfigError(found)
-    name = str(flat["method"])
+    problems = run_problems(flat)
+    if problems:
+        raise ConfigError(problems)
+    method = str(flat["method"])
     train = fields.made(TrainConfig, _under(flat, "train."))
-    options = fields.made(methods.config_module(name).Config, _under(flat, "method."))
-    return RunConfig(method=name, train=train, options=options)
+    options = fields.made(methods.config_module(method).Config, _under(flat, "method."))
+    return RunConfig(method=method, train=train, options=options)
 
 
 def run_problems(flat: Mapping[str, object]) -> list[str]:
     """Every problem of a run's dotted keys: unknown method or key, wrong type, value out of range."""
-    found = []
-    name = flat.get("method")
-    if name not in methods.names():
-        found.append(f"unknown method: method={name}; {fields.nearest(str(name), methods.names())}")
+    method = flat.get("method")
+    if method in methods.names():
+        problems = fields.problems(methods.config_module(str(method)).Config, _under(flat, "method."), "method.")
     else:
-        found += fields.problems(methods.config_module(str(name)).Config, _under(flat, "method."), "method.")
-    found += fields.problems(TrainConfig, _under(flat, "train."), "train.")
-    found += _bucket_problems(flat.get("train.length_buckets"))
-    for key in flat:
-        if key != "method" and not key.startswith(("train.", "method.")):
-            found.append(f"unknown key: {key}={flat[key]}; {fields.nearest(key, valid_keys(str(name)))}")
-    return found
+        problems = [f"unknown method: method={method}; {fields.nearest(str(method), methods.names())}"]
+    problems += fields.problems(TrainConfig, _under(flat, "train."), "train.")
+    problems += _bucket_problems(flat.get("train.length_buckets"))
+    others = [key for key in flat if key != "method" and not key.startswith(("train.", "method."))]
+    return problems + [f"unknown key: {k}={flat[k]}; {fields.nearest(k, valid_keys(str(method)))}" for k in others]
 
 
 def bucket_edges(text: str) -> list[int]:
@@ -117,8 +114,8 @@ def _bucket_problems(value: object) -> list[str]:
 
 def valid_keys(method: str) -> list[str]:
     """Every dotted key that a run of `method` may set; only the shared ones for an unknown method."""
-    own = fields.hints(methods.config_module(method).Config) if method in methods.names() else ()
-    return ["method", *(f"train.{k}" for k in fields.hints(TrainConfig)), *(f"method.{k}" for k in own)]
+    options = fields.hints(methods.config_module(method).Config) if method in methods.names() else ()
+    return ["method", *(f"train.{k}" for k in fields.hints(TrainConfig)), *(f"method.{k}" for k in options)]
 
 
 def _under(flat: Mapping[str, object], prefix: str) -> dict[str, object]:

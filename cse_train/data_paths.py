@@ -27,12 +27,12 @@ class DataPaths:
     def from_folder(cls, folder: Path, **overrides: Path | None) -> "DataPaths":
         """The layout of `--data DIR`; whatever is absent stays None and is named when a run needs it."""
         nli = sorted((folder / "nli").glob("*.csv"))
-        found = {
+        places = {
             "wiki": folder / "wiki" / "wiki_sentences.txt.gz",
             "documents": folder / "wiki" / "wiki_docs_2048.jsonl.gz",
             "nli": nli[0] if nli else folder / "nli" / "none.csv",
             "pairs": folder / "pairs",
             "senteval": folder / "senteval" / "downstream",
         }
-        paths: dict[str, Path | None] = {k: p.resolve() for k, p in found.items() if p.exists()}
+        paths: dict[str, Path | None] = {k: p.resolve() for k, p in places.items() if p.exists()}
         return cls(**(paths | {k: v for k, v in overrides.items() if v is not None}))

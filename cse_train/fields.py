@@ -39,6 +39,16 @@ class Range:
         pairs = ((">=", self.low), (">", self.above), ("<=", self.high), ("<", self.below))
         return " and ".join(f"{sign} {bound:g}" for sign, bound in pairs if bound is not None)
 
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """The bounds in the words of JSON Schema, where pydantic describes a configuration; nothing here needs it."""
+        words = {
+            "minimum": self.low,
+            "maximum": self.high,
+            "exclusiveMinimum": self.above,
+            "exclusiveMaximum": self.below,
+        }
+        return {**handler(core_schema), **{word: bound for word, bound in words.items() if bound is not None}}
+
 
 @functools.cache
 def hints(config: type) -> dict[str, Any]:
@@ -46,37 +56,40 @@ def hints(config: type) -> dict[str, Any]:
     return get_type_hints(config, include_extras=True)
 
 
+@functools.cache
+def _admitted(annotation: Any) -> tuple[tuple[type, ...], tuple[Scalar, ...]]:
+    """The types of which every value fits, and the words of a `Literal`."""
+    if get_origin(annotation) is Annotated:
+        return _admitted(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        kinds, words = zip(*map(_admitted, get_args(annotation)), strict=True)
+        return sum(kinds, ()), sum(words, ())
+    if get_origin(annotation) is Literal:
+        return (), get_args(annotation)
+    return {float: (float, int), None: (type(None),)}.get(annotation, (annotation,)), ()
+
+
 def fits(annotation: Any, value: object) -> bool:
     """Whether a YAML scalar has the annotated type; an int passes for a float, a bool for neither."""
-    if get_origin(annotation) is Annotated:
-        return fits(get_args(annotation)[0], value)
-    if get_origin(annotation) in (Union, types.UnionType):
-        return any(fits(option, value) for option in get_args(annotation))
-    if get_origin(annotation) is Literal:
-        return any(value == option and type(value) is type(option) for option in get_args(annotation))
-    if annotation is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if annotation is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if annotation in (None, type(None)):
-        return value is None
-    return isinstance(value, annotation)
+    kinds, words = _admitted(annotation)
+    if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
+        return True
+    return any(value == word and type(value) is type(word) for word in words)
 
 
-_SAMPLES: tuple[tuple[Scalar, ...], ...] = ((True, False), (2**40, -(2**40)), (0.5, -0.5), ("", "\0"), (None,))
-"""Of each type of a setting, values that are not all among the words of a `Literal` unless it has them all."""
+def normal(annotation: Any, value: Any) -> Any:
+    """The value as a field holds it: an int given for a float becomes a float."""
+    kinds, _ = _admitted(annotation)
+    is_float = float in kinds and str not in kinds and isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if is_float else value
 
 
-def _whole_types(annotation: Any) -> frozenset[type]:
-    """The types of which every value fits."""
-    return frozenset(type(some[0]) for some in _SAMPLES if all(fits(annotation, value) for value in some))
-
-
+@functools.cache
 def range_of(annotation: Any) -> Range | None:
     """The `Range` in an annotation, also inside `X | None`."""
     if get_origin(annotation) is Annotated:
         return next((extra for extra in get_args(annotation)[1:] if isinstance(extra, Range)), None)
-    return next((found for option in get_args(annotation) if (found := range_of(option))), None)
+    return next(filter(None, map(range_of, get_args(annotation))), None)
 
 
 def describe(annotation: Any) -> str:
@@ -97,19 +110,13 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     return f"did you mean {close[0]}?" if close else f"valid: {', '.join(valid)}"
 
 
-@functools.cache
-def _rules(config: type) -> dict[str, tuple[Any, frozenset[type], Range | None]]:
-    """Field name -> annotation, types of which every value fits, range; settings come by the thousand."""
-    return {name: (wanted, _whole_types(wanted), range_of(wanted)) for name, wanted in hints(config).items()}
-
-
 def problem(config: type, name: str, value: object, prefix: str = "") -> str | None:
     """What is wrong with `name=value` for a field of `config`; None when nothing is."""
-    if name not in _rules(config):
-        valid = [prefix + known for known in hints(config)]
-        return f"unknown key: {prefix}{name}={value}; {nearest(prefix + name, valid)}"
-    annotation, whole, allowed = _rules(config)[name]
-    if type(value) not in whole and not fits(annotation, value):
+    if name not in hints(config):
+        return f"unknown key: {prefix}{name}={value}; {nearest(prefix + name, [prefix + n for n in hints(config)])}"
+    annotation = hints(config)[name]
+    allowed = range_of(annotation)
+    if not fits(annotation, value):
         return f"wrong type: {prefix}{name}={value!r} is a {type(value).__name__}; give {describe(annotation)}"
     if allowed and value is not None and not allowed.admits(value):  # type: ignore[arg-type]
         return f"out of range: {prefix}{name}={value}; give {describe(annotation)}"
@@ -118,7 +125,7 @@ def problem(config: type, name: str, value: object, prefix: str = "") -> str | N
 
 def problems(config: type, values: Mapping[str, object], prefix: str = "") -> list[str]:
     """Every problem of `values` as fields of `config`."""
-    return [found for name, value in values.items() if (found := problem(config, name, value, prefix))]
+    return [line for name, value in values.items() if (line := problem(config, name, value, prefix))]
 
 
 T = TypeVar("T")
@@ -126,19 +133,13 @@ T = TypeVar("T")
 
 def make(config: type[T], values: Mapping[str, object], prefix: str = "") -> T:
     """An instance of `config`; raises ConfigError with every problem. Ints given for floats become floats."""
-    found = problems(config, values, prefix)
-    if found:
-        raise ConfigError(found)
+    lines = problems(config, values, prefix)
+    if lines:
+        raise ConfigError(lines)
     return made(config, values)
 
 
 def made(config: type[T], values: Mapping[str, object]) -> T:
     """`make` of values that were looked at before."""
-    floats: frozenset[str] = _floats(config)  # type: ignore[arg-type]
-    return config(**{k: float(v) if k in floats and isinstance(v, int) else v for k, v in values.items()})
-
-
-@functools.cache
-def _floats(config: type) -> frozenset[str]:
-    """Fields that hold a float where one gives an int."""
-    return frozenset(name for name, wanted in hints(config).items() if fits(wanted, 0.5) and not fits(wanted, ""))
+    annotations: dict[str, Any] = hints(config)  # type: ignore[arg-type]
+    return config(**{name: normal(annotations[name], value) for name, value in values.items()})

@@ -82,7 +82,7 @@ def shown(key: str, value: Scalar) -> str:
 
 def _table(space: Space, proofs: Proofs) -> str:
     assert space.paper is not None
-    rows = [(row.key or {}, row.cells) for row in space.paper.rows]
+    rows = [(row.key, row.cells) for row in space.paper.rows]
     printed = [({a: key.get(a) for a in space.axis_names}, cells) for key, cells in rows]
     lines = []
     for cell in resolve(space, "paper").cells():

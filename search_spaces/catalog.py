@@ -26,7 +26,7 @@ def find_space(name: str) -> Path:
     path = Path(name)
     if path.is_file():
         return path
-    by_lower = {known.lower(): file for known, file in catalog().items()}
+    by_lower = {space.lower(): file for space, file in catalog().items()}
     if name.lower() in by_lower:
         return by_lower[name.lower()]
     if path.suffix or "/" in name:
@@ -39,10 +39,10 @@ def find_profile(name: str) -> Path:
     path = Path(name)
     if path.is_file():
         return path
-    known = {file.stem: file for file in (shipped() / "profiles").glob("*.yaml")}
-    if name not in known:
-        raise ConfigError([f"unknown profile: profile={name}; {fields.nearest(name, known)}, or a YAML file"])
-    return known[name]
+    profiles = {file.stem: file for file in (shipped() / "profiles").glob("*.yaml")}
+    if name not in profiles:
+        raise ConfigError([f"unknown profile: profile={name}; {fields.nearest(name, profiles)}, or a YAML file"])
+    return profiles[name]
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -56,19 +56,19 @@ def files_in(folder: Path) -> list[Path]:
 ALL = "all"
 
 
-def load_all(names: Sequence[str]) -> list[Space]:
+def load_all(names: Sequence[str | Path]) -> list[Space]:
     """Every space named, each file once, in order; ConfigError with the problems of all of them."""
-    spaces: dict[str, Space] = {}
-    found: list[str] = []
+    spaces: dict[Path, Space] = {}
+    problems: list[str] = []
     for name in names:
         try:
-            loaded = load_spaces(shipped() / "papers" if name.lower() == ALL else name)
+            loaded = load_spaces(shipped() / "papers" if str(name).lower() == ALL else name)
         except ConfigError as error:
-            found += error.problems
+            problems += error.problems
         else:
-            spaces |= {str(space.file.resolve()): space for space in loaded}
-    if found:
-        raise ConfigError(list(dict.fromkeys(found)))
+            spaces |= {space.file.resolve(): space for space in loaded}
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
     return list(spaces.values())
 
 
@@ -79,14 +79,4 @@ def load_space(name: str | Path) -> Space:
 
 def load_spaces(name: str | Path) -> list[Space]:
     """One space, or every space of a folder; the problems of all files at once."""
-    if not Path(name).is_dir():
-        return [load_space(name)]
-    spaces, found = [], []
-    for path in files_in(Path(name)):
-        try:
-            spaces.append(parse_file(path))
-        except ConfigError as error:
-            found += error.problems
-    if found:
-        raise ConfigError(found)
-    return spaces
+    return load_all(files_in(Path(name))) if Path(name).is_dir() else [load_space(name)]

@@ -88,7 +88,7 @@ class ResolvedSpace:
         given = {"method": method, **self.profile.settings(method), **self.space.settings, **ordered}
         counted = {k: v for k, v in self.overrides.items() if k not in self.axes or self.axes[k].active(given)}
         recipe = self.profile.recipe({**given, **counted})
-        run = {axis: self.profile.stand_in(axis, value, method) for axis, value in ordered.items()}
+        run = {axis: self.profile.substitution(axis, value, method) for axis, value in ordered.items()}
         return Cell(ordered, {**given, **recipe, **self.space.settings, **run, **counted}, label)
 
     def contains(self, key: Mapping[str, Scalar]) -> bool:
@@ -101,18 +101,18 @@ class ResolvedSpace:
 
     def key_of(self, flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """The axis values of a run's flat configuration, active axes only."""
-        found: dict[str, Scalar] = {}
+        key: dict[str, Scalar] = {}
         for axis, domain in self.axes.items():
-            if axis in flat and domain.active({**flat, **found}):
-                found[axis] = self._as_written(axis, domain, flat[axis], str(flat["method"]))
-        return found
+            if axis in flat and domain.active({**flat, **key}):
+                key[axis] = self._as_written(axis, domain, flat[axis], str(flat["method"]))
+        return key
 
     def substitutions(self) -> dict[str, Scalar]:
         """`axis=value` of the table -> what runs in its place under this profile; None for a value left out."""
         names = self.space.methods()
         named = [(a, v, m) for a, d in self.space.axes.items() if d.finite for v in d.values() for m in names]
         named += [(a, v, self._method_of(c)) for c in self.space.cells for a, v in c.settings.items()]
-        runs = [(a, v, self.profile.stand_in(a, v, m)) for a, v, m in named if a not in self.overrides]
+        runs = [(a, v, self.profile.substitution(a, v, m)) for a, v, m in named if a not in self.overrides]
         return {f"{axis}={value}": run for axis, value, run in runs if run != value}
 
     def _method_of(self, cell: ExplicitCell) -> str:
@@ -121,7 +121,7 @@ class ResolvedSpace:
     def _as_written(self, axis: str, domain: Domain, value: Scalar, method: str) -> Scalar:
         """The table's value that runs as `value` under this profile."""
         values = domain.arguments if domain.finite and axis not in self.overrides else ()
-        return next((v for v in values if self.profile.stand_in(axis, v, method) == value), value)
+        return next((v for v in values if self.profile.substitution(axis, v, method) == value), value)
 
     def _explicit(self) -> Iterator[Cell]:
         """Listed cells under the overrides; where cells name their methods, `method` keeps those that name it."""
@@ -150,10 +150,10 @@ def resolve(
     if not isinstance(profile, Profile):
         profile = load_profile(profile or space.profile)
     candidates = [str(overrides["method"])] if "method" in overrides else space.methods()
-    found = [f"--set: {line}" for line in _override_problems(space, overrides, candidates)]
-    if found:
-        raise ConfigError(list(dict.fromkeys(found)))
-    overrides = {key: keys.normal(key, value, _owner(space, key, candidates)) for key, value in overrides.items()}
+    problems = [f"--set: {line}" for line in _override_problems(space, overrides, candidates)]
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+    overrides = {k: keys.normal(k, v, _methods_with(space, k, candidates)[0]) for k, v in overrides.items()}
     axes = {name: _narrow(name, domain, overrides, profile, candidates) for name, domain in space.axes.items()}
     empty = [name for name, domain in axes.items() if not domain.arguments]
     if empty:
@@ -163,22 +163,18 @@ def resolve(
 
 
 def _override_problems(space: Space, overrides: Mapping[str, Scalar], candidates: list[str]) -> list[str]:
-    found = []
+    problems = []
     for key, value in overrides.items():
-        found += keys.problems({key: value}, [m for m in candidates if _counts(space, key, m)] or candidates)
-    if "method" in overrides and not found:
+        problems += keys.problems({key: value}, _methods_with(space, key, candidates))
+    if "method" in overrides and not problems:
         free = {name: d.arguments[0] for name, d in space.axes.items() if not d.when and name != "method"}
-        found = keys.problems({**space.settings, **free}, candidates)
-    return found
+        problems = keys.problems({**space.settings, **free}, candidates)
+    return problems
 
 
-def _counts(space: Space, key: str, method: str) -> bool:
-    domain = space.axes.get(key)
-    return domain is None or method in domain.when.get("method", (method,))
-
-
-def _owner(space: Space, key: str, candidates: list[str]) -> str:
-    return next((m for m in candidates if _counts(space, key, m)), candidates[0])
+def _methods_with(space: Space, key: str, candidates: list[str]) -> list[str]:
+    """The methods among the candidates for which a key counts; all where it is no axis, or counts for none."""
+    return (space.axes[key].methods(candidates) if key in space.axes else candidates) or candidates
 
 
 def _narrow(
@@ -209,16 +205,16 @@ def sweep_name(resolved: ResolvedSpace) -> str:
 
 def flat_examples(resolved: ResolvedSpace) -> list[int]:
     """Training examples of the runs of a space."""
-    return [int(str(flat["train.examples"])) for flat in setups(resolved)]
+    return [cell.run(0).train.examples for cell in _some_cells(resolved)]
 
 
 def setups(resolved: ResolvedSpace) -> list[dict[str, Scalar]]:
-    """Every cell's settings, defaults spelled out; of an endless space those of one cell per method."""
-    if resolved.size() is not None:
-        return [cell.flat for cell in resolved.cells()]
-    import numpy as np
+    """Every cell's settings, defaults spelled out; of an endless space those of one cell."""
+    return [cell.flat for cell in _some_cells(resolved)]
 
-    return [resolved.sample(np.random.default_rng(0)).run(0).flat()]
+
+def _some_cells(resolved: ResolvedSpace) -> list[Cell]:
+    return [resolved.sample(np.random.default_rng(0))] if resolved.size() is None else resolved.cells()
 
 
 PAPER = "paper"
@@ -239,7 +235,7 @@ def unlike_paper(resolved: ResolvedSpace) -> list[str]:
 
 def _differing(cell: Cell, twin: Cell) -> list[str]:
     try:
-        ours, theirs = cell.run(0).flat(), twin.run(0).flat()
+        ours, theirs = cell.flat, twin.flat
     except ConfigError:
         return ["settings"]
     return [name for name in ours if ours[name] != theirs.get(name)]

@@ -1,7 +1,7 @@
 """What one key of a space may be: five domain words, and `when:` for keys that count only under a condition."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +46,10 @@ class Domain:
         """Whether the axis counts, given the values of the axes before it."""
         return all(settings.get(key) in allowed for key, allowed in self.when.items())
 
+    def methods(self, names: Sequence[str]) -> list[str]:
+        """Those of the methods under which the axis can count."""
+        return [name for name in names if name in self.when.get("method", names)]
+
     def contains(self, value: Scalar) -> bool:
         if self.finite:
             return value in self.values()
@@ -70,12 +74,14 @@ def parse_domain(name: str, raw: Any) -> tuple[Domain | None, list[str]]:
     if not isinstance(raw, Mapping):
         return None, [f"wrong domain: {name}={raw!r}; give a mapping such as {{grid: [{_example(raw)}]}}"]
     words = [key for key in raw if key in WORDS]
-    found = [f"unknown key: {name}.{key}; {fields.nearest(key, (*WORDS, 'when'))}" for key in raw if key not in _KEYS]
+    problems = [
+        f"unknown key: {name}.{key}; {fields.nearest(key, (*WORDS, 'when'))}" for key in raw if key not in _KEYS
+    ]
     if len(words) != 1:
-        return None, [*found, f"wrong domain: {name}={dict(raw)!r}; give exactly one of {', '.join(WORDS)}"]
+        return None, [*problems, f"wrong domain: {name}={dict(raw)!r}; give exactly one of {', '.join(WORDS)}"]
     when, more = _parse_when(name, raw.get("when", {}))
-    found += more + _argument_problems(name, words[0], raw[words[0]])
-    return (None, found) if found else (Domain(words[0], tuple(raw[words[0]]), when), [])
+    problems += more + _argument_problems(name, words[0], raw[words[0]])
+    return (None, problems) if problems else (Domain(words[0], tuple(raw[words[0]]), when), [])
 
 
 _KEYS = {*WORDS, "when"}

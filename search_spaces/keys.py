@@ -34,8 +34,8 @@ def problem(key: str, value: object, method: str) -> str | None:
 
 def problems(settings: Mapping[str, object], names: Iterable[str]) -> list[str]:
     """Every problem of settings that must suit all the methods named, each said once."""
-    found = [line for m in names for key, value in settings.items() if (line := problem(key, value, m))]
-    return list(dict.fromkeys(found))
+    lines = [line for m in names for key, value in settings.items() if (line := problem(key, value, m))]
+    return list(dict.fromkeys(lines))
 
 
 def _method_problem(value: object) -> str | None:
@@ -56,6 +56,4 @@ def _unknown(key: str, value: object, method: str) -> str:
 
 def normal(key: str, value: Scalar, method: str) -> Scalar:
     """The value as the Config will hold it: an int given for a float becomes a float."""
-    wanted = annotation(key, method)
-    is_float = wanted is not None and fields.fits(wanted, 0.5) and not fields.fits(wanted, "")
-    return float(value) if is_float and isinstance(value, int) and not isinstance(value, bool) else value
+    return fields.normal(annotation(key, method), value)

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Strict
 
 from cse_train.fields import Scalar
+from search_spaces.file_shape import CLOSED, Count, Give, Number, Text
 
 Key = Mapping[str, Scalar]
 ROUNDING = 1e-9
@@ -12,77 +15,119 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedRow:
-    """One printed row: a cell's, by its key, or by a label that of a model that no cell trains."""
+class PrintedRow:
+    """One printed row, a cell's or that of a model that no cell trains."""
 
-    cells: Mapping[str, float]
+    __pydantic_config__ = CLOSED
+    cells: Mapping[str, Number]
     """Column -> the number as printed; empty for a setting that is published without one."""
-    key: Key | None = None
-    label: str | None = None
-    recomputed: Mapping[str, float] = field(default_factory=dict)
-    """Column -> what the row's other numbers give, where the printed one is kept though it cannot be right."""
+    as_printed: Annotated[bool, Strict()] = False
+    """Whether a printed number is kept though it cannot be right."""
+    recomputed: Mapping[str, Number] = field(default_factory=dict)
+    """Column -> what the row's other numbers give in its place."""
 
     @property
     def name(self) -> str:
-        return self.label if self.label is not None else str(dict(self.key or {}))
+        raise NotImplementedError
 
     def as_dict(self) -> dict[str, Any]:
-        """The row in the shape of the file."""
-        named = {"label": self.label} if self.key is None else {"key": dict(self.key)}
+        """The row in the shape of the file, without what it is called by."""
         misprint = {"as_printed": True, "recomputed": dict(self.recomputed)} if self.recomputed else {}
-        return {**named, "cells": dict(self.cells), **misprint}
+        return {"cells": dict(self.cells), **misprint}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedRow(PrintedRow):
+    """The row of a cell."""
+
+    key: Key
+
+    @property
+    def name(self) -> str:
+        return str(dict(self.key))
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"key": dict(self.key), **super().as_dict()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference(PrintedRow):
+    """The row of a model that is not trained here."""
+
+    label: Text
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"label": self.label, **super().as_dict()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Average:
     """A column that is the mean of others."""
 
-    column: str
-    of: tuple[str, ...]
-    decimals: int = 2
+    __pydantic_config__ = CLOSED
+    column: Text
+    of: tuple[Text, ...]
+    decimals: Count = 2
     """Decimals that the paper prints of it."""
 
-    def readded(self, row: PublishedRow) -> float | None:
+    def readded(self, row: PrintedRow) -> float | None:
         """The mean of a row's printed values; None for a row without one of them."""
         values = [row.cells.get(name) for name in (self.column, *self.of)]
-        known = [value for value in values if value is not None]
-        return None if len(known) < len(values) else sum(known[1:]) / len(self.of)
+        numbers = [value for value in values if value is not None]
+        return None if len(numbers) < len(values) else sum(numbers[1:]) / len(self.of)
 
     def agrees(self, printed: float, readded: float) -> bool:
         """Whether the printed value is the mean, rounded either way."""
         return abs(printed - readded) <= 0.5 * 10**-self.decimals + ROUNDING
 
 
-@dataclass(frozen=True)
+def _listed(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+Averages = Annotated[
+    tuple[Average, ...], BeforeValidator(_listed, json_schema_input_type=Average | tuple[Average, ...])
+]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Paper:
     """A published table: rows have the shape of our own tables in JSON."""
 
-    citation: str
-    table: str
-    source: str
+    __pydantic_config__ = CLOSED
+    citation: Text
+    table: Text
+    source: Text
     """File name of the paper that the values were read from."""
-    metric: str
-    columns: tuple[str, ...] = ()
-    """Names of the results; one that no suite gives stands beside ours as the paper's alone."""
-    rows: tuple[PublishedRow, ...] = ()
-    """The cells' rows; empty for a figure without printed numbers."""
-    notes: str = ""
-    scores: Mapping[str, str] = field(default_factory=dict)
-    """Column -> the name under which the ledger keeps its scores; a column left out is its own."""
-    references: tuple[PublishedRow, ...] = ()
-    """Rows of models that are not trained here."""
-    average: tuple[Average, ...] = ()
-    best: Literal["max", "min", "none"] = "max"
-    """Which value of a column is the best; none where the columns differ in that."""
-    finding: str = ""
+    metric: Text
+    notes: Text = ""
+    finding: Text = ""
     """What a figure without numbers is said to show."""
-    default: Key | None = None
+    columns: Annotated[tuple[Text, ...], Give("give a list such as [sts_dev]")] = ()
+    """Names of the results; one that no suite gives stands beside ours as the paper's alone."""
+    best: Annotated[Literal["max", "min", "none"], Give("give one of max, min, none", "unknown value")] = "max"
+    """Which value of a column is the best; none where the columns differ in that."""
+    scores: Annotated[Mapping[str, Text], Give("give a mapping such as {avg: sts_average}")] = field(
+        default_factory=dict
+    )
+    """Column -> the name under which the ledger keeps its scores; a column left out is its own."""
+    rows: Annotated[tuple[PublishedRow, ...], Give("give a list of {key: {...}, cells: {...}}")] = ()
+    """The cells' rows; empty for a figure without printed numbers."""
+    references: Annotated[tuple[Reference, ...], Give("give a list of {label: ..., cells: {...}}")] = ()
+    """Rows of models that are not trained here."""
+    average: Annotated[Averages, Give("give {column: avg, of: [mr, cr], decimals: 2}")] = ()
+    """One, or a list."""
+    default: Annotated[Key | None, Give("give a key such as {method.dup_rate: 0.32}")] = None
     """The row of the paper's own setting: of an ablation what the others are compared with, of a search its winner."""
 
     def as_rows(self) -> list[dict[str, Any]]:
         return [row.as_dict() for row in self.rows]
 
-    def misadded(self) -> Iterator[tuple[PublishedRow, str, float]]:
+    def misadded(self) -> Iterator[tuple[PrintedRow, str, float]]:
         """Every row with an average that its values do not give and that no `recomputed` explains: row, column, mean.
 
         A `recomputed` average must itself be the mean of the row.
@@ -90,6 +135,6 @@ class Paper:
         for average in self.average:
             for row in (*self.rows, *self.references):
                 mean = average.readded(row)
-                told = row.recomputed.get(average.column, row.cells.get(average.column))
-                if mean is not None and told is not None and not average.agrees(told, mean):
+                value = row.recomputed.get(average.column, row.cells.get(average.column))
+                if mean is not None and value is not None and not average.agrees(value, mean):
                     yield row, average.column, mean

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, Strict
 
 from cse_train.fields import Range, Scalar
 from search_spaces.domains import Domain
+from search_spaces.file_shape import CLOSED, VERSION, Count, Give, Text
 from search_spaces.paper import Paper
 
 Key = Mapping[str, Scalar]
@@ -16,6 +19,7 @@ Key = Mapping[str, Scalar]
 class SearchConfig:
     """How a space is searched when its cells are not all run."""
 
+    __pydantic_config__ = CLOSED
     sampler: Literal["grid", "random", "tpe", "gp", "posterior"] = "tpe"
     """Every cell in order, uniform draws, Optuna's TPE or Gaussian process, or our posterior over cells."""
     num_samples: Annotated[int, Range(low=1)] | None = None
@@ -40,8 +44,9 @@ class SearchConfig:
 class ExplicitCell:
     """One listed cell: a row name and the keys it sets."""
 
-    label: str
-    settings: Key
+    __pydantic_config__ = CLOSED
+    label: Annotated[str, BeforeValidator(str)]
+    settings: Annotated[dict[str, Any], Field(alias="set")]
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,41 @@ class Component:
         """The settings that take the component out of a run's flat configuration; empty where it is not in it."""
         if any(str(flat[key]) not in values for key, values in self.replaced.items()):
             return {}
-        found = {key: values[str(flat[key])] for key, values in self.replaced.items()}
-        return found | {key: value for key, value in self.off.items() if flat[key] != value}
+        changes = {key: values[str(flat[key])] for key, values in self.replaced.items()}
+        return changes | {key: value for key, value in self.off.items() if flat[key] != value}
+
+
+MOST_SEEDS = 10_000
+"""Seeds of one cell that a count may ask for."""
+OFF = "give {name: {key: value that turns it off}}, or {key: {value: what replaces it}}"
+Settings = Annotated[dict[str, Any] | None, Give("give a mapping of dotted keys")]
+Seeds = (
+    Annotated[Count, Field(ge=1, le=MOST_SEEDS)]
+    | Annotated[list[Annotated[Count, Field(ge=0, lt=2**32)]], Field(min_length=1)]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpaceFile:
+    """The YAML file of a space: pydantic checks these types, the methods' `Config`s say what a dotted key may hold."""
+
+    __pydantic_config__ = CLOSED
+    version: Annotated[Literal[1], VERSION]
+    id: Annotated[str, Strict(), Give("give the space a short name such as E7")]
+    title: Text = ""
+    notes: Text = ""
+    method: Any = None
+    profile: Text = "small"
+    seeds: Annotated[Seeds, Give(f"give a count of at most {MOST_SEEDS} such as 3 or a list such as [0, 1, 2]")] = 3
+    set: Settings = None
+    space: Settings = None
+    cells: Annotated[
+        tuple[ExplicitCell, ...], Give("give a list of {label: ..., set: {key: value}}", "wrong cell")
+    ] = ()
+    evaluate: Annotated[tuple[Text, ...], Give("give a list of suites such as [sts_dev]")] = ()
+    search: Settings = None
+    paper: Annotated[dict[str, Any] | None, Give("give a mapping")] = None
+    components: Annotated[dict[str, Any], Give(OFF)] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

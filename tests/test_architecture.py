@@ -98,6 +98,8 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "transformers": ("cse_train",),
     "sentence_transformers": ("cse_train",),
     "typer": ("cse.cli",),
+    "pydantic": ("search_spaces",),
+    "annotated_types": ("search_spaces",),
     "matplotlib": ("analysis.figures", "analysis.report"),
     "sqlalchemy": ("analysis.ledger", "analysis.progress", "cluster.search", "cluster.monitor", "cse.cli"),
 }

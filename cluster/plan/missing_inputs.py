@@ -98,7 +98,7 @@ def _where(one: Missing, run: RunConfig, axes: Sequence[str]) -> str:
     if one.line.startswith("missing encoder"):
         setting = one.line.removeprefix("missing encoder: ").partition(";")[0]
         key, _, name = setting.partition("=")
-        give = f"--profile FILE with `stand_ins: {{{key}: {{{name}: DIR}}}}`" if key in axes else f"--set {key}=DIR"
+        give = f"--profile FILE with `substitutions: {{{key}: {{{name}: DIR}}}}`" if key in axes else f"--set {key}=DIR"
         return f"; get it by `hf download {name}` where the hub can be reached, or give its folder by {give}"
     if one.part == "corpus":
         known = [name for name in SOURCES if run.train.corpus.startswith(name)]

@@ -77,7 +77,7 @@ def explained(
 
 
 def narrowed(resolved: ResolvedSpace, cell: Cell) -> dict[str, Any]:
-    """Settings under which the space holds this cell alone, as it runs: stand-ins and defaults spelled out."""
+    """Settings under which the space holds this cell alone, as it runs: substitutions and defaults spelled out."""
     flat = cell.run(0).flat()
     listed = bool(resolved.space.cells)
     axes = [axis for axis in resolved.space.axis_names if axis in flat and (listed or axis in cell.key)]

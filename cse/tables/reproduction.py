@@ -145,13 +145,13 @@ def kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dic
 def published_keys(resolved: Any) -> list[Any]:
     """The settings that the paper publishes for a space."""
     paper = resolved.space.paper
-    return [row.key for row in paper.rows if row.key is not None] if paper else []
+    return [row.key for row in paper.rows] if paper else []
 
 
 def with_left_out(made: Table, resolved: Any) -> Table:
     """The table with an empty row, in the paper's order, for each published one that profile or `--set` leaves out."""
     rows = {identify(row.key): row for row in made.rows}
-    printed = [row for row in resolved.space.paper.rows if row.key is not None] if resolved.space.paper else []
+    printed = resolved.space.paper.rows if resolved.space.paper else ()
     keys = [full_key(resolved, row.key) for row in printed]
     if all(identify(key) in rows for key in keys):
         return made

@@ -38,7 +38,7 @@ def test_a_component_is_there_only_under_the_values_that_it_replaces(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         (("method.anchors: 1,", "method.ancors: 1,"), "unknown key: components.second anchor.method.ancors=1; did you"),
         (("method.anchors: 1,", "method.dup_rate: 0.0,"), "key of another method: components.second anchor.method.dup"),
@@ -50,11 +50,11 @@ def test_a_component_is_there_only_under_the_values_that_it_replaces(tmp_path: P
         (("method.anchors: 1,", "method: simcse,"), "wrong component: components.second anchor.method=simcse; give"),
     ],
 )
-def test_mistakes_are_one_line(tmp_path: Path, change: tuple[str, str], told: str) -> None:
+def test_mistakes_are_one_line(tmp_path: Path, change: tuple[str, str], problem: str) -> None:
     with pytest.raises(ConfigError) as error:
         parsed(tmp_path, SPACE.replace(*change))
     (line,) = error.value.problems
-    assert told in line
+    assert problem in line
 
 
 @pytest.mark.parametrize("name", methods.names())
@@ -64,6 +64,6 @@ def test_every_method_says_of_what_it_is_made(name: str) -> None:
         load_space(name),
     )
     flat = parse_run({"method": name, **resolved.profile.settings(name)}).flat()
-    off = [one.changes(flat) for one in resolved.space.components.values()]
+    off = [component.changes(flat) for component in resolved.space.components.values()]
     assert sum(bool(changes) for changes in off) >= 2
     assert all(parse_run({**flat, **changes}).flat() == {**flat, **changes} for changes in off)

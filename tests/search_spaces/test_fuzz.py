@@ -29,9 +29,9 @@ def test_what_breaks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
-        (HEAD + "title: a\0b\n" + GRID, "special characters are not allowed"),
+        (HEAD + "title: a\0b\n" + GRID, "control characters are not allowed"),
         ("version: 1\nid: T\nspace: 1.5\n", "wrong type: space=1.5; give a mapping"),
         (HEAD + f"seeds: {'9' * 17}\n" + GRID, "wrong type: seeds=99999999999999999; give a count of at most"),
         (HEAD + f"seeds: {'9' * 5000}\n" + GRID, "a number of 5000 digits"),
@@ -41,11 +41,11 @@ def test_what_breaks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_hostile_yaml_is_told_in_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, problem: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text(text, encoding="utf8")
     assert main(["plan", "mine.yaml"]) == 2
     lines = capsys.readouterr().err.strip().splitlines()
-    assert any(told in line for line in lines) and all(line.startswith("cse: mine.yaml: ") for line in lines)
+    assert any(problem in line for line in lines) and all(line.startswith("cse: mine.yaml: ") for line in lines)
     assert not Path("ran").exists()

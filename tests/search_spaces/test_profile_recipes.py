@@ -1,4 +1,4 @@
-"""What a profile says of one encoder or objective, and stand-ins of one method alone."""
+"""What a profile says of one encoder or objective, and substitutions of one method alone."""
 
 import pytest
 
@@ -38,34 +38,38 @@ def test_an_axis_wins_over_a_recipe(tmp_path):
     assert [cell.run(0).train.encoder for cell in cells(tmp_path, profile)] == ["large", "base", "base"]
 
 
-def test_a_stand_in_of_one_method_goes_before_the_shared_one(tmp_path):
-    own = {"declutr": {"train.encoder": {"base": "wiki-l4-h128"}}}
-    profile = Profile("p", stand_ins={"train.encoder": {"base": None}}, own_stand_ins=own)
+def test_a_substitution_of_one_method_goes_before_the_shared_one(tmp_path):
+    by_method = {"declutr": {"train.encoder": {"base": "wiki-l4-h128"}}}
+    profile = Profile("p", substitutions={"train.encoder": {"base": None}}, method_substitutions=by_method)
     runs = [(cell.label, cell.run(0).train.encoder) for cell in cells(tmp_path, profile)]
     assert runs == [("one", "large"), ("three", "wiki-l4-h128")]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("recipes: {when: {method: simcse}}", "wrong recipe: recipes="),
         ("recipes: [{when: {train.encoder: a}, set: {}}]", "wrong recipe: recipes="),
         ("recipes: [{when: {method: simcse}, set: {train.batch_siz: 3}}]", "unknown key: train.batch_siz=3"),
         ("recipes: [{when: {method: simcse}, set: {method.dup_rate: 0.3}}]", "key of another method"),
-        ("stand_ins: {declutr: [a]}", "wrong type: stand_ins"),
-        ("stand_ins: {declutr: {method.dup_rate: {a: 0.1}}}", "key of another method"),
+        ("substitutions: {declutr: [a]}", "wrong type: substitutions"),
+        ("substitutions: {declutr: {train.encoder: [a]}}", "wrong type: substitutions=['a']"),
+        ("stand_ins: {}", "unknown key: stand_ins={}; did you mean substitutions?"),
+        ("methods: {simcse: 3}", "wrong type: methods={'simcse': 3}; give a mapping"),
+        ("title: null", "wrong type: title=None; give text"),
+        ("substitutions: {declutr: {method.dup_rate: {a: 0.1}}}", "key of another method"),
     ],
 )
-def test_a_mistake_is_one_line(tmp_path, text, told):
+def test_a_mistake_is_one_line(tmp_path, text, problem):
     (tmp_path / "p.yaml").write_text(f"version: 1\n{text}\n")
     with pytest.raises(ConfigError) as caught:
         load_profile(str(tmp_path / "p.yaml"))
     (line,) = caught.value.problems
-    assert told in line and "\n" not in line
+    assert problem in line and "\n" not in line
 
 
 def test_supervised_rows_get_the_papers_settings():
     rows = resolve(load_space("C4"), "paper").cells()
     settings = ("train.learning_rate", "train.batch_size", "method.prompt_length")
-    found = {row.key["method.objective"]: [row.run(0).flat()[name] for name in settings] for row in rows}
-    assert found == {"unsupervised": [0.021, 144, 16], "triplets": [0.055, 256, 12]}
+    values = {row.key["method.objective"]: [row.run(0).flat()[name] for name in settings] for row in rows}
+    assert values == {"unsupervised": [0.021, 144, 16], "triplets": [0.055, 256, 12]}

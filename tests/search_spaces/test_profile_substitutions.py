@@ -90,9 +90,9 @@ def test_a_figure_without_numbers_has_a_reference_alone(tmp_path):
     assert space.paper is not None and (space.paper.columns, space.paper.rows) == ((), ())
 
 
-@pytest.mark.parametrize("stand_ins", ["[a]", "{train.encoder: [a]}", "{train.encodr: {a: b}}", "{train.seed: {a: 1}}"])
-def test_a_bad_stand_in_is_one_line(tmp_path, stand_ins):
-    (tmp_path / "p.yaml").write_text(f"version: 1\nstand_ins: {stand_ins}\n")
+@pytest.mark.parametrize("table", ["[a]", "{train.encoder: [a]}", "{train.encodr: {a: b}}", "{train.seed: {a: 1}}"])
+def test_a_bad_substitution_is_one_line(tmp_path, table):
+    (tmp_path / "p.yaml").write_text(f"version: 1\nsubstitutions: {table}\n")
     with pytest.raises(ConfigError) as caught:
         load_profile(str(tmp_path / "p.yaml"))
     assert len(caught.value.problems) == 1

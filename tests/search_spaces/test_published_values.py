@@ -74,8 +74,8 @@ def test_one_axis(name):
 
 @pytest.mark.parametrize("name", TWO_COLUMNS)
 def test_one_axis_two_results(name):
-    found = {next(iter(key.values())): (cells[STS], cells[TRANSFER]) for key, cells in rows(name)}
-    assert found == TWO_COLUMNS[name]
+    values = {next(iter(key.values())): (cells[STS], cells[TRANSFER]) for key, cells in rows(name)}
+    assert values == TWO_COLUMNS[name]
 
 
 @pytest.mark.parametrize("name", LISTED)
@@ -91,28 +91,28 @@ def test_listed_cells_of_the_second_column(name):
 
 
 def test_components_of_esimcse():
-    found = {(k["method.dup_rate"], k["method.queue_multiple"]): c[STS] for k, c in rows("E3")}
-    assert found == {(0.0, 0.0): 82.45, (0.32, 0.0): 84.09, (0.0, 2.5): 83.98, (0.32, 2.5): 84.85}
+    values = {(k["method.dup_rate"], k["method.queue_multiple"]): c[STS] for k, c in rows("E3")}
+    assert values == {(0.0, 0.0): 82.45, (0.32, 0.0): 84.09, (0.0, 2.5): 83.98, (0.32, 2.5): 84.85}
 
 
 def test_poolers_of_simcse():
-    found = {(k["method.objective"], k["method.pooler"]): c[STS] for k, c in rows("S7")}
+    values = {(k["method.objective"], k["method.pooler"]): c[STS] for k, c in rows("S7")}
     unsupervised = {"cls": 81.7, "cls_train_only": 82.5, "cls_no_mlp": 80.9, "first_last": 81.2}
     supervised = {"cls": 86.2, "cls_train_only": 85.8, "cls_no_mlp": 86.2, "first_last": 86.1}
-    assert found == {("unsupervised", k): v for k, v in unsupervised.items()} | {
+    assert values == {("unsupervised", k): v for k, v in unsupervised.items()} | {
         ("triplets", k): v for k, v in supervised.items()
     }
 
 
 def test_frameworks_of_d2cse():
-    found = {
+    scores = {
         (k["method.objective"], k["method.framework"], k["method.cls_prompt"]): c["sts_avg"] for k, c in rows("C4")
     }
     prompt_and_static = {
         "unsupervised": {"a": (78.22, 78.22), "b": (78.02, 78.38), "c": (78.74, 78.56), "d": (78.83, 79.02)},
         "triplets": {"a": (81.23, 81.21), "b": (81.32, 81.18), "c": (81.36, 81.23), "d": (81.52, 81.25)},
     }
-    assert found == {
+    assert scores == {
         (objective, framework, prompt): values[not prompt]
         for objective, table in prompt_and_static.items()
         for framework, values in table.items()

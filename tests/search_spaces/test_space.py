@@ -94,7 +94,7 @@ cells:
 
 
 def test_every_problem_of_a_file_at_once(tmp_path):
-    found = problems(
+    lines = problems(
         tmp_path,
         """\
 version: 2
@@ -109,14 +109,14 @@ space:
   train.learning_rate: {loguniform: [1e-5, 1e-4]}
 """,
     )
-    rules = [line.split(":")[0] for line in found]
+    rules = [line.split(":")[0] for line in lines]
     assert sorted(rules) == sorted(
         ["unknown key", "wrong version", "empty grid", "unknown key", "wrong type", "wrong key", "out of range",
          "no search", "wrong type"]
     )  # fmt: skip
-    assert any("methd=esimcse; did you mean method?" in line for line in found)
-    assert any("train.batch_sise=8; did you mean train.batch_size?" in line for line in found)
-    assert any(line.startswith("empty grid: method.queue_multiple.grid=[]") for line in found)
+    assert any("methd=esimcse; did you mean method?" in line for line in lines)
+    assert any("train.batch_sise=8; did you mean train.batch_size?" in line for line in lines)
+    assert any(line.startswith("empty grid: method.queue_multiple.grid=[]") for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -135,12 +135,40 @@ space:
         ("version: 1", "version: 1\nevaluate: sts_dev", "wrong type: evaluate='sts_dev'"),
         ("version: 1", "version: 1\nevaluate: [sts_dve]", "unknown suite: evaluate=sts_dve; did you mean sts_dev?"),
         ("version: 1", "version: 1\nmethod: [simcse]", "duplicate key: method"),
+        ("version: 1", "version: 1\nseeds: [0, true]", "wrong type: seeds=[0, True]; give a count of at most 10000"),
+        ("version: 1", "version: 1\ntitle: null", "wrong type: title=None; give text"),
+        ("version: 1", "version: 1\npaper: {}", "missing key: paper.citation=null; give it"),
+        ("version: 1", "version: 1\nsearch: 3", "wrong type: search=3; give a mapping of dotted keys"),
     ],
 )  # fmt: skip
 def test_one_mistake_one_line(tmp_path, old, new, rule):
     assert old in GOOD
-    found = problems(tmp_path, GOOD.replace(old, new, 1))
-    assert found[0].startswith(rule), found
+    lines = problems(tmp_path, GOOD.replace(old, new, 1))
+    assert lines[0].startswith(rule), lines
+
+
+def test_every_wrong_item_of_a_list_by_itself_and_the_sound_ones_are_read(tmp_path):
+    cells = "[{label: a, set: {}}, {label: b}, 3, {label: c, set: {train.batch_sise: 8}}]"
+    lines = problems(tmp_path, f"version: 1\nid: T\nmethod: simcse\ncells: {cells}\n")
+    assert lines == [
+        "wrong cell: cells={'label': 'b'} (item 2); give a list of {label: ..., set: {key: value}}",
+        "wrong cell: cells=3 (item 3); give a list of {label: ..., set: {key: value}}",
+        "unknown key: train.batch_sise=8; did you mean train.batch_size?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ("[{key: {method.queue_multiple: [1]}, cells: {}}]", "wrong type: paper.rows={'key': {'method.queue_multiple'"),
+        ("[{key: {}, cells: {dev: true}}]", "wrong type: paper.rows={'key': {}, 'cells': {'dev': True}} (item 1)"),
+        ("[{key: {}, cells: {}, as_printed: 1}]", "wrong type: paper.rows={'key': {}, 'cells': {}, 'as_printe"),
+    ],
+)
+def test_a_row_holds_plain_values(tmp_path, rows, line):
+    paper = f"paper: {{citation: c, table: t, source: s, metric: m, columns: [dev], rows: {rows}}}\n"
+    (problem,) = problems(tmp_path, GOOD + paper)
+    assert problem.startswith(line)
 
 
 def test_published_rows_are_cells(tmp_path):
@@ -148,9 +176,9 @@ def test_published_rows_are_cells(tmp_path):
         "paper: {citation: c, table: t, source: s, metric: m, columns: [dev], rows: "
         "[{key: {method.queue_multiple: 9, train.learning_rate: 1e-4}, cells: {dve: 1}}]}\n"
     )
-    found = problems(tmp_path, GOOD + paper)
-    assert found[0].startswith("row without a cell: paper.rows.key={'method.queue_multiple': 9")
-    assert found[1] == "unknown column: paper.rows.cells=dve; did you mean dev?"
+    lines = problems(tmp_path, GOOD + paper)
+    assert lines[0].startswith("row without a cell: paper.rows.key={'method.queue_multiple': 9")
+    assert lines[1] == "unknown column: paper.rows.cells=dve; did you mean dev?"
 
 
 @pytest.mark.parametrize(

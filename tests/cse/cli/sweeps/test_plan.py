@@ -67,7 +67,7 @@ def test_what_is_absent_is_blocked_with_name_source_and_option(capsys: pytest.Ca
     reasons = {cell["cell"]: cell["reason"] for cell in one["blocked_cells"]}
     assert set(reasons) == {"QQP", "base"}
     assert "needs pairs/qqp.csv; give --data DIR" in reasons["QQP"] and "Quora" in reasons["QQP"]
-    assert "`hf download bert-base-uncased`" in reasons["base"] and "stand_ins" in reasons["base"]
+    assert "`hf download bert-base-uncased`" in reasons["base"] and "substitutions" in reasons["base"]
     assert (found["examples"], found["here"]["examples"]) == (6 * 640, 2 * 640)
     assert found["seconds"] > found["here"]["seconds"] > 0 and found["disk_bytes"] > found["here"]["disk_bytes"] > 0
 
@@ -76,7 +76,7 @@ def test_the_named_options_lift_the_block(capsys: pytest.CaptureFixture[str]) ->
     (Path("data") / "pairs").mkdir(parents=True)
     (Path("data") / "pairs" / "qqp.csv").write_text("sent0,sent1\na cat,the cat\n")
     folder = shipped_folder() / "wiki-l2-h128"
-    Path("p.yaml").write_text(f"{PROFILE}stand_ins:\n  train.encoder: {{bert-base-uncased: {folder}}}\n")
+    Path("p.yaml").write_text(f"{PROFILE}substitutions:\n  train.encoder: {{bert-base-uncased: {folder}}}\n")
     name = table("T", PLAIN, QQP, BASE)
     found = json.loads(printed(capsys, "plan", name, "--data", "data", "--format", "json"))
     assert (found["to_run"], found["blocked"]) == (6, 0)

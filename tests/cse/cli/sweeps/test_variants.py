@@ -20,7 +20,7 @@ space:
 """
 PROFILE = """version: 1
 train: {dev: "generated_dev:20", batch_size: 8, evaluations: 20}
-stand_ins:
+substitutions:
   train.encoder: {large: null}
 """
 METRICS = {

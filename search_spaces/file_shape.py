@@ -1,0 +1,94 @@
+"""YAML values read by pydantic into the dataclasses that declare a file; each mistake becomes one line for a person."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, TypeVar, get_args
+
+from pydantic import ConfigDict, Strict, TypeAdapter, ValidationError
+
+from cse_train import fields
+
+T = TypeVar("T")
+CLOSED = ConfigDict(extra="forbid")
+"""`__pydantic_config__` of a dataclass that takes no other keys."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Give:
+    """Beside a field's type: what a person should do where a value is not of it, and what the mistake is called."""
+
+    advice: str = "give text"
+    rule: str = "wrong type"
+
+    def line(self, name: str, value: object, number: int | None = None) -> str:
+        """The line for a field's value, or for the item of it at a position."""
+        shown = brief(repr(value)) if self.rule == "wrong type" else brief(value)
+        item = "" if number is None else f" (item {number + 1})"
+        return f"{self.rule}: {name}={shown}{item}; {self.advice}"
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        return {**handler(core_schema), "description": self.advice}
+
+
+Text = Annotated[str, Strict()]
+Number = Annotated[float, Strict()]
+"""A float, or an int that becomes one; never a bool."""
+Count = Annotated[int, Strict()]
+VERSION = Give("write `version: 1`", "wrong version")
+
+
+def brief(value: object) -> str:
+    """A value in an error line: at most 40 characters."""
+    text = str(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def read(
+    shape: type[T], raw: Mapping[str, Any], prefix: str = "", renamed: Mapping[str, str] = MappingProxyType({})
+) -> tuple[T, list[str]]:
+    """The dataclass `shape` filled from `raw`, and every problem.
+
+    A field with a problem holds its default, or else None; a list holds the items without one. `renamed` gives the new
+    name of a key that files had before.
+    """
+    declared = {field.name: field for field in dataclasses.fields(shape)}  # type: ignore[arg-type]
+    annotations: dict[str, Any] = fields.hints(shape)  # type: ignore[arg-type]
+    required = [name for name, field in declared.items() if _is_required(field)]
+    lines = [f"missing key: {prefix}{name}=null; give it" for name in required if name not in raw]
+    values: dict[str, Any] = dict.fromkeys(required)
+    for name, value in raw.items():
+        if name not in declared:
+            hint = fields.nearest(renamed.get(name, name), declared)
+            lines.append(f"unknown key: {prefix}{name}={brief(value)}; {hint}")
+            continue
+        try:
+            values[name] = adapter(annotations[name]).validate_python(value)
+        except ValidationError as error:
+            wrong = _wrong_items(value, error)
+            if wrong:
+                sound = [item for number, item in enumerate(value) if number not in wrong]
+                values[name] = adapter(annotations[name]).validate_python(sound)
+            give = next((extra for extra in get_args(annotations[name]) if isinstance(extra, Give)), Give())
+            lines += [give.line(prefix + name, value[number], number) for number in wrong] or [
+                give.line(prefix + name, value)
+            ]
+    return shape(**values), lines
+
+
+@functools.cache
+def adapter(annotation: Any) -> TypeAdapter[Any]:
+    """What reads an annotated type; it is costly to make."""
+    return TypeAdapter(annotation)
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _wrong_items(value: object, error: ValidationError) -> list[int]:
+    """Positions of the wrong items of a list; none where it is wrong as a whole."""
+    places = [problem["loc"] for problem in error.errors(include_url=False, include_context=False)]
+    numbers = dict.fromkeys(place[0] for place in places if place)
+    return [number for number in numbers if isinstance(number, int)] if isinstance(value, list) else []
