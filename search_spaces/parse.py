@@ -117,8 +117,6 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
     paper = parse_paper(raw, found)
     components = parse_components(raw, named, found) if named else {}
     seeds = _parse_seeds(raw, found)
-    if search and search.race and search.max_seeds < len(seeds):
-        found.append(f"too few seeds to race: search.max_seeds={search.max_seeds}; give at least seeds={len(seeds)}")
     found += [f"key set twice: {k}={settings[k]} in `set` and `space`; keep one" for k in settings if k in axes]
     if found:
         return None, found
@@ -268,11 +266,13 @@ def _normal_domain(name: str, domain: Domain, named: list[str]) -> Domain:
 
 def _parse_search(raw: Mapping[str, Any], axes: Mapping[str, Domain], found: list[str]) -> SearchConfig | None:
     value = _mapping(raw, "search", found)
-    problems = fields.problems(SearchConfig, value, "search.")
+    removed = _removed(value)
+    left = {name: given for name, given in value.items() if name not in removed}
+    problems = [*removed.values(), *fields.problems(SearchConfig, left, "search.")]
     found += problems
     search = fields.make(SearchConfig, value) if "search" in raw and not problems else None
-    if search and not axes and not (search.race and search.sampler == "grid" and search.num_samples is None):
-        found.append("nothing to search: search.sampler needs `space:`; listed cells are all run, or raced by grid")
+    if search and not axes:
+        found.append("nothing to search: search.sampler needs `space:`; listed cells are all run")
     sampled = [name for name, domain in axes.items() if domain.word != "grid"]
     if sampled and "search" not in raw:
         found.append(f"no search: space.{sampled[0]}={axes[sampled[0]].word}; add `search:` or give it a grid")
@@ -281,6 +281,18 @@ def _parse_search(raw: Mapping[str, Any], axes: Mapping[str, Domain], found: lis
         how = f"search.sampler={search.sampler} search.num_samples={search.num_samples}"
         found.append(f"endless search: {how} over {endless[0]}; give num_samples and a sampler other than grid")
     return search
+
+
+def _removed(search: Mapping[str, Any]) -> dict[str, str]:
+    """Settings of `search:` that older files have and that are gone -> what to write instead."""
+    lines = {
+        name: f"removed setting: search.{name}={brief(search[name])}; seeds are not raced, give `seeds: N` and tpe"
+        for name in ("race", "max_seeds")
+        if name in search
+    }
+    if search.get("sampler") == "posterior":
+        lines["sampler"] = "removed sampler: search.sampler=posterior; give tpe, which finds cells as good"
+    return lines
 
 
 def _parse_seeds(raw: Mapping[str, Any], found: list[str]) -> tuple[int, ...]:

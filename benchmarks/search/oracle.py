@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from benchmarks.search.replay import Grid, Replay
 from benchmarks.search.strategies import Strategy
-from cluster.search.encoding import encoding_of
 from search_spaces.cells import Cell
 
 Array = NDArray[np.float64]
@@ -50,13 +49,19 @@ def surface_of(grid: Grid) -> Surface:
     lines = np.array([np.polyfit(means[:, t], finals, 1) for t in range(means.shape[1])])
     left = means * lines[:, 0] + lines[:, 1] - finals[:, None]
     noise = grid.curves.var(axis=1, ddof=1) * lines[:, 0] ** 2
-    encode = encoding_of(grid.resolved)
-    inputs = np.array([encode(cell.key) for cell in grid.cells])
+    inputs = ranks(grid)
     seeds = grid.finals.shape[1]
     cover = _cover(inputs, finals - finals.mean(), noise[:, -1].mean() / seeds)
     early = FIRST_STOP - 1
     correlation = _cover(inputs, left[:, early] / left[:, early].std(), 0.1)
     return Surface(float(finals.mean()), cover, lines, left.std(axis=0), correlation, noise)
+
+
+def ranks(grid: Grid) -> Array:
+    """[C, D] from 0 to 1: each cell's place on every axis; the order of the values counts, not their spacing."""
+    axes = {name: sorted(domain.values()) for name, domain in grid.resolved.axes.items()}
+    places = [[values.index(cell.key[name]) for name, values in axes.items()] for cell in grid.cells]
+    return np.array(places) / [max(1, len(values) - 1) for values in axes.values()]
 
 
 def _cover(inputs: Array, values: Array, noise: float) -> Array:

@@ -19,7 +19,7 @@ from analysis.ledger import Ledger, LedgerError, RunRow
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
 
-FILE = Path(__file__).with_name("curves") / "esimcse_grid.json.gz"
+FILE = Path(__file__).parents[1] / "curves" / "esimcse_grid.json.gz"
 SPACE = "recorded_grid"
 PROTOCOL = ("train.encoder", "train.corpus", "train.dev", "train.max_seq_length", "train.batch_size", "train.examples")
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from cluster.plan.match import Known, LedgerRow, Memory, Sign, known
 from cluster.search.optuna_sampler import OptunaSampler
-from cluster.search.posterior import PosteriorSampler
 from cluster.search.samplers import GridSampler, RandomSampler, Sampler, Unvisited
 from search_spaces.cells import Cell, ResolvedSpace
 from search_spaces.space import SearchConfig
@@ -140,8 +139,6 @@ def _sampler(resolved: ResolvedSpace, settings: SearchConfig, rng: np.random.Gen
         return GridSampler(resolved)
     if settings.sampler == "random":
         return RandomSampler(resolved, rng)
-    if settings.sampler == "posterior":
-        return PosteriorSampler(resolved, settings, rng)
     return OptunaSampler(resolved, settings, seed=int(rng.integers(2**31)))
 
 

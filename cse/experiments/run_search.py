@@ -17,7 +17,6 @@ from cluster.runtime.options import AshaOptions
 from cluster.search.budget import Account, Budget, BudgetSource, parse_budget
 from cluster.search.optuna_mirror import StudyMirror, mirror_url
 from cluster.search.search import JointSearch, make_search
-from cluster.search.seed_race import Race, RaceSource
 from cluster.search.source import SearchSource
 from cluster.sweep.events import SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import PatientLedger
@@ -79,20 +78,17 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
 def _source_of(
     request: Request, ledger: Ledger, identify: Identify, runs_for: RunsFor
 ) -> tuple[Source, Account | None]:
-    """The search, with seeds raced and the budget kept where that is asked for."""
+    """The search, with the budget kept where one is given."""
     resolved, rows, seeds = request.resolved, ledger.runs(), tuple(request.seeds)
 
     def sign(run: RunConfig) -> str:
         return signature(run, identify(run))
 
     mirror = StudyMirror(mirror_url(request.ledger), resolved)
-    memory, settings, name = Memory(resolved, sign), resolved.space.search, sweep_name(resolved)
+    memory, name = Memory(resolved, sign), sweep_name(resolved)
     search = make_search(resolved, rows, sign, seeds=seeds, mirror=mirror)
     joint = JointSearch(search, lambda: memory.known(ledger.runs(sweep=name)))
-    source: Source = SearchSource(joint, lambda cell: runs_for(cell, seeds), wait=object())
-    if settings and settings.race:
-        race = Race(settings.max_seeds, memory.known(rows), only_best=resolved.space.sampled)
-        source = RaceSource(source, race, lambda key, seed: runs_for(resolved.cell(key), (seed,))[0])
+    source = SearchSource(joint, lambda cell: runs_for(cell, seeds), wait=object())
     if request.budget is None:
         return source, None
     account = Account(request.budget, methods_of(resolved), [row for row in rows if memory.known([row])])

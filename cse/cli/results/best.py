@@ -12,7 +12,7 @@ from cse.cli import exit, options
 from cse.cli.listing import Format, FormatOption, listing
 from cse.cli.options import LedgerUrl, check_sweep, existing_ledger
 from cse.tables.held_out import Looked, score_once
-from cse.tables.selection import CellRuns, Selected, ranked, selected
+from cse.tables.selection import RULE, CellRuns, Selected, ranked, selected
 from cse_train.fields import ConfigError
 
 Sweep = Annotated[str, typer.Argument(help="A sweep's name (cse ls).")]
@@ -74,8 +74,8 @@ def _facts(chosen: Selected | None, scores: Looked | None) -> dict[str, Any]:
     worth = guarded(chosen)
     pick = {
         "cell": dict(chosen.cell.cell),
-        "rule": chosen.rule,
-        "ranked_by": chosen.value,
+        "rule": RULE,
+        "ranked_by": chosen.cell.mean,
         "value": worth.value,
         "candidates": worth.candidates,
         "signature": chosen.run.signature,
@@ -99,7 +99,7 @@ def lines(chosen: Selected, scores: Looked | None) -> list[str]:
     worth = guarded(chosen)
     curve = ", ".join(f"{value:.2f} of {draws}" for draws, value in worth.expected_best.items())
     told = [
-        f"pick: {chosen.cell.name} ({chosen.rule} of {worth.candidates} cells, {chosen.value:.2f}); "
+        f"pick: {chosen.cell.name} ({RULE} of {worth.candidates} cells, {chosen.cell.mean:.2f}); "
         f"run {chosen.run.signature[:12]}, checkpoint {_checkpoint(chosen) or 'none'}",
         f"expected best of random cells: {curve}",
     ]
