@@ -7,8 +7,8 @@ import optuna
 from optuna.trial import Trial, TrialState
 
 from benchmarks.search.replay import GRACE, REDUCTION, Replay, Rungs
-from cluster.search.optuna_sampler import OptunaSampler
-from cluster.search.samplers import Unvisited
+from cluster.search.sampler import Unvisited
+from cluster.search.samplers import make_sampler
 from cluster.search.search import Search
 from search_spaces.cells import Cell
 from search_spaces.space import SearchConfig
@@ -31,7 +31,7 @@ def random(replay: Replay, rng: np.random.Generator) -> Cell:
 def searched(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
     """`search.sampler: tpe`, one seed a cell; the best finished run."""
     resolved = replay.grid.resolved
-    sampler = OptunaSampler(resolved, SearchConfig(sampler="tpe"), seed=int(rng.integers(2**31)))
+    sampler = make_sampler(resolved, SearchConfig(sampler="tpe"), rng)
     search = Search(sampler, Unvisited(resolved, rng), (0,), None)
     stops = Rungs(len(replay.grid.examples)) if asha else lambda number, value: False
     done: list[tuple[float, Cell]] = []

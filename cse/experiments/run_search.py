@@ -16,7 +16,7 @@ from cluster.plan.signature import identity, signature
 from cluster.runtime.options import AshaOptions
 from cluster.search.budget import Account, Budget, BudgetSource, parse_budget
 from cluster.search.optuna_mirror import StudyMirror, mirror_url
-from cluster.search.search import JointSearch, make_search
+from cluster.search.search import make_search
 from cluster.search.source import SearchSource
 from cluster.sweep.events import SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import PatientLedger
@@ -86,9 +86,8 @@ def _source_of(
 
     mirror = StudyMirror(mirror_url(request.ledger), resolved)
     memory, name = Memory(resolved, sign), sweep_name(resolved)
-    search = make_search(resolved, rows, sign, seeds=seeds, mirror=mirror)
-    joint = JointSearch(search, lambda: memory.known(ledger.runs(sweep=name)))
-    source = SearchSource(joint, lambda cell: runs_for(cell, seeds), wait=object())
+    search = make_search(resolved, rows, sign, seeds=seeds, mirror=mirror, recorded=lambda: ledger.runs(sweep=name))
+    source = SearchSource(search, lambda cell: runs_for(cell, seeds), wait=object())
     if request.budget is None:
         return source, None
     account = Account(request.budget, methods_of(resolved), [row for row in rows if memory.known([row])])

@@ -13,7 +13,7 @@ from cluster.plan.match import Memory, known
 from cluster.plan.plan import PlannedRun
 from cluster.plan.signature import signature
 from cluster.search.optuna_sampler import OptunaSampler
-from cluster.search.samplers import Unvisited
+from cluster.search.sampler import Sampler, Unvisited
 from cluster.search.search import ASKS, Search, make_search
 from cluster.search.source import SearchSource
 from search_spaces.catalog import load_space
@@ -180,7 +180,7 @@ def test_a_repeated_suggestion_is_told_and_asked_at_most_twenty_times(space_of):
     resolved = space_of()
     first = resolved.cells()[0]
 
-    class Stubborn:
+    class Stubborn(Sampler):
         def __init__(self):
             self.repeats = []
 
@@ -189,9 +189,6 @@ def test_a_repeated_suggestion_is_told_and_asked_at_most_twenty_times(space_of):
 
         def repeat(self, cell, value):
             self.repeats.append(value)
-
-        def take(self, cell): ...
-        def learn(self, seen): ...
 
     sampler = Stubborn()
     search = Search(sampler, Unvisited(resolved, np.random.default_rng(0)), (0, 1), 100)
