@@ -4,8 +4,8 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
+from analysis.ledger import RunRow
 from cse_train.config import RunConfig
 
 REFERENCE = "wiki-l4-h128"
@@ -35,21 +35,6 @@ SHAPES = {
 }
 """Encoder -> layers, width, millions of parameters."""
 RULE = "layers x width^2"
-
-
-class Timed(Protocol):
-    """What is read of a finished run."""
-
-    @property
-    def state(self) -> str: ...
-    @property
-    def config(self) -> Mapping[str, Any]: ...
-    @property
-    def method(self) -> str: ...
-    @property
-    def examples(self) -> int | None: ...
-    @property
-    def seconds(self) -> float | None: ...
 
 
 @dataclass(frozen=True)
@@ -119,7 +104,7 @@ class Rates:
         )
 
 
-def rates(rows: Sequence[Timed], workers: int = 1) -> Rates:
+def rates(rows: Sequence[RunRow], workers: int = 1) -> Rates:
     """Throughput of the finished runs among `rows`."""
     sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
     timed = [row for row in rows if row.state == "done" and row.examples and row.seconds]

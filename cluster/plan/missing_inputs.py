@@ -71,13 +71,13 @@ class Inputs:
     """What was taken for granted, one line each."""
 
     def of(self, run: RunConfig) -> tuple[Identity, list[Missing], bool]:
-        """The run's identity, with stand-ins for what is absent; what blocks it; whether there are stand-ins."""
+        """The run's identity, with placeholders for what is absent; what it lacks; whether the identity is complete."""
         absent: dict[str, str] = {}
         found = identity(run, self.paths, self.workers, absent)
         missing = [Missing(part, line) for part, line in absent.items()]
         granted = [one for one in missing if self._is_granted(one, run)]
         self.assumed += [one.line for one in granted if one.line not in self.assumed]
-        return found, [one for one in missing if one not in granted], bool(absent)
+        return found, [one for one in missing if one not in granted], not absent
 
     def unscorable(self, suites: Iterable[str]) -> dict[str, str]:
         """The suites whose data are not at hand, with the reason: runs go without their columns."""

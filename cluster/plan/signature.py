@@ -81,11 +81,17 @@ def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
 
 
 def signatures(run: RunConfig, identity: Mapping[str, str | int], seeds: Iterable[int]) -> dict[int, str]:
-    """Seed -> signature of the run with that seed; many seeds cost little more than one."""
+    """Seed -> signature of the run with that seed."""
+    of_seed = seed_signature(run, identity)
+    return {seed: of_seed(seed) for seed in seeds}
+
+
+def seed_signature(run: RunConfig, identity: Mapping[str, str | int]) -> Callable[[int], str]:
+    """What gives the signature of the run with a seed; many seeds cost little more than one."""
     payload = described(run, identity)
     payload["train"]["seed"] = PLACE
     before, after = _text(payload).split(json.dumps(PLACE))
-    return {seed: _digest(f"{before}{seed:d}{after}") for seed in seeds}
+    return lambda seed: _digest(f"{before}{seed:d}{after}")
 
 
 def _text(payload: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
-from cluster.plan.match import Known
+from cluster.plan.match import Observation
 from cluster.search.sampler import Sampler
 from cse_train.fields import Scalar
 from search_spaces.cells import Cell, ResolvedSpace
@@ -59,7 +59,7 @@ class OptunaSampler(Sampler):
             suggested, _ = self._ask()
         self._running[cell.id] = suggested
 
-    def observe(self, observation: Known) -> None:
+    def observe(self, observation: Observation) -> None:
         trial = self._running.pop(observation.cell.id, None)
         if trial is None:
             self._study.add_trial(self._frozen(observation))
@@ -81,13 +81,13 @@ class OptunaSampler(Sampler):
     def _params(self, cell: Cell) -> dict[str, Any]:
         return {name: self._codes[name].encode(value) for name, value in cell.key.items()}
 
-    def _frozen(self, observation: Known) -> FrozenTrial:
+    def _frozen(self, observation: Observation) -> FrozenTrial:
         params = self._params(observation.cell)
         distributions = {name: self._codes[name].distribution for name in params}
         return create_trial(params=params, distributions=distributions, **outcome(observation))
 
 
-def outcome(observation: Known) -> dict[str, Any]:
+def outcome(observation: Observation) -> dict[str, Any]:
     """State and value in Optuna's words: a stopped run is PRUNED at its examples, one without a score FAIL."""
     if observation.state == "done":
         return {"state": TrialState.COMPLETE, "value": observation.value}

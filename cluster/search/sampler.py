@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cluster.plan.match import Known
+from cluster.plan.match import Observation
 from search_spaces.cells import Cell, ResolvedSpace
 
 MISSES = 1000
@@ -24,7 +24,7 @@ class Sampler:
     def start(self, cell: Cell) -> None:
         """This cell is under way, suggested or not."""
 
-    def observe(self, observation: Known) -> None:
+    def observe(self, observation: Observation) -> None:
         """How one (cell, seed) ended."""
 
 

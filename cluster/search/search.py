@@ -1,6 +1,6 @@
 """A search proposes cells; every seed of a cell is one noisy observation of it. The ledger is the only truth.
 
-A search starts from what the ledger knows of its space (`Memory`), whoever ran it: finished runs are observations,
+A search starts from what the ledger knows of its space (`RunMatcher`), whoever ran it: finished runs are observations,
 runs that others hold count as under way, half-finished cells come first. So a driver that died at any point loses
 nothing, and a second driver of the same search does not repeat the first one's cells.
 """
@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from cluster.plan.match import Known, LedgerRow, Memory, Sign, known
+from analysis.ledger import RunRow
+from cluster.plan.match import Observation, RunMatcher, Sign, observed
 from cluster.search.optuna_mirror import StudyMirror
 from cluster.search.sampler import Sampler, Unvisited
 from cluster.search.samplers import make_sampler
@@ -36,7 +37,7 @@ class Search:
         seeds: tuple[int, ...],
         num_samples: int | None,
         mirror: StudyMirror | None = None,
-        recorded: Callable[[], Iterable[Known]] | None = None,
+        recorded: Callable[[], Iterable[Observation]] | None = None,
         every_s: float = EVERY_S,
     ) -> None:
         """`mirror` gets each finished run; `recorded` reads the sweep's runs out of the ledger every `every_s` seconds.
@@ -45,7 +46,7 @@ class Search:
         """
         self._sampler, self._unvisited, self._mirror = sampler, unvisited, mirror
         self._seeds, self._num_samples = seeds, num_samples
-        self._visits: dict[str, dict[int, Known]] = {}
+        self._visits: dict[str, dict[int, Observation]] = {}
         self._resume: deque[Cell] = deque()
         self._await: deque[Cell] = deque()
         self._recorded, self._every_s = recorded, every_s
@@ -56,13 +57,14 @@ class Search:
         """Cells that were proposed here or are known from the ledger."""
         return len(self._visits)
 
-    def recall(self, found: Iterable[Known]) -> None:
+    def recall(self, observations: Iterable[Observation]) -> None:
         """Take in what the ledger knows; a cell that lacks a seed is proposed again, first or, where held, last."""
         cells = {}
-        for seen in found:
-            if seen.cell.id not in self._visits or seen.cell.id in cells:
-                cells[seen.cell.id] = seen.cell
-                self._record(seen)
+        for observation in observations:
+            cell = observation.cell
+            if cell.id not in self._visits or cell.id in cells:
+                cells[cell.id] = cell
+                self._record(observation)
         for cell in cells.values():
             self._queue(cell)
 
@@ -83,21 +85,21 @@ class Search:
     def observe(
         self, cell: Cell, seed: int, value: float | None, state: str = "done", examples: int | None = None
     ) -> None:
-        """A run ended with this best dev score, in state done, stopped or failed; saying it twice changes nothing."""
-        self._record(known(cell, seed, state if value is not None else "failed", value, examples))
+        """A run ended with this best dev score, in state done, stopped or failed; a second call changes nothing."""
+        self._record(observed(cell, seed, state if value is not None else "failed", value, examples))
 
-    def _record(self, seen: Known) -> None:
-        visits = self._visits.setdefault(seen.cell.id, {})
-        before = visits.get(seen.seed)
-        if before and before.final and (before.state, before.value) == (seen.state, seen.value):
+    def _record(self, observation: Observation) -> None:
+        visits = self._visits.setdefault(observation.cell.id, {})
+        before = visits.get(observation.seed)
+        if before and before.final and (before.state, before.value) == (observation.state, observation.value):
             return
-        visits[seen.seed] = seen
-        if not seen.final:
-            self._sampler.start(seen.cell)
+        visits[observation.seed] = observation
+        if not observation.final:
+            self._sampler.start(observation.cell)
             return
-        self._sampler.observe(seen)
+        self._sampler.observe(observation)
         if self._mirror:
-            self._mirror.add(seen)
+            self._mirror.add(observation)
 
     def _queue(self, cell: Cell) -> None:
         visits = self._visits[cell.id]
@@ -120,18 +122,18 @@ class Search:
 
     def _stored(self, cell: Cell) -> float | None:
         """Mean over the finished seeds."""
-        values = [one.value for one in self._visits[cell.id].values() if one.state == "done" and one.value is not None]
+        values = [v.value for v in self._visits[cell.id].values() if v.state == "done" and v.value is not None]
         return sum(values) / len(values) if values else None
 
 
 def make_search(
     resolved: ResolvedSpace,
-    rows: Iterable[LedgerRow],
+    rows: Iterable[RunRow],
     sign: Sign,
     *,
     seeds: tuple[int, ...] | None = None,
     mirror: StudyMirror | None = None,
-    recorded: Callable[[], Iterable[LedgerRow]] | None = None,
+    recorded: Callable[[], Iterable[RunRow]] | None = None,
     every_s: float = EVERY_S,
 ) -> Search:
     """The search that a space's `search:` asks for, knowing the ledger's rows.
@@ -140,8 +142,8 @@ def make_search(
     drivers.
     """
     settings = resolved.space.search or SearchConfig(sampler="grid")
-    memory = Memory(resolved, sign)
-    observations = memory.known(rows)
+    matcher = RunMatcher(resolved, sign)
+    observations = matcher.observations(rows)
     rng = np.random.default_rng([settings.seed, len(observations)])
     search = Search(
         make_sampler(resolved, settings, rng),
@@ -149,7 +151,7 @@ def make_search(
         seeds or resolved.space.seeds,
         settings.num_samples,
         mirror,
-        None if recorded is None else lambda: memory.known(recorded()),
+        None if recorded is None else lambda: matcher.observations(recorded()),
         every_s,
     )
     search.recall(observations)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from analysis.ledger import Ledger
 from cluster.monitor.exporter import Monitor, each
 from cluster.monitor.progress import Progress
-from cluster.plan.match import Memory
+from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import Identify, runs_of
-from cluster.plan.run_source import Source
+from cluster.plan.run_source import RunSource
 from cluster.plan.signature import identity, signature
 from cluster.runtime.options import AshaOptions
 from cluster.search.budget import Account, Budget, BudgetSource, parse_budget
@@ -77,7 +77,7 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
 
 def _source_of(
     request: Request, ledger: Ledger, identify: Identify, runs_for: RunsFor
-) -> tuple[Source, Account | None]:
+) -> tuple[RunSource, Account | None]:
     """The search, with the budget kept where one is given."""
     resolved, rows, seeds = request.resolved, ledger.runs(), tuple(request.seeds)
 
@@ -85,12 +85,13 @@ def _source_of(
         return signature(run, identify(run))
 
     mirror = StudyMirror(mirror_url(request.ledger), resolved)
-    memory, name = Memory(resolved, sign), sweep_name(resolved)
+    name = sweep_name(resolved)
     search = make_search(resolved, rows, sign, seeds=seeds, mirror=mirror, recorded=lambda: ledger.runs(sweep=name))
-    source = SearchSource(search, lambda cell: runs_for(cell, seeds), wait=object())
+    source = SearchSource(search, lambda cell: runs_for(cell, seeds))
     if request.budget is None:
         return source, None
-    account = Account(request.budget, methods_of(resolved), [row for row in rows if memory.known([row])])
+    matcher = RunMatcher(resolved, sign)
+    account = Account(request.budget, methods_of(resolved), [row for row in rows if matcher.cells(row)])
     return BudgetSource(source, account, ledger.run), account
 
 

@@ -8,7 +8,7 @@ from analysis.ledger import Ledger, RunRow
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.results import Planned, results_of
 from analysis.tables.spec import TableSpec
-from cluster.plan import match
+from cluster.plan.match import match
 from cse.tables import baselines
 from cse_train.evaluate.suites.registry import columns
 from search_spaces import cells
@@ -23,9 +23,9 @@ SCALE = ("encoder", "corpus", "examples", "batch_size", "evaluations", "max_seq_
 
 def build(resolved: ResolvedSpace, ledger: Ledger | None, folder: Path, seeds: Sequence[int] | None = None) -> Table:
     """The table as data; `folder` holds the stored rows without training."""
-    found = match.answers(resolved, ledger.runs(), seeds) if ledger else []
-    planned = [(one.key, one.run.signature, one.run.seed) for one in found]
-    return of_planned(resolved, ledger, folder, planned, [one.run for one in found])
+    matches = match(resolved, ledger.runs(), seeds) if ledger else []
+    planned = [matched.planned for matched in matches]
+    return of_planned(resolved, ledger, folder, planned, [matched.run for matched in matches])
 
 
 def of_planned(

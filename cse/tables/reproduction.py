@@ -19,7 +19,7 @@ from analysis.tables.pair_cosines import column_cosines
 from analysis.tables.results import Planned
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts, judge
-from cluster.plan import match
+from cluster.plan.match import match
 from cluster.plan.missing_inputs import Blocked, by_reason
 from cluster.plan.plan import SpacePlan
 from cse.tables import build
@@ -129,8 +129,7 @@ def planned_rows(plan: SpacePlan, seeds: Sequence[int], ledger: Ledger) -> list[
     """(row key, signature, seed) of the table's runs; of a search, those that it has made."""
     resolved = plan.resolved
     if plan.is_search:
-        found = match.answers(resolved, ledger.runs(), seeds)
-        return [(one.key, one.run.signature, one.run.seed) for one in found]
+        return [matched.planned for matched in match(resolved, ledger.runs(), seeds)]
     return [(full_key(resolved, run.cell), run.signature, run.seed) for run in plan.runs]
 
 

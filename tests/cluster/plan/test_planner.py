@@ -1,10 +1,12 @@
 """Plans: counting, sharing between tables, and asking the ledger."""
 
+import dataclasses
 import time
 from pathlib import Path
 
 import pytest
 
+from analysis.ledger import RunRow
 from cluster.plan import signature as signatures
 from cluster.plan.plan import COUNTS
 from cluster.plan.planner import plan
@@ -90,6 +92,30 @@ def test_missing_inputs_still_count_but_cannot_run():
     assert any("--data" in line for line in made.absent)
     with pytest.raises(ConfigError, match="--data"):
         plan([load_space("E7")], "small", 1, None, DataPaths(), need_inputs=True)
+
+
+def test_without_data_a_finished_run_is_recognised_by_its_settings(known_inputs, monkeypatch):
+    space, wanted = load_space("E7"), plan([load_space("E7")], "small", 2, None, DataPaths()).runs[:3]
+    rows = [done_row(run.run, run.identity | {"corpus": "another"}) for run in wanted]
+    monkeypatch.setattr(signatures, "_corpus", lambda *given: lacking("missing data: corpus; give --data DIR"))
+    made = plan([space], "small", 2, FakeLedger(rows=rows), DataPaths())
+    assert (made.counts()["done"], made.counts()["to_run"]) == (3, 13)
+    stale = [dataclasses.replace(rows[0], signature="0" * 24), *rows[1:]]
+    assert plan([space], "small", 2, FakeLedger(rows=stale), DataPaths()).counts()["done"] == 2
+    with pytest.raises(ConfigError, match="missing data"):
+        plan([space], "small", 2, FakeLedger(rows=rows[:2]), DataPaths(), need_inputs=True)
+
+
+def lacking(line):
+    raise ConfigError([line])
+
+
+def done_row(run, identity):
+    about = {"owner": "me", "folder": None, "reason": None, "created": 0.0, "updated": 0.0, "live": False}
+    numbers = {"examples": 64, "best": 50.0, "best_examples": 64, "seconds": 1.0, "attempt": 1}
+    name = signatures.signature(run, identity)
+    seed = run.train.seed
+    return RunRow(name, "done", method=run.method, seed=seed, config=run.flat(), identity=identity, **about, **numbers)
 
 
 @pytest.mark.parametrize("seeds", [0, [], [-1]])

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster.plan.run_source import GridSource
+from cluster.plan.run_source import ListSource
 from cluster.search.budget import Account, BudgetSource, parse_budget
 from cse.cli.app import main
 from cse_train.fields import ConfigError
@@ -49,9 +49,9 @@ def test_less_than_a_run_each_is_refused():
 def drained(source, ledger, took=640):
     """Run all that is handed out, one at a time."""
     names = []
-    while (one := source.take()) is not None:
+    while (one := source.ask()) is not None:
         ledger[one.signature] = Row(one.signature, one.run.method, examples=took)
-        source.tell(one, "done", 50.0, took)
+        source.observe(one, "done", 50.0, took)
         names.append(one.signature)
     assert source.exhausted()
     return names
@@ -59,7 +59,7 @@ def drained(source, ledger, took=640):
 
 def source_of(runs, budget, ledger, methods=("simcse", "esimcse")):
     account = Account(parse_budget(budget, methods), methods, list(ledger.values()))
-    return BudgetSource(GridSource(runs), account, ledger.get), account
+    return BudgetSource(ListSource(runs), account, ledger.get), account
 
 
 def test_methods_share_equally_and_a_second_call_runs_nothing():
@@ -77,12 +77,12 @@ def test_methods_share_equally_and_a_second_call_runs_nothing():
 def test_examples_are_set_aside_and_come_back_when_a_run_stops_early():
     ledger = {}
     source, _ = source_of([planned(f"s{i}") for i in range(9)], "1280examples", ledger, ("simcse",))
-    first, second = source.take(), source.take()
-    assert source.take() is None and not source.exhausted(), "all is set aside"
+    first, second = source.ask(), source.ask()
+    assert source.ask() is None and not source.exhausted(), "all is set aside"
     for one in (first, second):
         ledger[one.signature] = Row(one.signature, examples=320, state="stopped")
-        source.tell(one, "stopped", 40.0, 320)
-    assert source.take().signature == "s2"
+        source.observe(one, "stopped", 40.0, 320)
+    assert source.ask().signature == "s2"
 
 
 def test_hours_are_the_ledgers_and_a_run_is_expected_to_take_the_mean():
