@@ -71,11 +71,11 @@ class Rates:
 
     def seconds(self, run: RunConfig) -> float | None:
         """Seconds of one run on `workers` cores; None where nothing is known of its method or encoder."""
-        own = self.measured.get((run.method, run.train.encoder))
-        if own:
-            return run.train.examples / own
-        known, scale = EXAMPLES_PER_SECOND.get(run.method), _relative(run.train.encoder)
-        reference = self.measured.get((run.method, REFERENCE), known)
+        measured = self.measured.get((run.method, run.train.encoder))
+        if measured:
+            return run.train.examples / measured
+        shipped, scale = EXAMPLES_PER_SECOND.get(run.method), _relative(run.train.encoder)
+        reference = self.measured.get((run.method, REFERENCE), shipped)
         return None if reference is None or scale is None else run.train.examples * scale / reference
 
     def cost(self, run: RunConfig) -> Cost:
@@ -96,10 +96,10 @@ class Rates:
     def source(self) -> str:
         """Where the seconds come from, in a line for a person."""
         shipped = "the runs of docs/results/methods.md"
-        own = f"{self.runs} finished runs of this ledger, else of " if self.runs else ""
+        measured = f"{self.runs} finished runs of this ledger, else of " if self.runs else ""
         cores = os.cpu_count() or 1
         return (
-            f"time on {cores} cores, one run a core, by the examples per second of {own}{shipped} (wiki-l4-h128); "
+            f"time on {cores} cores, one run a core, by the examples per second of {measured}{shipped} (wiki-l4-h128); "
             f"other encoders by {RULE}; without the scoring of suites"
         )
 

@@ -1,12 +1,13 @@
 """From spaces to a plan: every cell times every seed, against the ledger and the inputs that are at hand."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.ledger import Ledger, RunRow
 from cluster.plan.cost import rates
 from cluster.plan.match import FINAL, RunMatcher, match
-from cluster.plan.missing_inputs import Blocked, Inputs, reason
+from cluster.plan.missing_inputs import IncompleteCell, Inputs, reason
 from cluster.plan.plan import COUNTS, Plan, PlannedRun, SpacePlan
 from cluster.plan.signature import Identity, signature, signatures
 from cse_train.config import RunConfig
@@ -55,15 +56,15 @@ def plan(
 ) -> Plan:
     """Plan spaces under a profile (None: each file's own), a number or list of seeds (None: each file's own).
 
-    A cell that lacks an input is blocked. Where no data are given at all, what `--data` brings is taken for granted
-    (`Plan.absent`), unless `need_inputs`; then ConfigError is raised where every cell is blocked.
+    Where no data are given at all, what `--data` brings is assumed (`Plan.absent`), unless `need_inputs`; then
+    ConfigError is raised where every cell lacks an input.
     """
-    asked = [(resolve(space, profile, overrides), _seeds(space, seeds)) for space in spaces]
-    return plan_all(asked, ledger, paths, workers=workers, need_inputs=need_inputs)
+    spaces_and_seeds = [(resolve(space, profile, overrides), _seeds(space, seeds)) for space in spaces]
+    return plan_all(spaces_and_seeds, ledger, paths, workers=workers, need_inputs=need_inputs)
 
 
 def plan_all(
-    asked: Sequence[tuple[ResolvedSpace, tuple[int, ...]]],
+    spaces: Sequence[tuple[ResolvedSpace, tuple[int, ...]]],
     ledger: Ledger | None,
     paths: DataPaths,
     *,
@@ -73,26 +74,26 @@ def plan_all(
     """As `plan`, of spaces that are resolved already, each with its seeds."""
     inputs = Inputs(paths, workers, expected=not need_inputs)
     recorded = _Recorded(ledger, ledger.runs() if ledger else [], by_settings=not need_inputs)
-    planned = tuple(_plan(resolved, seeds, recorded, inputs) for resolved, seeds in asked)
+    planned = tuple(_plan(resolved, seeds, recorded, inputs) for resolved, seeds in spaces)
     if need_inputs:
         _require_a_cell(planned)
-    unscorable = inputs.unscorable(name for resolved, _ in asked for name in resolved.space.evaluate)
+    unscorable = inputs.unscorable(name for resolved, _ in spaces for name in resolved.space.evaluate)
     return Plan(planned, tuple(inputs.assumed), rates(recorded.rows, workers), unscorable)
 
 
 def _require_a_cell(planned: Sequence[SpacePlan]) -> None:
     """Raise ConfigError with each reason where nothing is left to train and nothing is done."""
-    blocked = [one for space in planned for one in space.blocked]
-    free = any(run.signature not in space.held for space in planned for run in space.runs)
-    if blocked and not free and not any(space.searched for space in planned):
-        raise ConfigError(list(dict.fromkeys(one.reason for one in blocked)))
+    reasons = [cell.reason for space in planned for cell in space.incomplete]
+    complete = any(run.signature not in space.incomplete_runs for space in planned for run in space.runs)
+    if reasons and not complete and not any(space.searched for space in planned):
+        raise ConfigError(list(dict.fromkeys(reasons)))
 
 
 def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, inputs: Inputs) -> SpacePlan:
     if resolved.space.sampled:
         return _search_plan(resolved, seeds, recorded, inputs)
     runs: list[PlannedRun] = []
-    blocked: list[Blocked] = []
+    incomplete: list[IncompleteCell] = []
     absent: dict[str, tuple[str, int]] = {}
     for cell in resolved.cells():
         hashes, missing, complete = inputs.of(cell.run(seeds[0]))
@@ -103,16 +104,16 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
         if missing:
             why = reason(missing, cell_runs[0].run, resolved.space.axis_names)
             label, names = cell.label or name_of(cell.key), tuple(run.signature for run in cell_runs)
-            blocked.append(Blocked(dict(cell.key), label, why, names))
+            incomplete.append(IncompleteCell(dict(cell.key), label, why, names))
     done = recorded.done(resolved, runs, absent)
-    return SpacePlan(resolved, seeds, tuple(runs), done, blocked=tuple(_not_done(blocked, done)))
+    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=tuple(_not_done(incomplete, done)))
 
 
-def _not_done(blocked: Iterable[Blocked], done: frozenset[str]) -> Iterator[Blocked]:
-    for one in blocked:
-        left = tuple(signature for signature in one.signatures if signature not in done)
+def _not_done(cells: Iterable[IncompleteCell], done: frozenset[str]) -> Iterator[IncompleteCell]:
+    for cell in cells:
+        left = tuple(signature for signature in cell.signatures if signature not in done)
         if left:
-            yield Blocked(one.cell, one.label, one.reason, left)
+            yield dataclasses.replace(cell, signatures=left)
 
 
 def _runs(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], hashes: Identity) -> Iterator[PlannedRun]:

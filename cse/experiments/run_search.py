@@ -46,24 +46,24 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     resolved, name = request.resolved, sweep_name(request.resolved)
     identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
     labels: dict[str, str] = {}
-    horizon: dict[str, int] = {}
+    examples: dict[str, int] = {}
     sweeps: dict[str, str] = {}
-    asked = _asked(resolved) * len(request.seeds)
+    num_samples = _cells_of_search(resolved) * len(request.seeds)
 
     def runs_for(cell: Cell, seeds: Sequence[int]) -> list[PlannedRun]:
         runs = [dataclasses.replace(run, sweep=name) for run in runs_of(resolved, cell, seeds, identify)]
-        record(request, patient, runs, asked=asked)  # type: ignore[arg-type]
+        record(request, patient, runs, num_samples=num_samples)  # type: ignore[arg-type]
         sweeps.update({run.signature: name for run in runs})
         labels.update({run.signature: label(run.cell, run.seed) for run in runs})
-        horizon.update({run.signature: run.run.train.examples for run in runs})
+        examples.update({run.signature: run.run.train.examples for run in runs})
         return runs
 
     options = dataclasses.replace(request.options, asha=_asha(resolved))
     over = threading.Event()
     suites = {name: resolved.space.evaluate}
     with (
-        Progress(asked, labels=labels, horizon=horizon) as progress,
-        Monitor(request.ledger, sweeps, totals={name: asked}, labels=labels, horizon=horizon) as monitor,
+        Progress(num_samples, labels=labels, total_examples=examples) as progress,
+        Monitor(request.ledger, sweeps, totals={name: num_samples}, labels=labels, total_examples=examples) as monitor,
         Pruner(request.ledger, options) as pruner,
     ):
         tell = each(progress, monitor, pruner)
@@ -95,10 +95,10 @@ def _source_of(
     return BudgetSource(source, account, ledger.run), account
 
 
-def _asked(resolved: ResolvedSpace) -> int:
+def _cells_of_search(resolved: ResolvedSpace) -> int:
     """Cells that a search visits at most."""
-    asked = resolved.space.search.num_samples if resolved.space.search else None
-    return min(count for count in (resolved.size(), asked) if count is not None)
+    num_samples = resolved.space.search.num_samples if resolved.space.search else None
+    return min(count for count in (resolved.size(), num_samples) if count is not None)
 
 
 def _asha(resolved: ResolvedSpace) -> AshaOptions | None:

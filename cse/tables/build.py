@@ -115,19 +115,19 @@ NAMED = 20
 """Cells without all seeds that are named; those beyond are counted."""
 
 
-def unfinished(table: Table, seeds: int, blocked: Mapping[str, str]) -> list[str]:
-    """What a table lacks, for a person: rows with fewer seeds than asked for, and those that are blocked."""
+def unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[str]:
+    """What a table lacks, for a person: rows with fewer seeds than asked for, and those that lack an input."""
     short = {_named(row.key): max(cell.n for cell in row.cells.values()) for row in table.rows}
     lacking = [f"{name} {n}" for name, n in short.items() if n < seeds]
     some = "; ".join(lacking[:NAMED]) + (f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else "")
     told = [f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {some}"]
-    return (told if lacking else []) + [f"blocked: {label}: {why}" for label, why in blocked.items()]
+    return (told if lacking else []) + [f"missing input: {label}: {why}" for label, why in incomplete.items()]
 
 
 def _named(key: Key) -> str:
     return name_of({axis: value for axis, value in key.items() if value is not None})
 
 
-def blocked_in(ledger: Ledger, sweep: str) -> dict[str, str]:
-    """Cells that were blocked when the sweep was last started, with the reasons."""
+def incomplete_cells(ledger: Ledger, sweep: str) -> dict[str, str]:
+    """Cells that lacked an input when the sweep was last started, with the reasons."""
     return dict(ledger.sweep_spec(sweep).get("blocked", {}))

@@ -42,7 +42,7 @@ def grid(folder: Path, name: str, axis: str) -> Path:
 
 def test_counts_of_a_shipped_table(known_inputs):
     made = plan([load_space("E7")], "small", 3, None, DataPaths())
-    expected = {"cells": 8, "seeds": 3, "runs": 24, "unique": 24, "done": 0, "to_run": 24, "blocked": 0}
+    expected = {"cells": 8, "seeds": 3, "runs": 24, "unique": 24, "done": 0, "to_run": 24, "missing_input": 0}
     assert made.counts() == expected
     assert tuple(made.as_dict())[: len(COUNTS)] == COUNTS
     first = made.runs[0]
@@ -66,7 +66,7 @@ def test_tables_that_share_a_cell_run_it_once(known_inputs, tmp_path):
     grid(tmp_path, "A", "method.dup_rate: {grid: [0.1, 0.32]}")
     grid(tmp_path, "B", "method.queue_multiple: {grid: [1, 2.5]}")
     made = plan(load_spaces(tmp_path), "small", None, None, DataPaths())
-    expected = {"cells": 4, "seeds": 2, "runs": 8, "unique": 6, "done": 0, "to_run": 6, "blocked": 0}
+    expected = {"cells": 4, "seeds": 2, "runs": 8, "unique": 6, "done": 0, "to_run": 6, "missing_input": 0}
     assert made.counts() == expected
     assert [one["runs"] for one in made.as_dict()["spaces"]] == [4, 4]
     shared = {r.signature for r in made.spaces[0].runs} & {r.signature for r in made.spaces[1].runs}
@@ -80,7 +80,7 @@ def test_a_search_counts_its_most_and_stands_apart(known_inputs, tmp_path):
     path = grid(tmp_path, "B", "train.learning_rate: {loguniform: [1e-5, 1e-3]}")
     path.write_text(path.read_text() + "search: {num_samples: 10}\n")
     alone = plan([load_space(path)], "small", None, None, DataPaths())
-    expected = {"cells": 10, "seeds": 2, "runs": 20, "unique": 20, "done": 0, "to_run": 20, "blocked": 0}
+    expected = {"cells": 10, "seeds": 2, "runs": 20, "unique": 20, "done": 0, "to_run": 20, "missing_input": 0}
     assert alone.counts() == expected
     both = plan(load_spaces(tmp_path), "small", None, None, DataPaths()).as_dict()
     assert (both["runs"], both["searches"][0]["runs"]) == (4, 20)
