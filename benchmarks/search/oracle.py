@@ -87,13 +87,13 @@ class Belief:
 
     def after(self, seen: Sequence[tuple[int, int, float]]) -> tuple[Array, Array]:
         """Mean [C] and covariance [C, C] after (cell, evaluations, score) each."""
-        known = self._surface
-        cells, ends = np.array([one[0] for one in seen], dtype=int), np.array([one[1] - 1 for one in seen], dtype=int)
-        values = np.array([one[2] for one in seen]) * known.lines[ends, 0] + known.lines[ends, 1] - known.mean
-        bias = known.bias[ends]
-        inner = known.cover[np.ix_(cells, cells)] + np.outer(bias, bias) * known.bias_cover[np.ix_(cells, cells)]
-        gain = np.linalg.solve(inner + np.diag(self._noise[cells, ends]), known.cover[cells])
-        return known.mean + values @ gain, known.cover - known.cover[:, cells] @ gain
+        surface = self._surface
+        cells, ends = np.array([run[0] for run in seen], dtype=int), np.array([run[1] - 1 for run in seen], dtype=int)
+        values = np.array([run[2] for run in seen]) * surface.lines[ends, 0] + surface.lines[ends, 1] - surface.mean
+        bias = surface.bias[ends]
+        inner = surface.cover[np.ix_(cells, cells)] + np.outer(bias, bias) * surface.bias_cover[np.ix_(cells, cells)]
+        gain = np.linalg.solve(inner + np.diag(self._noise[cells, ends]), surface.cover[cells])
+        return surface.mean + values @ gain, surface.cover - surface.cover[:, cells] @ gain
 
 
 def oracles(grid: Grid) -> dict[str, Strategy]:
@@ -121,7 +121,7 @@ def _strategy(belief: Belief, *, stops: bool) -> Strategy:
             end = replay.run(cells[chosen], _stop(belief, seen, chosen) if stops else _never)
             seen.append((chosen, int(np.searchsorted(replay.grid.examples, end.examples)) + 1, end.value))
             mean, cover = belief.after(seen)
-        return cells[max((one[0] for one in seen), key=lambda i: float(mean[i]))]
+        return cells[max((run[0] for run in seen), key=lambda i: float(mean[i]))]
 
     return strategy
 

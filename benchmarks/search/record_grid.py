@@ -64,8 +64,8 @@ def _run(row: RunRow, axes: Sequence[str], points: Iterable[Json], dev: object) 
 
 def _commits(ledger: Ledger, rows: Iterable[RunRow]) -> list[str]:
     """Every commit that a run was trained from."""
-    found = {ledger.provenance(row.signature)[-1].details.get("commit") for row in rows}
-    return sorted(commit for commit in found if commit)
+    commits = {ledger.provenance(row.signature)[-1].details.get("commit") for row in rows}
+    return sorted(commit for commit in commits if commit)
 
 
 def write(grid: Json, file: Path) -> None:

@@ -91,10 +91,10 @@ class RunMatcher:
     def __init__(self, resolved: ResolvedSpace, sign: Sign | None = None) -> None:
         """`sign(run)`: the signature with the inputs at hand; without it a run on any inputs is a run of the space."""
         self._resolved, self._sign = resolved, sign
-        self._methods = set(resolved.space.methods())
+        self._methods, self._finite = set(resolved.space.methods()), resolved.size() is not None
         self._cells: dict[str, Sequence[Cell]] = {}
         self._by_settings: dict[str, list[Cell]] | None = None
-        self._signatures: dict[tuple[str, str], Callable[[int], str]] = {}
+        self._signatures: dict[tuple[str, tuple[tuple[str, str | int], ...]], Callable[[int], str]] = {}
 
     def cells(self, row: RunRow) -> Sequence[Cell]:
         """The cells whose run has the row's signature; several where a profile lets them run alike."""
@@ -125,13 +125,13 @@ class RunMatcher:
         cells = self._with_settings(settings, row)
         if not cells:
             return []
-        by = settings, json.dumps(row.identity, sort_keys=True)
+        by = settings, tuple(sorted(row.identity.items()))
         if by not in self._signatures:
             self._signatures[by] = seed_signature(cells[0].run(0), row.identity)
         return cells if self._signatures[by](int(row.config.get(SEED, 0))) == row.signature else []
 
     def _with_settings(self, settings: str, row: RunRow) -> Sequence[Cell]:
-        if self._resolved.size() is None:
+        if not self._finite:
             cell = self._by_axes(row)
             return [cell] if cell and _settings(cell.flat) == settings else []
         if self._by_settings is None:

@@ -98,17 +98,17 @@ def lines(chosen: Selected, scores: Looked | None) -> list[str]:
     """The pick in words: value, expected best of fewer cells, optimism, test scores."""
     worth = guarded(chosen)
     curve = ", ".join(f"{value:.2f} of {draws}" for draws, value in worth.expected_best.items())
-    told = [
+    sentences = [
         f"pick: {chosen.cell.name} ({RULE} of {worth.candidates} cells, {chosen.cell.mean:.2f}); "
         f"run {chosen.run.signature[:12]}, checkpoint {_checkpoint(chosen) or 'none'}",
         f"expected best of random cells: {curve}",
     ]
     if worth.other_seeds is not None:
-        told.append(
+        sentences.append(
             f"optimism of its best run: {worth.best_run:.2f} against {worth.other_seeds:.2f} of its other seeds"
         )
     if worth.shrunken is not None:
-        told.append(f"optimism of its mean: {worth.value:.2f}, shrunk by the seeds' noise {worth.shrunken:.2f}")
+        sentences.append(f"optimism of its mean: {worth.value:.2f}, shrunk by the seeds' noise {worth.shrunken:.2f}")
     else:
-        told.append("optimism of its mean: not known, no two cells or no cell with two seeds")
-    return told + (scores.lines() if scores else [])
+        sentences.append("optimism of its mean: not known, no two cells or no cell with two seeds")
+    return sentences + (scores.lines() if scores else [])
