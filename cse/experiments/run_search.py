@@ -46,7 +46,7 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     resolved, name = request.resolved, sweep_name(request.resolved)
     identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
     labels: dict[str, str] = {}
-    examples: dict[str, int] = {}
+    horizon: dict[str, int] = {}
     sweeps: dict[str, str] = {}
     num_samples = _cells_of_search(resolved) * len(request.seeds)
 
@@ -55,15 +55,15 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
         record(request, patient, runs, num_samples=num_samples)  # type: ignore[arg-type]
         sweeps.update({run.signature: name for run in runs})
         labels.update({run.signature: label(run.cell, run.seed) for run in runs})
-        examples.update({run.signature: run.run.train.examples for run in runs})
+        horizon.update({run.signature: run.run.train.examples for run in runs})
         return runs
 
     options = dataclasses.replace(request.options, asha=_asha(resolved))
     over = threading.Event()
     suites = {name: resolved.space.evaluate}
     with (
-        Progress(num_samples, labels=labels, total_examples=examples) as progress,
-        Monitor(request.ledger, sweeps, totals={name: num_samples}, labels=labels, total_examples=examples) as monitor,
+        Progress(num_samples, labels=labels, horizon=horizon) as progress,
+        Monitor(request.ledger, sweeps, totals={name: num_samples}, labels=labels, horizon=horizon) as monitor,
         Pruner(request.ledger, options) as pruner,
     ):
         tell = each(progress, monitor, pruner)
