@@ -44,9 +44,9 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
     paper, lines = (None, []) if file.paper is None else read(Paper, file.paper, "paper.")
     problems += lines if lines or paper is None else _misprint_problems(paper)
     seeds = tuple(range(file.seeds)) if isinstance(file.seeds, int) else tuple(file.seeds)
-    problems += (lines := fields.problems(SearchConfig, file.search or {}, "search."))
-    search = fields.made(SearchConfig, file.search or {}) if "search" in raw and not lines else None
-    problems += _search_problems(search, axes, seeds, "search" in raw)
+    search, lines = _parse_search(file.search)
+    problems += lines
+    problems += _search_problems(search, axes, "search" in raw)
     problems += [f"key set twice: {k}={settings[k]} in `set` and `space`; keep one" for k in settings if k in axes]
     if problems:
         return None, problems
@@ -150,12 +150,31 @@ def _normal_domain(name: str, domain: Domain, methods: list[str]) -> Domain:
     return replace(domain, arguments=tuple(keys.normal(name, value, method) for value in domain.arguments))
 
 
-def _search_problems(
-    search: SearchConfig | None, axes: Mapping[str, Domain], seeds: Sequence[int], given: bool
-) -> list[str]:
+def _parse_search(block: Mapping[str, Any] | None) -> tuple[SearchConfig | None, list[str]]:
+    if block is None:
+        return None, []
+    removed = _removed(block)
+    rest = {name: value for name, value in block.items() if name not in removed}
+    problems = [*removed.values(), *fields.problems(SearchConfig, rest, "search.")]
+    return None if problems else fields.made(SearchConfig, block), problems
+
+
+def _removed(search: Mapping[str, Any]) -> dict[str, str]:
+    """Settings of `search:` that older files have and that are gone -> what to write instead."""
+    lines = {
+        name: f"removed setting: search.{name}={brief(search[name])}; seeds are not raced, give `seeds: N` and tpe"
+        for name in ("race", "max_seeds")
+        if name in search
+    }
+    if search.get("sampler") == "posterior":
+        lines["sampler"] = "removed sampler: search.sampler=posterior; give tpe, which finds cells as good"
+    return lines
+
+
+def _search_problems(search: SearchConfig | None, axes: Mapping[str, Domain], given: bool) -> list[str]:
     problems = []
-    if search and not axes and not (search.race and search.sampler == "grid" and search.num_samples is None):
-        problems.append("nothing to search: search.sampler needs `space:`; listed cells are all run, or raced by grid")
+    if search and not axes:
+        problems.append("nothing to search: search.sampler needs `space:`; listed cells are all run")
     sampled = [name for name, domain in axes.items() if domain.word != "grid"]
     if sampled and not given:
         problems.append(f"no search: space.{sampled[0]}={axes[sampled[0]].word}; add `search:` or give it a grid")
@@ -163,8 +182,6 @@ def _search_problems(
     if search and endless and (search.num_samples is None or search.sampler == "grid"):
         how = f"search.sampler={search.sampler} search.num_samples={search.num_samples}"
         problems.append(f"endless search: {how} over {endless[0]}; give num_samples and a sampler other than grid")
-    if search and search.race and search.max_seeds < len(seeds):
-        problems.append(f"too few seeds to race: search.max_seeds={search.max_seeds}; give at least seeds={len(seeds)}")
     return problems
 
 

@@ -20,8 +20,8 @@ class SearchConfig:
     """How a space is searched when its cells are not all run."""
 
     __pydantic_config__ = CLOSED
-    sampler: Literal["grid", "random", "tpe", "gp", "posterior"] = "tpe"
-    """Every cell in order, uniform draws, Optuna's TPE or Gaussian process, or our posterior over cells."""
+    sampler: Literal["grid", "random", "tpe", "gp"] = "tpe"
+    """Every cell in order, uniform draws, Optuna's TPE or Gaussian process."""
     num_samples: Annotated[int, Range(low=1)] | None = None
     """Cells proposed in all, finished ones included; null walks a finite space to its end."""
     scheduler: Literal["asha"] | None = None
@@ -31,11 +31,7 @@ class SearchConfig:
     reduction_factor: Annotated[int, Range(low=2)] = 3
     """One trial in this many survives a rung."""
     startup: Annotated[int, Range(low=0)] = 8
-    """Random cells before TPE, GP or posterior model anything."""
-    race: bool = False
-    """Whether seeds are added where the order is undecided: of all cells of a grid, of the best of a search."""
-    max_seeds: Annotated[int, Range(low=2)] = 10
-    """Seeds of one cell at most, where seeds are raced."""
+    """Random cells before TPE or GP model anything."""
     seed: Annotated[int, Range(low=0)] = 0
     """Seed of the sampler's own draws."""
 

@@ -19,6 +19,7 @@ LINES_A_FILE = 330
 LOADERS = {
     "cse.cli.loader": "the module of a command, and what only one of its options needs",
     "cse_train.methods": "the module of a method, by its name in the configuration",
+    "cluster.search.samplers": "the sampler that `search.sampler` names",
     "cluster.slots.group_api": "what an option names as module:name",
 }
 """The modules that import ours by name. Nothing of ours is imported inside a function anywhere."""
@@ -80,7 +81,7 @@ ROOMS: Mapping[str, str] = {
     "cluster.launch": "cluster.runtime search_spaces cse_train.fields",
     # the face
     "cse": "",
-    "cse.tables": "cluster.plan cluster.search search_spaces analysis.ledger analysis.tables analysis.render "
+    "cse.tables": "cluster.plan search_spaces analysis.ledger analysis.tables analysis.render "
     "analysis.study analysis.report cse_train.fields cse_train.files cse_train.data_paths cse_train.text "
     "cse_train.backbone cse_train.evaluate cse_train.export",
     "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "

@@ -64,7 +64,7 @@ def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[st
         LIVE.label("live"),
         runs.c.method,
         runs.c.examples,
-        _setting("train.examples").label("horizon"),
+        _setting("train.examples").label("total_examples"),
         _setting("train.batch_size").label("batch"),
         runs.c.config["train.dev"].as_string().label("dev"),
         *(runs.c[name] for name in ("best", "best_examples", "updated", "folder", "reason")),
@@ -87,7 +87,7 @@ def _row(values: Mapping[str, Any]) -> ProgressRow:
     state = kept.pop("state") or "unclaimed"
     if state in schema.HELD and not values["live"]:
         state = "lost"
-    total = _whole_batches(values["horizon"], values["batch"])
+    total = _whole_batches(values["total_examples"], values["batch"])
     return ProgressRow(**{**kept, "examples": kept["examples"] or 0, "state": state, "total": total})
 
 

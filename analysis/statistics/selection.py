@@ -10,7 +10,7 @@ import numpy as np
 from analysis.statistics.basics import Spread, mean_and_sd, pooled
 
 DRAWS = (1, 5, 10)
-"""Numbers of draws at which the expected best is told, beside all."""
+"""Numbers of draws at which the expected best is shown, beside all."""
 
 
 def expected_best(values: Sequence[float], draws: int) -> float:
@@ -20,10 +20,12 @@ def expected_best(values: Sequence[float], draws: int) -> float:
     of C(i - 1, n - 1) of the C(N, n) subsets. Source: Tang et al., "Showing Your Work Doesn't Always Work", ACL 2020,
     in place of the plug-in estimate with replacement of Dodge et al., "Show Your Work", EMNLP 2019, which is biased.
     """
-    assert 1 <= draws <= len(values), (draws, len(values))
-    subsets = math.comb(len(values), draws)
-    ranked = enumerate(sorted(values))
-    return math.fsum(math.comb(below, draws - 1) / subsets * value for below, value in ranked if below >= draws - 1)
+    count = len(values)
+    assert 1 <= draws <= count, (draws, count)
+    places = np.arange(count, draws, -1)
+    # From the largest value downwards, each share from the one before: binomials of thousands fit no float.
+    shares = draws / count * np.cumprod(np.append(1.0, (places - draws) / (places - 1)))
+    return math.fsum(shares * sorted(values, reverse=True)[: len(shares)])
 
 
 def shrunken(cells: Sequence[Sequence[float]], picked: int) -> float | None:
@@ -34,10 +36,10 @@ def shrunken(cells: Sequence[Sequence[float]], picked: int) -> float | None:
     estimate for unequal n (Searle, Casella and McCulloch, Variance Components, 1992), at least 0. None where no cell
     has two runs, or there is one cell.
     """
-    found = _variances(cells)
-    if found is None:
+    variances = _variances(cells)
+    if variances is None:
         return None
-    between, within = found
+    between, within = variances
     means, counts = np.array([fmean(values) for values in cells]), np.array([len(values) for values in cells])
     noise = within / counts
     if between + noise.max() == 0:
@@ -76,14 +78,14 @@ class Selection:
 def select(cells: Sequence[Sequence[float]], picked: int) -> Selection:
     """The selection of cell `picked` among cells of one value per seed each; needs at least one value in every cell."""
     assert cells and all(cells) and 0 <= picked < len(cells)
-    means, own = [fmean(values) for values in cells], sorted(cells[picked])
+    means, scores = [fmean(values) for values in cells], sorted(cells[picked])
     draws = sorted({*(n for n in DRAWS if n <= len(cells)), len(cells)})
     return Selection(
         candidates=len(cells),
         value=means[picked],
         expected_best={n: expected_best(means, n) for n in draws},
-        best_run=own[-1],
-        other_seeds=fmean(own[:-1]) if len(own) > 1 else None,
+        best_run=scores[-1],
+        other_seeds=fmean(scores[:-1]) if len(scores) > 1 else None,
         shrunken=shrunken(cells, picked),
     )
 

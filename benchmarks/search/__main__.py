@@ -1,4 +1,4 @@
-"""Search strategies and seed racing on the recorded grid: what each finds for a fifth of the grid's cost.
+"""Search strategies on the recorded grid: what each finds for a fifth of the grid's cost.
 
 The grid's cost is one full run of every cell, as a grid of one seed has it. Each repetition draws the order of seeds
 anew; a strategy gets SHARE of the cost in training examples, and the cell that it names is judged by the seeds that it
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.search import seed_race
+from benchmarks.search import seeds
 from benchmarks.search.oracle import oracles
 from benchmarks.search.record_grid import FILE, read
 from benchmarks.search.replay import Array, Grid, Replay, grid_of, synthetic
@@ -29,7 +29,7 @@ RESAMPLES = 4000
 
 
 @dataclass(frozen=True)
-class Found:
+class Outcome:
     """One strategy over all repetitions."""
 
     regret: Array
@@ -52,9 +52,9 @@ def _ratio(drawn: Array) -> Array:
 
 def searched(
     grids: Callable[[int], Grid], share: float, repetitions: int, strategies: Mapping[str, Strategy] = STRATEGIES
-) -> dict[str, Found]:
+) -> dict[str, Outcome]:
     """Every strategy on the same repetitions: the same grid, budget and order of seeds."""
-    found = {}
+    outcomes = {}
     for number, (name, strategy) in enumerate(strategies.items()):
         begun, judged = time.process_time(), []
         for repetition in range(repetitions):
@@ -63,77 +63,81 @@ def searched(
             replay = Replay(grid, budget, np.random.default_rng([repetition, 0]))
             judged.append(replay.regret(strategy(replay, np.random.default_rng([repetition, 1, number]))))
         regret, hit = (np.array(column, dtype=float) for column in zip(*judged, strict=True))
-        found[name] = Found(regret, hit, time.process_time() - begun)
-    return found
+        outcomes[name] = Outcome(regret, hit, time.process_time() - begun)
+    return outcomes
 
 
-def raced(grids: Callable[[int], Grid], repetitions: int) -> dict[str, Any]:
-    """Shares of correct pairwise orders at equal total runs, with intervals."""
-    shares = [seed_race.correct_orders(grids(i).finals, np.random.default_rng([i, 2])) for i in range(repetitions)]
-    draws = (np.random.default_rng([i, 2]) for i in range(repetitions))
-    informed = np.array([seed_race.informed_orders(grids(i).finals, rng) for i, rng in enumerate(draws)])
-    race, fixed, runs = (np.array(column, dtype=float) for column in zip(*shares, strict=True))
-    return {
-        "race": float(race.mean()),
-        "race_interval": interval(race),
-        "fixed": float(fixed.mean()),
-        "fixed_interval": interval(fixed),
-        "informed": float((informed - fixed).mean()),
-        "informed_interval": interval(informed - fixed),
-        "difference": float((race - fixed).mean()),
-        "difference_interval": interval(race - fixed),
-        "runs_race": float(runs.mean()),
-        "runs_fixed": seed_race.FIXED * len(grids(0).cells),
-        "seed_effect": seed_race.seed_effect(grids(0).finals),
-        "decided": seed_race.decided(grids(0).finals, np.random.default_rng([0, 4])),
-    }
+def told_apart(grid: Grid) -> dict[str, Any]:
+    """What the recorded seeds of all cells have in common, and the pairs that three common seeds tell apart."""
+    welch, paired = seeds.decided(grid.finals, np.random.default_rng([0, 4]))
+    return {"seed_effect": seeds.seed_effect(grid.finals), "welch": welch, "paired": paired}
 
 
-def summary(found: Mapping[str, Found]) -> dict[str, dict[str, Any]]:
+def summary(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, Any]]:
     """Mean regret, hits, and the ratio to random's mean regret, each with its interval."""
-    random = found["random"].regret
+    random = outcomes["random"].regret
     return {
         name: {
-            "regret": float(one.regret.mean()),
-            "regret_interval": interval(one.regret),
-            "ratio_to_random": float(one.regret.mean() / random.mean()),
-            "ratio_interval": interval(np.stack([one.regret, random]), _ratio),
-            "hits": float(one.hit.mean()),
-            "hits_interval": interval(one.hit),
-            "seconds": round(one.seconds, 1),
+            "regret": float(outcome.regret.mean()),
+            "regret_interval": interval(outcome.regret),
+            "ratio_to_random": float(outcome.regret.mean() / random.mean()),
+            "ratio_interval": interval(np.stack([outcome.regret, random]), _ratio),
+            "hits": float(outcome.hit.mean()),
+            "hits_interval": interval(outcome.hit),
+            "seconds": round(outcome.seconds, 1),
         }
-        for name, one in found.items()
+        for name, outcome in outcomes.items()
     }
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """Markdown: what was replayed, the strategies, the race, and what follows."""
+    """Markdown: what was replayed, the strategies, and what seeds tell apart."""
     lines = [
         f"{result['grid']}. {result['share']:.0%} of a one-seed grid's cost, {result['repetitions']} repetitions.\n"
     ]
-    lines += ["| strategy | mean regret | ratio to random | within 1 s.e. of the best |", "|---|---|---|---|"]
-    for name, one in result["strategies"].items():
-        regret = f"{one['regret']:.2f} [{_ends(one['regret_interval'], 2)}]"
-        ratio = f"{one['ratio_to_random']:.2f} [{_ends(one['ratio_interval'], 2)}]"
-        lines.append(f"| {name} | {regret} | {ratio} | {one['hits']:.2f} [{_ends(one['hits_interval'], 2)}] |")
-    race = result["race"]
-    lines += ["", "| seeds | runs | pairs in the right order |", "|---|---|---|"]
-    for name, words in (("race", "raced: 2 each, then where undecided"), ("fixed", "3 each")):
-        ends = _ends(race[f"{name}_interval"], 4)
-        lines.append(f"| {words} | {race[f'runs_{name}']:.0f} | {race[name]:.4f} [{ends}] |")
-    ends = _ends(race["difference_interval"], 4)
+    lines += rows(result["strategies"])
+    pairs = result["pairs"]
     lines += [
         "",
-        f"Raced less fixed: {race['difference']:+.4f} [{ends}]. A race that knows each cell's noise, less fixed: "
-        f"{race['informed']:+.4f} [{_ends(race['informed_interval'], 4)}]. "
-        f"Of the seed variance {race['seed_effect']:.1%} is common to all cells.",
-    ]
-    welch, paired = race["decided"]
-    lines += [
+        f"Of the seed variance {pairs['seed_effect']:.1%} is common to all cells.",
         "",
-        f"Pairs of cells told apart by three common seeds: Welch's interval {welch:.1%}, paired {paired:.1%}.",
+        f"Pairs of cells told apart by three common seeds: Welch's interval {pairs['welch']:.1%}, "
+        f"paired {pairs['paired']:.1%}.",
     ]
     return "\n".join([*lines, *(["", *result["notes"]] if result["notes"] else [])])
+
+
+def rows(strategies: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A table of strategies: regret, its ratio to random's, and hits."""
+    lines = ["| strategy | mean regret | ratio to random | within 1 s.e. of the best |", "|---|---|---|---|"]
+    for name, measured in strategies.items():
+        regret = f"{measured['regret']:.2f} [{_ends(measured['regret_interval'], 2)}]"
+        ratio = f"{measured['ratio_to_random']:.2f} [{_ends(measured['ratio_interval'], 2)}]"
+        hits = f"{measured['hits']:.2f} [{_ends(measured['hits_interval'], 2)}]"
+        lines.append(f"| {name} | {regret} | {ratio} | {hits} |")
+    return lines
+
+
+def removed(earlier: Mapping[str, Any]) -> list[str]:
+    """Markdown: what was measured here before and is no longer part of the project, kept as a negative result."""
+    if not earlier:
+        return []
+    race = earlier["race"]
+    share = f"{race['race']:.4f} [{_ends(race['race_interval'], 4)}]"
+    fixed = f"{race['fixed']:.4f} [{_ends(race['fixed_interval'], 4)}]"
+    difference = f"{race['difference']:+.4f} [{_ends(race['difference_interval'], 4)}]"
+    return [
+        "",
+        "## Measured and removed",
+        "",
+        "The sampler `posterior` and the seed race did no better than what is simpler, and are gone:",
+        "",
+        *rows(earlier["strategies"]),
+        "",
+        f"Pairs of cells in the right order after {race['runs_race']:.0f} runs: seeds raced {share}, "
+        f"three each {fixed}; the difference is {difference}. A race that knows each cell's noise, less three each: "
+        f"{race['informed']:+.4f} [{_ends(race['informed_interval'], 4)}].",
+    ]
 
 
 def _ends(ends: list[float], decimals: int) -> str:
@@ -142,11 +146,11 @@ def _ends(ends: list[float], decimals: int) -> str:
 
 def notes(strategies: Mapping[str, Mapping[str, Any]], complete: bool) -> list[str]:
     """What a reader must know before the numbers are used."""
-    found = [] if complete else ["The recording is PARTIAL: only the values of the first axis that are complete count."]
+    lines = [] if complete else ["The recording is PARTIAL: only the values of the first axis that are complete count."]
     hits = strategies["random"]["hits"]
     if hits >= TOO_EASY:
-        found.append(f"Random search hits in {hits:.0%} of repetitions: this grid does not discriminate, widen it.")
-    return found
+        lines.append(f"Random search hits in {hits:.0%} of repetitions: this grid does not discriminate, widen it.")
+    return lines
 
 
 def main() -> None:
@@ -177,15 +181,17 @@ def main() -> None:
         "share": given.share,
         "repetitions": given.repetitions,
         "strategies": strategies,
-        "race": raced(grids, given.repetitions),
+        "pairs": told_apart(grids(0)),
         "notes": notes(strategies, recorded is None or recorded["complete"]),
     }
     print(table(result))
     if recorded is not None:
         given.to.mkdir(parents=True, exist_ok=True)
-        (given.to / "search.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        head = "# Search and seed racing on the recorded grid\n\n    python -m benchmarks.search\n\n"
-        (given.to / "search.md").write_text(head + table(result) + "\n", encoding="utf-8")
+        file = given.to / "search.json"
+        earlier = json.loads(file.read_text(encoding="utf-8")).get("removed", {}) if file.exists() else {}
+        file.write_text(json.dumps({**result, "removed": earlier}, indent=1) + "\n", encoding="utf-8")
+        text = "\n".join(["# Search on the recorded grid", "", "    python -m benchmarks.search", "", table(result)])
+        (given.to / "search.md").write_text("\n".join([text, *removed(earlier)]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from benchmarks.search.replay import Grid, Replay
 from benchmarks.search.strategies import Strategy
-from cluster.search.encoding import encoding_of
 from search_spaces.cells import Cell
 
 Array = NDArray[np.float64]
@@ -50,13 +49,19 @@ def surface_of(grid: Grid) -> Surface:
     lines = np.array([np.polyfit(means[:, t], finals, 1) for t in range(means.shape[1])])
     left = means * lines[:, 0] + lines[:, 1] - finals[:, None]
     noise = grid.curves.var(axis=1, ddof=1) * lines[:, 0] ** 2
-    encode = encoding_of(grid.resolved)
-    inputs = np.array([encode(cell.key) for cell in grid.cells])
+    inputs = ranks(grid)
     seeds = grid.finals.shape[1]
     cover = _cover(inputs, finals - finals.mean(), noise[:, -1].mean() / seeds)
     early = FIRST_STOP - 1
     correlation = _cover(inputs, left[:, early] / left[:, early].std(), 0.1)
     return Surface(float(finals.mean()), cover, lines, left.std(axis=0), correlation, noise)
+
+
+def ranks(grid: Grid) -> Array:
+    """[C, D] from 0 to 1: each cell's place on every axis; the order of the values counts, not their spacing."""
+    axes = {name: sorted(domain.values()) for name, domain in grid.resolved.axes.items()}
+    places = [[values.index(cell.key[name]) for name, values in axes.items()] for cell in grid.cells]
+    return np.array(places) / [max(1, len(values) - 1) for values in axes.values()]
 
 
 def _cover(inputs: Array, values: Array, noise: float) -> Array:
@@ -82,13 +87,13 @@ class Belief:
 
     def after(self, seen: Sequence[tuple[int, int, float]]) -> tuple[Array, Array]:
         """Mean [C] and covariance [C, C] after (cell, evaluations, score) each."""
-        known = self._surface
-        cells, ends = np.array([one[0] for one in seen], dtype=int), np.array([one[1] - 1 for one in seen], dtype=int)
-        values = np.array([one[2] for one in seen]) * known.lines[ends, 0] + known.lines[ends, 1] - known.mean
-        bias = known.bias[ends]
-        inner = known.cover[np.ix_(cells, cells)] + np.outer(bias, bias) * known.bias_cover[np.ix_(cells, cells)]
-        gain = np.linalg.solve(inner + np.diag(self._noise[cells, ends]), known.cover[cells])
-        return known.mean + values @ gain, known.cover - known.cover[:, cells] @ gain
+        surface = self._surface
+        cells, ends = np.array([run[0] for run in seen], dtype=int), np.array([run[1] - 1 for run in seen], dtype=int)
+        values = np.array([run[2] for run in seen]) * surface.lines[ends, 0] + surface.lines[ends, 1] - surface.mean
+        bias = surface.bias[ends]
+        inner = surface.cover[np.ix_(cells, cells)] + np.outer(bias, bias) * surface.bias_cover[np.ix_(cells, cells)]
+        gain = np.linalg.solve(inner + np.diag(self._noise[cells, ends]), surface.cover[cells])
+        return surface.mean + values @ gain, surface.cover - surface.cover[:, cells] @ gain
 
 
 def oracles(grid: Grid) -> dict[str, Strategy]:
@@ -116,7 +121,7 @@ def _strategy(belief: Belief, *, stops: bool) -> Strategy:
             end = replay.run(cells[chosen], _stop(belief, seen, chosen) if stops else _never)
             seen.append((chosen, int(np.searchsorted(replay.grid.examples, end.examples)) + 1, end.value))
             mean, cover = belief.after(seen)
-        return cells[max((one[0] for one in seen), key=lambda i: float(mean[i]))]
+        return cells[max((run[0] for run in seen), key=lambda i: float(mean[i]))]
 
     return strategy
 

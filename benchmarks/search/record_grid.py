@@ -19,7 +19,7 @@ from analysis.ledger import Ledger, LedgerError, RunRow
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
 
-FILE = Path(__file__).with_name("curves") / "esimcse_grid.json.gz"
+FILE = Path(__file__).parents[1] / "curves" / "esimcse_grid.json.gz"
 SPACE = "recorded_grid"
 PROTOCOL = ("train.encoder", "train.corpus", "train.dev", "train.max_seq_length", "train.batch_size", "train.examples")
 
@@ -64,8 +64,8 @@ def _run(row: RunRow, axes: Sequence[str], points: Iterable[Json], dev: object) 
 
 def _commits(ledger: Ledger, rows: Iterable[RunRow]) -> list[str]:
     """Every commit that a run was trained from."""
-    found = {ledger.provenance(row.signature)[-1].details.get("commit") for row in rows}
-    return sorted(commit for commit in found if commit)
+    commits = {ledger.provenance(row.signature)[-1].details.get("commit") for row in rows}
+    return sorted(commit for commit in commits if commit)
 
 
 def write(grid: Json, file: Path) -> None:

@@ -7,9 +7,8 @@ import optuna
 from optuna.trial import Trial, TrialState
 
 from benchmarks.search.replay import GRACE, REDUCTION, Replay, Rungs
-from cluster.plan.match import Known, known
-from cluster.search.posterior import PosteriorSampler, pick
-from cluster.search.samplers import Unvisited
+from cluster.search.sampler import Unvisited
+from cluster.search.samplers import make_sampler
 from cluster.search.search import Search
 from search_spaces.cells import Cell
 from search_spaces.space import SearchConfig
@@ -17,8 +16,6 @@ from search_spaces.space import SearchConfig
 Strategy = Callable[[Replay, np.random.Generator], Cell]
 ASKS = 10
 """Suggestions in a row without a run left before a peer gives up."""
-STARTUP = 4
-"""Random cells before the posterior models anything; Optuna's TPE keeps its own default of 10."""
 
 
 def random(replay: Replay, rng: np.random.Generator) -> Cell:
@@ -28,28 +25,27 @@ def random(replay: Replay, rng: np.random.Generator) -> Cell:
     while replay.affords and (i := next(cells, None)) is not None:
         cell = replay.grid.cells[i]
         seen.append((replay.run(cell).value, cell))
-    return max(seen, key=lambda one: one[0])[1]
+    return max(seen, key=lambda run: run[0])[1]
 
 
-def posterior(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
-    """`search.sampler: posterior`, one seed a cell; the best posterior mean."""
+def searched(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
+    """`search.sampler: tpe`, one seed a cell; the best finished run."""
     resolved = replay.grid.resolved
-    settings = SearchConfig(sampler="posterior", startup=STARTUP)
-    search = Search(PosteriorSampler(resolved, settings, rng), Unvisited(resolved, rng), (0,), None)
+    sampler = make_sampler(resolved, SearchConfig(sampler="tpe"), rng)
+    search = Search(sampler, Unvisited(resolved, rng), (0,), None)
     stops = Rungs(len(replay.grid.examples)) if asha else lambda number, value: False
-    seen: list[Known] = []
+    done: list[tuple[float, Cell]] = []
     while replay.affords and (cell := search.propose()) is not None:
         end = replay.run(cell, stops)
         search.observe(cell, end.seed, end.value, end.state, end.examples)
-        seen.append(known(cell, end.seed, end.state, end.value, end.examples))
-    found = pick(resolved, seen)
-    assert found is not None
-    return found.cell
+        if end.state == "done":
+            done.append((end.value, cell))
+    return max(done, key=lambda run: run[0])[1]
 
 
-def posterior_asha(replay: Replay, rng: np.random.Generator) -> Cell:
+def searched_asha(replay: Replay, rng: np.random.Generator) -> Cell:
     """The same with `search.scheduler: asha`."""
-    return posterior(replay, rng, asha=True)
+    return searched(replay, rng, asha=True)
 
 
 def tpe(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
@@ -103,6 +99,6 @@ STRATEGIES: dict[str, Strategy] = {
     "random": random,
     "TPE (Optuna)": tpe,
     "TPE + ASHA (Optuna)": tpe_asha,
-    "posterior": posterior,
-    "posterior + ASHA": posterior_asha,
+    "sampler: tpe": searched,
+    "sampler: tpe, scheduler: asha": searched_asha,
 }

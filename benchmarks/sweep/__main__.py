@@ -1,7 +1,7 @@
 """A whole search: DiffCSE's released recipe (grid, HF loop, SentEval's evaluation) against ours, both really run.
 
 The grid is a reduced form of the paper's: 12 cells with 2 seeds, 400 steps each. The released side trains all of it.
-Ours searches the same cells by `sampler: posterior` with poor runs stopped. Then both picks are trained with fresh
+Ours searches the same cells by `sampler: tpe` with poor runs stopped. Then both picks are trained with fresh
 seeds: what the one loses to the other is its regret, so far as there are two. CPU seconds of one thread; the sides take
 turns. Every run is kept in the results file, and the same command goes on where it ended; what
 a sitting stores of the generator's edits is stored, and paid, again in the next.
@@ -31,7 +31,7 @@ from cse_train.numerics import keep_freed_memory
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 
-FILE = Path(__file__).resolve().parents[1] / "docs" / "results" / "sweep_cost.jsonl"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "results" / "sweep_cost.jsonl"
 BAR = 10.0
 SPACE = """version: 1
 id: sweep_benchmark
@@ -51,7 +51,7 @@ space:
   train.learning_rate: {{grid: [{rates}]}}
   method.masking_ratio: {{grid: [{ratios}]}}
   method.lambda_weight: {{grid: [0.005, 0.05]}}
-search: {{sampler: posterior, scheduler: asha, startup: 3, num_samples: {samples}}}
+search: {{sampler: tpe, scheduler: asha, startup: 3, num_samples: {samples}}}
 """
 FULL = {
     "seeds": 2,

@@ -4,8 +4,8 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
+from analysis.ledger import RunRow
 from cse_train.config import RunConfig
 
 REFERENCE = "wiki-l4-h128"
@@ -35,21 +35,6 @@ SHAPES = {
 }
 """Encoder -> layers, width, millions of parameters."""
 RULE = "layers x width^2"
-
-
-class Timed(Protocol):
-    """What is read of a finished run."""
-
-    @property
-    def state(self) -> str: ...
-    @property
-    def config(self) -> Mapping[str, Any]: ...
-    @property
-    def method(self) -> str: ...
-    @property
-    def examples(self) -> int | None: ...
-    @property
-    def seconds(self) -> float | None: ...
 
 
 @dataclass(frozen=True)
@@ -86,11 +71,11 @@ class Rates:
 
     def seconds(self, run: RunConfig) -> float | None:
         """Seconds of one run on `workers` cores; None where nothing is known of its method or encoder."""
-        own = self.measured.get((run.method, run.train.encoder))
-        if own:
-            return run.train.examples / own
-        known, scale = EXAMPLES_PER_SECOND.get(run.method), _relative(run.train.encoder)
-        reference = self.measured.get((run.method, REFERENCE), known)
+        measured = self.measured.get((run.method, run.train.encoder))
+        if measured:
+            return run.train.examples / measured
+        shipped, scale = EXAMPLES_PER_SECOND.get(run.method), _relative(run.train.encoder)
+        reference = self.measured.get((run.method, REFERENCE), shipped)
         return None if reference is None or scale is None else run.train.examples * scale / reference
 
     def cost(self, run: RunConfig) -> Cost:
@@ -111,15 +96,15 @@ class Rates:
     def source(self) -> str:
         """Where the seconds come from, in a line for a person."""
         shipped = "the runs of docs/results/methods.md"
-        own = f"{self.runs} finished runs of this ledger, else of " if self.runs else ""
+        measured = f"{self.runs} finished runs of this ledger, else of " if self.runs else ""
         cores = os.cpu_count() or 1
         return (
-            f"time on {cores} cores, one run a core, by the examples per second of {own}{shipped} (wiki-l4-h128); "
+            f"time on {cores} cores, one run a core, by the examples per second of {measured}{shipped} (wiki-l4-h128); "
             f"other encoders by {RULE}; without the scoring of suites"
         )
 
 
-def rates(rows: Sequence[Timed], workers: int = 1) -> Rates:
+def rates(rows: Sequence[RunRow], workers: int = 1) -> Rates:
     """Throughput of the finished runs among `rows`."""
     sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
     timed = [row for row in rows if row.state == "done" and row.examples and row.seconds]

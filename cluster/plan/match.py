@@ -1,166 +1,38 @@
-"""Which runs of a ledger answer which row of a space's table."""
+"""Which runs of a ledger are runs of a space: by its cells' settings, and by the signature that today's code gives."""
 
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
 
 from analysis.ledger import RunRow
-from cluster.plan.signature import signatures
-from cse_train.config import RunConfig, parse_run
+from cluster.plan.signature import seed_signature
+from cse_train.config import RunConfig
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.cells import Cell, Key, ResolvedSpace, full_key
 
+SEED = "train.seed"
+FINAL = ("done", "stopped", "failed")
+Sign = Callable[[RunConfig], str]
+
 
 @dataclass(frozen=True)
-class Answer:
-    """A run and the row of the table that it answers."""
+class MatchedRun:
+    """A run and the cell that it is a run of."""
 
+    cell: Cell
     key: Key
-    row: str
-    """The key as JSON."""
+    """The cell's row of the table: every axis, None for one that does not count there."""
     run: RunRow
 
-
-def answers(resolved: ResolvedSpace, runs: Iterable[RunRow], seeds: Sequence[int] | None = None) -> list[Answer]:
-    """Runs whose configuration is one of the space's cells, in any state, one per (row, seed).
-
-    Runs by another VERSION or other rules are left out; where a row has runs on several data sets, the newest counts,
-    finished runs first.
-    """
-    cells_of = _cells_by_settings(resolved)
-    groups = by_settings(run for run in runs if seeds is None or run.seed in seeds)
-    found: list[Answer] = []
-    for settings, alike in groups.items():
-        cells = cells_of(settings, alike[0].config)
-        keys = [full_key(resolved, cell.key) for cell in cells]
-        rows = [(key, json.dumps(key, sort_keys=True)) for key in keys]
-        answering = current(alike, cells[0].run(0)) if cells else ()
-        found += [Answer(key, row, run) for run in answering for key, row in rows]
-    return _of_newest_inputs(sorted(found, key=_age))
-
-
-def _age(answer: Answer) -> tuple[bool, float]:
-    return answer.run.state == "done", answer.run.updated
-
-
-def _cells_by_settings(resolved: ResolvedSpace) -> Callable[[str, Key], Sequence[Cell]]:
-    """(settings but the seed, configuration) -> the cells that have these."""
-    if resolved.size() is None:
-        return lambda settings, config: _sampled(resolved, settings, config)
-    cells: dict[str, list[Cell]] = {}
-    for cell in resolved.cells():
-        cells.setdefault(_settings(cell.flat), []).append(cell)
-    return lambda settings, config: cells.get(settings, [])
-
-
-def _sampled(resolved: ResolvedSpace, settings: str, config: Key) -> list[Cell]:
-    """The cell of a run in a space without a finite list of cells."""
-    key = resolved.key_of(config)
-    if not resolved.contains(key):
-        return []
-    cell = resolved.cell(key)
-    return [cell] if _settings(cell.flat) == settings else []
-
-
-def _settings(flat: Key) -> str:
-    return settings_key(flat, leave_out=SEED)
-
-
-def _of_newest_inputs(oldest_first: Sequence[Answer]) -> list[Answer]:
-    newest = {answer.row: answer.run.identity for answer in oldest_first}
-    kept = {(a.row, a.run.seed): a for a in oldest_first if a.run.identity == newest[a.row]}
-    return list(kept.values())
-
-
-class Finished(Protocol):
-    """What is read of `analysis.ledger.ledger.RunRow`."""
-
     @property
-    def signature(self) -> str: ...
-    @property
-    def config(self) -> Mapping[str, Any]: ...
-    @property
-    def identity(self) -> Mapping[str, str | int]: ...
-
-
-SEED = "train.seed"
-Row = TypeVar("Row", bound=Finished)
-
-
-def settings_key(flat: Mapping[str, Scalar], leave_out: str = "") -> str:
-    """Settings as one string; `leave_out` names the one that does not count."""
-    return json.dumps({key: value for key, value in flat.items() if key != leave_out}, sort_keys=True)
-
-
-def by_settings(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Settings but the seed, as `settings_key` has them -> the rows with these."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(settings_key(row.config, leave_out=SEED), []).append(row)
-    return groups
-
-
-def current(alike: Iterable[Row], run: RunConfig | None = None) -> list[Row]:
-    """Of rows whose settings differ in the seed at most, those that today's code would give the signature they have.
-
-    `run`: these settings, where they were parsed before.
-    """
-    groups: dict[tuple[tuple[str, str | int], ...], list[Row]] = {}
-    for row in alike:
-        groups.setdefault(tuple(sorted(row.identity.items())), []).append(row)
-    return [row for same in groups.values() for row in _signed_so(same, run or parse_run(same[0].config))]
-
-
-def _signed_so(same: Sequence[Row], run: RunConfig) -> list[Row]:
-    seeds = [int(row.config.get(SEED, 0)) for row in same]
-    names = signatures(run, same[0].identity, set(seeds))
-    return [row for row, seed in zip(same, seeds, strict=True) if names[seed] == row.signature]
-
-
-def done_settings(rows: Iterable[Row], wanted: Iterable[Mapping[str, Scalar]]) -> set[str]:
-    """Which settings, seed included, one of the finished `rows` has, on whatever data it was."""
-    asked = {settings_key(flat) for flat in wanted}
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        key = settings_key(row.config)
-        if key in asked:
-            found.setdefault(key, []).append(row)
-    return {key for key, same in found.items() if current(same)}
-
-
-Sign = Callable[[RunConfig], str]
-FINAL = ("done", "stopped", "failed")
-
-
-class LedgerRow(Protocol):
-    """What is read of `analysis.ledger.ledger.RunRow`."""
-
-    @property
-    def signature(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def method(self) -> str: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def config(self) -> Mapping[str, Any]: ...
-    @property
-    def best(self) -> float | None: ...
-    @property
-    def best_examples(self) -> int | None: ...
-    @property
-    def examples(self) -> int | None: ...
-    @property
-    def seconds(self) -> float | None: ...
-    @property
-    def live(self) -> bool: ...
+    def planned(self) -> tuple[Key, str, int]:
+        """(row key, signature, seed), as tables ask for their runs."""
+        return self.key, self.run.signature, self.run.seed
 
 
 @dataclass(frozen=True)
-class Known:
+class Observation:
     """One (cell, seed) and how it stands."""
 
     cell: Cell
@@ -180,43 +52,99 @@ class Known:
         return self.state in FINAL
 
 
-def known(cell: Cell, seed: int, state: str, value: float | None, examples: int | None = None) -> Known:
+def observed(
+    cell: Cell, seed: int, state: str, value: float | None, examples: int | None = None, live: bool = False
+) -> Observation:
     """An observation; NaN and infinite scores are failures."""
     finite = value is not None and math.isfinite(value)
     if state in ("done", "stopped") and not finite:
-        return Known(cell, seed, "failed")
-    return Known(cell, seed, state, value if finite else None, examples)
+        return Observation(cell, seed, "failed", live=live)
+    return Observation(cell, seed, state, value if finite else None, examples, live)
 
 
-class Memory:
-    """Recognises the rows of a space; a row that was looked at once is not computed again."""
+def match(
+    resolved: ResolvedSpace, rows: Iterable[RunRow], seeds: Sequence[int] | None = None, *, any_inputs: bool = False
+) -> list[MatchedRun]:
+    """The runs of a space's cells, in any state, one per (cell, seed); those by another VERSION or other rules are not.
 
-    def __init__(self, resolved: ResolvedSpace, sign: Sign) -> None:
+    Where a cell has runs on several data sets, the newest counts, finished runs first; `any_inputs` keeps all of them.
+    """
+    matcher = RunMatcher(resolved)
+    wanted = (row for row in rows if seeds is None or row.seed in seeds)
+    matches = [MatchedRun(c, full_key(resolved, c.key), row) for row in wanted for c in matcher.cells(row)]
+    return matches if any_inputs else _of_newest_inputs(sorted(matches, key=_age))
+
+
+def _age(matched: MatchedRun) -> tuple[bool, float]:
+    return matched.run.state == "done", matched.run.updated
+
+
+def _of_newest_inputs(oldest_first: Sequence[MatchedRun]) -> list[MatchedRun]:
+    newest = {m.cell.id: m.run.identity for m in oldest_first}
+    kept = {(m.cell.id, m.run.seed): m for m in oldest_first if m.run.identity == newest[m.cell.id]}
+    return list(kept.values())
+
+
+class RunMatcher:
+    """Recognises the runs of a space row by row; a row that was looked at once is not computed again."""
+
+    def __init__(self, resolved: ResolvedSpace, sign: Sign | None = None) -> None:
+        """`sign(run)`: the signature with the inputs at hand; without it a run on any inputs is a run of the space."""
         self._resolved, self._sign = resolved, sign
-        self._methods = set(resolved.space.methods())
-        self._cells: dict[str, Cell | None] = {}
+        self._methods, self._finite = set(resolved.space.methods()), resolved.size() is not None
+        self._cells: dict[str, Sequence[Cell]] = {}
+        self._by_settings: dict[str, list[Cell]] | None = None
+        self._signatures: dict[tuple[str, tuple[tuple[str, str | int], ...]], Callable[[int], str]] = {}
 
-    def known(self, rows: Iterable[LedgerRow]) -> list[Known]:
+    def cells(self, row: RunRow) -> Sequence[Cell]:
+        """The cells whose run has the row's signature; several where a profile lets them run alike."""
+        if row.signature not in self._cells:
+            self._cells[row.signature] = self._signed(row) if self._sign else self._alike(row)
+        return self._cells[row.signature]
+
+    def observations(self, rows: Iterable[RunRow]) -> list[Observation]:
         """The rows that are runs of this space, in the rows' order."""
-        found = []
-        for row in rows:
-            if row.signature not in self._cells:
-                self._cells[row.signature] = self._cell_of(row)
-            cell = self._cells[row.signature]
-            if cell:
-                seen = known(cell, row.seed, row.state, row.best, row.examples)
-                found.append(Known(cell, seen.seed, seen.state, seen.value, seen.examples, row.live))
-        return found
+        return [
+            observed(cell, row.seed, row.state, row.best, row.examples, row.live)
+            for row in rows
+            for cell in self.cells(row)
+        ]
 
-    def _cell_of(self, row: LedgerRow) -> Cell | None:
-        """The cell whose run with the row's seed has the row's signature."""
-        if row.method not in self._methods:
-            return None
-        key = self._resolved.key_of({"method": row.method, **row.config})
-        if not self._resolved.contains(key):
-            return None
-        cell = self._resolved.cell(key)
+    def _signed(self, row: RunRow) -> Sequence[Cell]:
+        """With the inputs at hand: names stand for their content, so that a corpus may have moved."""
+        assert self._sign is not None
+        cell = self._by_axes(row) if row.method in self._methods else None
         try:
-            return cell if self._sign(cell.run(row.seed)) == row.signature else None
+            return [cell] if cell and self._sign(cell.run(row.seed)) == row.signature else []
         except ConfigError:
-            return None
+            return []
+
+    def _alike(self, row: RunRow) -> Sequence[Cell]:
+        """With the row's own inputs: the cells that have its settings."""
+        settings = _settings(row.config)
+        cells = self._with_settings(settings, row)
+        if not cells:
+            return []
+        by = settings, tuple(sorted(row.identity.items()))
+        if by not in self._signatures:
+            self._signatures[by] = seed_signature(cells[0].run(0), row.identity)
+        return cells if self._signatures[by](int(row.config.get(SEED, 0))) == row.signature else []
+
+    def _with_settings(self, settings: str, row: RunRow) -> Sequence[Cell]:
+        if not self._finite:
+            cell = self._by_axes(row)
+            return [cell] if cell and _settings(cell.flat) == settings else []
+        if self._by_settings is None:
+            self._by_settings = {}
+            for cell in self._resolved.cells():
+                self._by_settings.setdefault(_settings(cell.flat), []).append(cell)
+        return self._by_settings.get(settings, [])
+
+    def _by_axes(self, row: RunRow) -> Cell | None:
+        key = self._resolved.key_of({"method": row.method, **row.config})
+        return self._resolved.cell(key) if self._resolved.contains(key) else None
+
+
+def _settings(flat: Mapping[str, Scalar]) -> str:
+    """Settings but the seed, as one string."""
+    return json.dumps({key: value for key, value in flat.items() if key != SEED}, sort_keys=True)

@@ -39,13 +39,13 @@ class Missing:
 
 
 def reason(missing: Sequence[Missing], run: RunConfig, axes: Sequence[str] = ()) -> str:
-    """Why a cell is blocked, one line; `axes` are the settings that tell the table's rows apart."""
-    lines = dict.fromkeys(f"{one.line}{_where(one, run, axes)}" for one in missing)
+    """Why a cell cannot be trained, one line; `axes` are the settings that tell the table's rows apart."""
+    lines = dict.fromkeys(f"{absent.line}{_where(absent, run, axes)}" for absent in missing)
     return "; ".join(lines)
 
 
 @dataclass(frozen=True)
-class Blocked:
+class IncompleteCell:
     """A cell of a table that lacks an input."""
 
     cell: Mapping[str, Scalar]
@@ -65,55 +65,55 @@ class Inputs:
     paths: DataPaths
     workers: int = 1
     expected: bool = False
-    """Where no folder of data is given at all, take what any such folder holds for granted: what is counted then is
-    what `--data` will give."""
+    """Where no folder of data is given at all, assume what any such folder holds: what is counted then is what `--data`
+    will give."""
     assumed: list[str] = dataclasses.field(default_factory=list)
-    """What was taken for granted, one line each."""
+    """What was assumed to be there, one line each."""
 
     def of(self, run: RunConfig) -> tuple[Identity, list[Missing], bool]:
-        """The run's identity, with stand-ins for what is absent; what blocks it; whether there are stand-ins."""
+        """The run's identity, with placeholders for what is absent; what it lacks; whether the identity is complete."""
         absent: dict[str, str] = {}
-        found = identity(run, self.paths, self.workers, absent)
+        hashes = identity(run, self.paths, self.workers, absent)
         missing = [Missing(part, line) for part, line in absent.items()]
-        granted = [one for one in missing if self._is_granted(one, run)]
-        self.assumed += [one.line for one in granted if one.line not in self.assumed]
-        return found, [one for one in missing if one not in granted], bool(absent)
+        assumed = [lack for lack in missing if self._is_assumed(lack, run)]
+        self.assumed += [lack.line for lack in assumed if lack.line not in self.assumed]
+        return hashes, [lack for lack in missing if lack not in assumed], not absent
 
     def unscorable(self, suites: Iterable[str]) -> dict[str, str]:
         """The suites whose data are not at hand, with the reason: runs go without their columns."""
         if self.expected and not self._given():
             return {}
-        found = {name: problems([name], self.paths) for name in dict.fromkeys(suites)}
-        return {name: lines[0] for name, lines in found.items() if lines}
+        reasons = {name: problems([name], self.paths) for name in dict.fromkeys(suites)}
+        return {name: lines[0] for name, lines in reasons.items() if lines}
 
-    def _is_granted(self, one: Missing, run: RunConfig) -> bool:
-        standard = one.part == "dev" or (one.part == "corpus" and run.train.corpus in STANDARD)
-        return self.expected and not self._given() and standard and one.line.startswith("missing data")
+    def _is_assumed(self, lack: Missing, run: RunConfig) -> bool:
+        standard = lack.part == "dev" or (lack.part == "corpus" and run.train.corpus in STANDARD)
+        return self.expected and not self._given() and standard and lack.line.startswith("missing data")
 
     def _given(self) -> bool:
         return any((self.paths.wiki, self.paths.documents, self.paths.nli, self.paths.pairs, self.paths.senteval))
 
 
-def _where(one: Missing, run: RunConfig, axes: Sequence[str]) -> str:
-    if one.line.startswith("missing encoder"):
-        setting = one.line.removeprefix("missing encoder: ").partition(";")[0]
+def _where(lack: Missing, run: RunConfig, axes: Sequence[str]) -> str:
+    if lack.line.startswith("missing encoder"):
+        setting = lack.line.removeprefix("missing encoder: ").partition(";")[0]
         key, _, name = setting.partition("=")
         give = f"--profile FILE with `substitutions: {{{key}: {{{name}: DIR}}}}`" if key in axes else f"--set {key}=DIR"
         return f"; get it by `hf download {name}` where the hub can be reached, or give its folder by {give}"
-    if one.part == "corpus":
-        known = [name for name in SOURCES if run.train.corpus.startswith(name)]
-        return f"; get it from {SOURCES[max(known, key=len)]}" if known else ""
-    if "senteval" in one.line.lower():
+    if lack.part == "corpus":
+        names = [name for name in SOURCES if run.train.corpus.startswith(name)]
+        return f"; get it from {SOURCES[max(names, key=len)]}" if names else ""
+    if "senteval" in lack.line.lower():
         return f"; get it from {SENTEVAL}"
     return ""
 
 
-def by_reason(blocked: Sequence[Blocked], most: int | None = None) -> list[str]:
-    """One line for each reason with the cells that it blocks, `most` of them by name."""
+def by_reason(incomplete: Sequence[IncompleteCell], most: int | None = None) -> list[str]:
+    """One line for each reason with the cells that lack this input, `most` of them by name."""
     cells: dict[str, list[str]] = {}
-    for one in blocked:
-        cells.setdefault(one.reason, []).append(one.label)
-    return [f"blocked: {_listed(labels, most or len(labels))}: {why}" for why, labels in cells.items()]
+    for cell in incomplete:
+        cells.setdefault(cell.reason, []).append(cell.label)
+    return [f"missing input: {_listed(labels, most or len(labels))}: {why}" for why, labels in cells.items()]
 
 
 def _listed(labels: Sequence[str], most: int) -> str:

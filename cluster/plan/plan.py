@@ -1,4 +1,4 @@
-"""A plan as data: which runs spaces need, which of them are one run, which are done or blocked, and what they cost."""
+"""A plan as data: which runs spaces need, which of them are one run, are done or lack an input, and what they cost."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from cluster.plan.cost import Cost, Rates
-from cluster.plan.missing_inputs import Blocked
+from cluster.plan.missing_inputs import IncompleteCell
 from cluster.plan.signature import Identity
 from cse_train.config import RunConfig
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
 
-COUNTS = ("cells", "seeds", "runs", "unique", "done", "to_run", "blocked")
+COUNTS = ("cells", "seeds", "runs", "unique", "done", "to_run", "missing_input")
 EVALUATED = ("retrieval", "geometry", "lengths", "repetition")
 """Suites that make a table one of finished models: it trains nothing that a main result would not."""
 MAIN = ("sts", "transfer")
@@ -44,7 +44,7 @@ class SpacePlan:
     """Signatures of this space's runs that are finished."""
     searched: int | None = None
     """Cells that a search will visit at most; None for a space whose cells are all run."""
-    blocked: tuple[Blocked, ...] = ()
+    incomplete: tuple[IncompleteCell, ...] = ()
     """Cells without an input; their runs count, by their settings, and are not to run."""
 
     @property
@@ -66,25 +66,25 @@ class SpacePlan:
         return next((kind for group, kind in named if any(suite in group for suite in suites)), "training")
 
     @property
-    def held(self) -> frozenset[str]:
-        """Signatures of the runs that are blocked."""
-        return frozenset(signature for one in self.blocked for signature in one.signatures)
+    def incomplete_runs(self) -> frozenset[str]:
+        """Signatures of the runs that lack an input."""
+        return frozenset(signature for cell in self.incomplete for signature in cell.signatures)
 
     def counts(self) -> dict[str, int]:
         return counts([self])
 
     def to_run(self) -> list[PlannedRun]:
-        """The runs that the ledger does not have and nothing blocks, each signature once."""
-        return [run for run in unique(self.runs) if run.signature not in self.done | self.held]
+        """The runs that the ledger does not have and that lack no input, each signature once."""
+        return [run for run in unique(self.runs) if run.signature not in self.done | self.incomplete_runs]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One or many spaces. Runs that spaces share count once in `unique`, `done`, `to_run` and `blocked`."""
+    """One or many spaces. Runs that spaces share count once in `unique`, `done`, `to_run` and `missing_input`."""
 
     spaces: tuple[SpacePlan, ...]
     absent: tuple[str, ...] = ()
-    """Inputs taken for granted because no data were given, one line each; what is done was told by settings."""
+    """Inputs assumed because no data were given, one line each; what is done is then recognised by settings."""
     rates: Rates = field(default_factory=Rates)
     unscorable: Mapping[str, str] = field(default_factory=dict)
     """Suites whose data are not at hand, with the reason: runs go without their columns."""
@@ -107,40 +107,39 @@ class Plan:
         """The totals over tables; searches are counted apart unless there is nothing else (see `as_dict`)."""
         return counts(self.tables or self.searches)
 
-    def cost(self, spaces: Sequence[SpacePlan] | None = None, *, blocked: bool = True) -> Cost:
-        """Of the unique runs that are not done, with or without those that are blocked; of a search at most."""
+    def cost(self, spaces: Sequence[SpacePlan] | None = None, *, incomplete: bool = True) -> Cost:
+        """Of the unique runs that are not done, with or without those that lack an input; of a search at most."""
         chosen = (self.tables or self.searches) if spaces is None else spaces
-        done, held = _union(s.done for s in chosen), _union(s.held for s in chosen)
+        done, lacking = _union(s.done for s in chosen), _union(s.incomplete_runs for s in chosen)
         left = [run for run in unique(run for space in chosen for run in space.runs) if run.signature not in done]
-        total = self.rates.total(run.run for run in left if blocked or run.signature not in held)
+        total = self.rates.total(run.run for run in left if incomplete or run.signature not in lacking)
         return sum((self._of_search(space) for space in chosen if space.searched is not None), total)
 
     def as_dict(self) -> dict[str, Any]:
         """Totals, then the same of each table and each search, and `absent` inputs if any."""
         chosen = self.tables or self.searches
-        found = {
+        described = {
             **self._described(chosen),
-            "spaces": [{"id": one.id, "kind": one.kind, **self._described([one])} for one in self.tables],
-            "searches": [{"id": one.id, "kind": one.kind, **self._described([one])} for one in self.searches],
+            "spaces": [{"id": space.id, "kind": space.kind, **self._described([space])} for space in self.tables],
+            "searches": [{"id": space.id, "kind": space.kind, **self._described([space])} for space in self.searches],
             "throughput": self.rates.source(),
         }
-        return found | {"absent": list(self.absent)} if self.absent else found
+        return described | {"absent": list(self.absent)} if self.absent else described
 
     def _described(self, spaces: Sequence[SpacePlan]) -> dict[str, Any]:
-        blocked = [{"cell": b.label, "reason": b.reason} for space in spaces for b in space.blocked]
-        every, here = self.cost(spaces), self.cost(spaces, blocked=False)
+        cells = [{"cell": cell.label, "reason": cell.reason} for space in spaces for cell in space.incomplete]
+        every, here = self.cost(spaces), self.cost(spaces, incomplete=False)
         return {
             **counts(spaces),
             **self._priced(every),
             "here": self._priced(here),
-            **({"blocked_cells": blocked} if len(spaces) == 1 else {}),
+            **({"incomplete_cells": cells} if len(spaces) == 1 else {}),
         }
 
     def _priced(self, cost: Cost) -> dict[str, Any]:
-        known = not cost.unknown
         return {
             "examples": cost.examples,
-            "seconds": round(self.rates.wall(cost), 1) if known else None,
+            "seconds": round(self.rates.wall(cost), 1) if not cost.unknown else None,
             "disk_bytes": cost.disk_bytes,
         }
 
@@ -151,16 +150,16 @@ class Plan:
 
 
 def counts(spaces: Sequence[SpacePlan]) -> dict[str, int]:
-    """COUNTS of some tables together, or of some searches; unique = done + to_run + blocked."""
+    """COUNTS of some tables together, or of some searches; unique = done + to_run + missing_input."""
     cells = sum(_cells(space) for space in spaces)
     runs = sum(_cells(space) * len(space.seeds) for space in spaces)
     every = _union(frozenset(run.signature for run in space.runs) for space in spaces)
     searched = sum(_cells(space) * len(space.seeds) for space in spaces if space.searched is not None)
     done, distinct = _union(space.done for space in spaces), len(every) + searched
-    held = _union(space.held for space in spaces) - done - _union(_free(space) for space in spaces)
+    lacking = _union(space.incomplete_runs for space in spaces) - done - _union(_free(space) for space in spaces)
     seeds = max((len(space.seeds) for space in spaces), default=0)
     finished = min(len(done), distinct)
-    values = (cells, seeds, runs, distinct, finished, distinct - finished - len(held), len(held))
+    values = (cells, seeds, runs, distinct, finished, distinct - finished - len(lacking), len(lacking))
     return dict(zip(COUNTS, values, strict=True))
 
 
@@ -170,7 +169,7 @@ def unique(runs: Iterable[PlannedRun]) -> list[PlannedRun]:
 
 
 def _free(space: SpacePlan) -> frozenset[str]:
-    return frozenset(run.signature for run in space.runs if run.signature not in space.held)
+    return frozenset(run.signature for run in space.runs if run.signature not in space.incomplete_runs)
 
 
 def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:

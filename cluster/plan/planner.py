@@ -1,12 +1,13 @@
 """From spaces to a plan: every cell times every seed, against the ledger and the inputs that are at hand."""
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
+from analysis.ledger import Ledger, RunRow
 from cluster.plan.cost import rates
-from cluster.plan.match import Known, Memory, done_settings, settings_key
-from cluster.plan.missing_inputs import Blocked, Inputs, reason
+from cluster.plan.match import FINAL, RunMatcher, match
+from cluster.plan.missing_inputs import IncompleteCell, Inputs, reason
 from cluster.plan.plan import COUNTS, Plan, PlannedRun, SpacePlan
 from cluster.plan.signature import Identity, signature, signatures
 from cse_train.config import RunConfig
@@ -17,40 +18,36 @@ from search_spaces.cells import Cell, ResolvedSpace, resolve
 from search_spaces.profiles import Profile
 from search_spaces.space import Space
 
-__all__ = ["COUNTS", "Identify", "Plan", "PlannedRun", "RunStates", "SpacePlan", "plan", "plan_all", "runs_of"]
+__all__ = ["COUNTS", "Identify", "Plan", "PlannedRun", "SpacePlan", "plan", "plan_all", "runs_of"]
 Identify = Callable[[RunConfig], Identity]
 
 
-class RunStates(Protocol):
-    """What a plan asks of `analysis.ledger.ledger.Ledger`."""
-
-    def states(self, signatures: Iterable[str]) -> dict[str, str]: ...
-    def runs(self) -> Sequence[Any]: ...
-
-
 @dataclass(frozen=True)
-class _Known:
-    """What is asked of the ledger, its rows read once."""
+class _Recorded:
+    """What the ledger has, its rows read once."""
 
-    ledger: RunStates | None
-    rows: Sequence[Any]
+    ledger: Ledger | None
+    rows: Sequence[RunRow]
     by_settings: bool
-    """Whether a run whose inputs are not at hand may be told by its settings: to count it, never to reuse it."""
+    """Whether a run whose inputs are not at hand may be recognised by its settings: to count it, never to reuse it."""
 
-    def done(self, runs: Sequence[PlannedRun], stand_ins: frozenset[str]) -> frozenset[str]:
-        """Signatures of the finished runs; of those in `stand_ins` the inputs were not there to be hashed."""
+    def done(
+        self, resolved: ResolvedSpace, runs: Sequence[PlannedRun], absent: Mapping[str, tuple[str, int]]
+    ) -> frozenset[str]:
+        """Signatures of the finished runs; `absent`: signature -> (cell ID, seed) where inputs could not be hashed."""
         states = self.ledger.states({run.signature for run in runs}) if self.ledger else {}
-        told = {run.signature: run.run.flat() for run in runs if run.signature in stand_ins and self.by_settings}
-        have = done_settings((r for r in self.rows if r.state == "done"), told.values()) if told else set()
-        by_name = frozenset(signature for signature, state in states.items() if state == "done")
-        return by_name | {signature for signature, flat in told.items() if settings_key(flat) in have}
+        done = frozenset(signature for signature, state in states.items() if state == "done")
+        finished = [row for row in self.rows if row.state == "done"] if absent and self.by_settings else []
+        matches = match(resolved, finished, any_inputs=True) if finished else []
+        pairs = {(matched.cell.id, matched.run.seed) for matched in matches}
+        return done | {signature for signature, pair in absent.items() if pair in pairs}
 
 
 def plan(
     spaces: Iterable[Space],
     profile: str | Profile | None,
     seeds: int | Sequence[int] | None,
-    ledger: RunStates | None,
+    ledger: Ledger | None,
     paths: DataPaths,
     *,
     overrides: Mapping[str, Scalar] | None = None,
@@ -59,16 +56,16 @@ def plan(
 ) -> Plan:
     """Plan spaces under a profile (None: each file's own), a number or list of seeds (None: each file's own).
 
-    A cell that lacks an input is blocked. Where no data are given at all, what `--data` brings is taken for granted
-    (`Plan.absent`), unless `need_inputs`; then ConfigError is raised where every cell is blocked.
+    Where no data are given at all, what `--data` brings is assumed (`Plan.absent`), unless `need_inputs`; then
+    ConfigError is raised where every cell lacks an input.
     """
-    asked = [(resolve(space, profile, overrides), _seeds(space, seeds)) for space in spaces]
-    return plan_all(asked, ledger, paths, workers=workers, need_inputs=need_inputs)
+    spaces_and_seeds = [(resolve(space, profile, overrides), _seeds(space, seeds)) for space in spaces]
+    return plan_all(spaces_and_seeds, ledger, paths, workers=workers, need_inputs=need_inputs)
 
 
 def plan_all(
-    asked: Sequence[tuple[ResolvedSpace, tuple[int, ...]]],
-    ledger: RunStates | None,
+    spaces: Sequence[tuple[ResolvedSpace, tuple[int, ...]]],
+    ledger: Ledger | None,
     paths: DataPaths,
     *,
     workers: int = 1,
@@ -76,51 +73,52 @@ def plan_all(
 ) -> Plan:
     """As `plan`, of spaces that are resolved already, each with its seeds."""
     inputs = Inputs(paths, workers, expected=not need_inputs)
-    known = _Known(ledger, ledger.runs() if ledger else [], by_settings=not need_inputs)
-    planned = tuple(_plan(resolved, seeds, known, inputs) for resolved, seeds in asked)
+    recorded = _Recorded(ledger, ledger.runs() if ledger else [], by_settings=not need_inputs)
+    planned = tuple(_plan(resolved, seeds, recorded, inputs) for resolved, seeds in spaces)
     if need_inputs:
         _require_a_cell(planned)
-    unscorable = inputs.unscorable(name for resolved, _ in asked for name in resolved.space.evaluate)
-    return Plan(planned, tuple(inputs.assumed), rates(known.rows, workers), unscorable)
+    unscorable = inputs.unscorable(name for resolved, _ in spaces for name in resolved.space.evaluate)
+    return Plan(planned, tuple(inputs.assumed), rates(recorded.rows, workers), unscorable)
 
 
 def _require_a_cell(planned: Sequence[SpacePlan]) -> None:
     """Raise ConfigError with each reason where nothing is left to train and nothing is done."""
-    blocked = [one for space in planned for one in space.blocked]
-    free = any(run.signature not in space.held for space in planned for run in space.runs)
-    if blocked and not free and not any(space.searched for space in planned):
-        raise ConfigError(list(dict.fromkeys(one.reason for one in blocked)))
+    reasons = [cell.reason for space in planned for cell in space.incomplete]
+    complete = any(run.signature not in space.incomplete_runs for space in planned for run in space.runs)
+    if reasons and not complete and not any(space.searched for space in planned):
+        raise ConfigError(list(dict.fromkeys(reasons)))
 
 
-def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], known: _Known, inputs: Inputs) -> SpacePlan:
+def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, inputs: Inputs) -> SpacePlan:
     if resolved.space.sampled:
-        return _search_plan(resolved, seeds, known, inputs)
+        return _search_plan(resolved, seeds, recorded, inputs)
     runs: list[PlannedRun] = []
-    blocked: list[Blocked] = []
-    stand_ins: set[str] = set()
+    incomplete: list[IncompleteCell] = []
+    absent: dict[str, tuple[str, int]] = {}
     for cell in resolved.cells():
-        found, missing, stands_in = inputs.of(cell.run(seeds[0]))
-        own = list(_runs(resolved, cell, seeds, found))
-        runs += own
-        stand_ins |= {run.signature for run in own if stands_in}
+        hashes, missing, complete = inputs.of(cell.run(seeds[0]))
+        cell_runs = list(_runs(resolved, cell, seeds, hashes))
+        runs += cell_runs
+        if not complete:
+            absent |= {run.signature: (cell.id, run.seed) for run in cell_runs}
         if missing:
-            why = reason(missing, own[0].run, resolved.space.axis_names)
-            label, signatures = cell.label or name_of(cell.key), tuple(run.signature for run in own)
-            blocked.append(Blocked(dict(cell.key), label, why, signatures))
-    done = known.done(runs, frozenset(stand_ins))
-    return SpacePlan(resolved, seeds, tuple(runs), done, blocked=tuple(_not_done(blocked, done)))
+            why = reason(missing, cell_runs[0].run, resolved.space.axis_names)
+            label, names = cell.label or name_of(cell.key), tuple(run.signature for run in cell_runs)
+            incomplete.append(IncompleteCell(dict(cell.key), label, why, names))
+    done = recorded.done(resolved, runs, absent)
+    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=tuple(_not_done(incomplete, done)))
 
 
-def _not_done(blocked: Iterable[Blocked], done: frozenset[str]) -> Iterator[Blocked]:
-    for one in blocked:
-        left = tuple(signature for signature in one.signatures if signature not in done)
+def _not_done(cells: Iterable[IncompleteCell], done: frozenset[str]) -> Iterator[IncompleteCell]:
+    for cell in cells:
+        left = tuple(signature for signature in cell.signatures if signature not in done)
         if left:
-            yield Blocked(one.cell, one.label, one.reason, left)
+            yield dataclasses.replace(cell, signatures=left)
 
 
-def _runs(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], found: Identity) -> Iterator[PlannedRun]:
-    for seed, name in signatures(cell.run(0), found, seeds).items():
-        yield PlannedRun(name, cell.run(seed), found, dict(cell.key), seed, resolved.space.id)
+def _runs(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], hashes: Identity) -> Iterator[PlannedRun]:
+    for seed, name in signatures(cell.run(0), hashes, seeds).items():
+        yield PlannedRun(name, cell.run(seed), hashes, dict(cell.key), seed, resolved.space.id)
 
 
 def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], identify: Identify) -> list[PlannedRun]:
@@ -128,17 +126,13 @@ def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], identify:
     return [run for seed in seeds for run in _runs(resolved, cell, [seed], identify(cell.run(seed)))]
 
 
-def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], known: _Known, inputs: Inputs) -> SpacePlan:
+def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, inputs: Inputs) -> SpacePlan:
     assert resolved.space.search is not None
-    size, asked = resolved.size(), resolved.space.search.num_samples
-    cells = min(n for n in (size, asked) if n is not None)
-    memory = Memory(resolved, lambda run: signature(run, inputs.of(run)[0]))
-    ended = frozenset(row.signature for row in known.rows for one in memory.known([row]) if _counts(one, seeds))
-    return SpacePlan(resolved, seeds, (), ended, cells)
-
-
-def _counts(one: Known, seeds: Sequence[int]) -> bool:
-    return one.final and one.seed in seeds
+    size, num_samples = resolved.size(), resolved.space.search.num_samples
+    cells = min(n for n in (size, num_samples) if n is not None)
+    matcher = RunMatcher(resolved, lambda run: signature(run, inputs.of(run)[0]))
+    ended = (row for row in recorded.rows if row.state in FINAL and row.seed in seeds and matcher.cells(row))
+    return SpacePlan(resolved, seeds, (), frozenset(row.signature for row in ended), cells)
 
 
 def _seeds(space: Space, seeds: int | Sequence[int] | None) -> tuple[int, ...]:

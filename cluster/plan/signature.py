@@ -38,17 +38,17 @@ Identity = dict[str, str | int]
 def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[str, str] | None = None) -> Identity:
     """Content hashes of a run's inputs; `workers` only where the method's result depends on it.
 
-    A missing input raises ConfigError. Given the mapping `absent`, it gets a stand-in instead and its problem is noted
-    there under encoder, corpus, dev or method: good for counting runs, never for the ledger. Hashes are remembered for
-    the life of the process.
+    A missing input raises ConfigError. Given the mapping `absent`, it gets a placeholder instead and its problem is
+    noted there under encoder, corpus, dev or method: good for counting runs, never for the ledger. Hashes are
+    remembered for the life of the process.
     """
-    encoder = _or_stand_in("encoder", _backbone, absent, run.train.encoder)
-    found: Identity = {"encoder": encoder[0], "tokenizer": encoder[-1]}
-    found["corpus"] = _or_stand_in("corpus", _corpus, absent, run.train.corpus, paths)[0]
-    found["dev"] = _or_stand_in("dev", _dev, absent, run.train.dev, paths)[0]
-    found |= _further(run, absent)
+    encoder = _or_placeholder("encoder", _backbone, absent, run.train.encoder)
+    hashes: Identity = {"encoder": encoder[0], "tokenizer": encoder[-1]}
+    hashes["corpus"] = _or_placeholder("corpus", _corpus, absent, run.train.corpus, paths)[0]
+    hashes["dev"] = _or_placeholder("dev", _dev, absent, run.train.dev, paths)[0]
+    hashes |= _further(run, absent)
     depends = getattr(methods.config_module(run.method), "rank_dependent", lambda _: False)
-    return found | {"workers": workers} if depends(run.options) else found
+    return hashes | {"workers": workers} if depends(run.options) else hashes
 
 
 def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
@@ -63,7 +63,7 @@ def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
     return {f"method.{name}": digest for name, digest in inputs.items()}
 
 
-def _or_stand_in(
+def _or_placeholder(
     part: str, hashes: Callable[..., tuple[str, ...]], absent: dict[str, str] | None, *given: Any
 ) -> tuple[str, ...]:
     try:
@@ -81,11 +81,17 @@ def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
 
 
 def signatures(run: RunConfig, identity: Mapping[str, str | int], seeds: Iterable[int]) -> dict[int, str]:
-    """Seed -> signature of the run with that seed; many seeds cost little more than one."""
+    """Seed -> signature of the run with that seed."""
+    of_seed = seed_signature(run, identity)
+    return {seed: of_seed(seed) for seed in seeds}
+
+
+def seed_signature(run: RunConfig, identity: Mapping[str, str | int]) -> Callable[[int], str]:
+    """What gives the signature of the run with a seed; many seeds cost little more than one."""
     payload = described(run, identity)
     payload["train"]["seed"] = PLACE
     before, after = _text(payload).split(json.dumps(PLACE))
-    return {seed: _digest(f"{before}{seed:d}{after}") for seed in seeds}
+    return lambda seed: _digest(f"{before}{seed:d}{after}")
 
 
 def _text(payload: Mapping[str, Any]) -> str:

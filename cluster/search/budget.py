@@ -11,8 +11,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from cluster.plan.match import FINAL, LedgerRow
-from cluster.plan.run_source import Planned, Source
+from analysis.ledger import RunRow
+from cluster.plan.match import FINAL
+from cluster.plan.plan import PlannedRun
+from cluster.plan.run_source import RunSource
 from cse_train.fields import ConfigError
 
 UNITS = ("runs", "examples", "hours")
@@ -35,11 +37,11 @@ class Budget:
 
 def parse_budget(text: str, methods: Sequence[str]) -> Budget:
     """`40runs`, `500000examples` or `2hours`; ConfigError for anything else, and for less than a run each."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-z]+?)s?", text.strip().lower())
-    unit = f"{found[2]}s" if found else ""
-    if not found or unit not in UNITS or float(found[1]) == 0 or (unit != "hours" and "." in found[1]):
+    parts = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-z]+?)s?", text.strip().lower())
+    unit = f"{parts[2]}s" if parts else ""
+    if not parts or unit not in UNITS or float(parts[1]) == 0 or (unit != "hours" and "." in parts[1]):
         raise ConfigError([f"wrong budget: budget={text}; give a number such as 40runs, 500000examples or 2hours"])
-    budget, count = Budget(float(found[1]), unit), len(methods)
+    budget, count = Budget(float(parts[1]), unit), len(methods)
     if unit != "hours" and budget.share(count) < 1:
         raise ConfigError([f"budget too small: budget={text}; {count} methods share it, give at least {count}{unit}"])
     return budget
@@ -48,7 +50,7 @@ def parse_budget(text: str, methods: Sequence[str]) -> Budget:
 class Account:
     """What each method has spent of its share, and what is set aside for its runs under way."""
 
-    def __init__(self, budget: Budget, methods: Sequence[str], rows: Iterable[LedgerRow]) -> None:
+    def __init__(self, budget: Budget, methods: Sequence[str], rows: Iterable[RunRow]) -> None:
         """`rows`: what the ledger has of this space."""
         self.budget, self.share, self.methods = budget, budget.share(len(methods)), set(methods)
         self._ended: dict[str, dict[str, float]] = {method: {} for method in methods}
@@ -56,18 +58,18 @@ class Account:
         for row in rows:
             self.close(row)
 
-    def allows(self, planned: Planned) -> bool:
+    def allows(self, planned: PlannedRun) -> bool:
         """Whether the run's method can pay for it; what has ended costs nothing more."""
         method = planned.run.method
         committed = sum(self._ended[method].values()) + sum(self._open[method].values())
         return planned.signature in self._ended[method] or committed + self._expected(planned) <= self.share
 
-    def open(self, planned: Planned) -> None:
+    def open(self, planned: PlannedRun) -> None:
         """Set aside what the run is expected to take."""
         if planned.signature not in self._ended[planned.run.method]:
             self._open[planned.run.method][planned.signature] = self._expected(planned)
 
-    def close(self, row: LedgerRow) -> None:
+    def close(self, row: RunRow) -> None:
         """Book a run that ended, with what the ledger says that it took."""
         self._open[row.method].pop(row.signature, None)
         if row.state in FINAL:
@@ -84,23 +86,23 @@ class Account:
         each = ", ".join(f"{method} {amount:.6g} of {self.share:.6g}" for method, amount in spent.items())
         return f"budget {self.budget}: {each} {self.budget.unit} spent"
 
-    def _expected(self, planned: Planned) -> float:
+    def _expected(self, planned: PlannedRun) -> float:
         ended = self._ended[planned.run.method].values()
         mean = sum(ended) / len(ended) if ended else 0.0
         return {"runs": 1.0, "examples": float(planned.run.train.examples), "hours": mean}[self.budget.unit]
 
 
-class BudgetSource:
+class BudgetSource(RunSource):
     """Hands out a source's runs as long as their methods can pay."""
 
-    def __init__(self, source: Source, account: Account, row_of: Callable[[str], LedgerRow | None]) -> None:
+    def __init__(self, source: RunSource, account: Account, row_of: Callable[[str], RunRow | None]) -> None:
         """`row_of` gives the ledger's row of a signature."""
         self._source, self._account, self._row_of = source, account, row_of
-        self._held: deque[Planned] = deque()
+        self._held: deque[PlannedRun] = deque()
         self._over: set[str] = set()
         self.keeps_stopped = source.keeps_stopped
 
-    def take(self) -> Planned | None:
+    def ask(self) -> PlannedRun | None:
         """The next run that can be paid for; None also where that depends on how a run under way ends."""
         while (planned := self._next()) is not None:
             method = planned.run.method
@@ -111,23 +113,23 @@ class BudgetSource:
                 self._held.append(planned)
                 return None
             self._over.add(method)
-            self._source.forgo(planned)
+            self._source.skip(planned)
         return None
 
     def exhausted(self) -> bool:
         return not self._held and (self._source.exhausted() or self._over == self._account.methods)
 
-    def tell(self, planned: Planned, state: str, value: float | None, examples: int | None) -> None:
+    def observe(self, planned: PlannedRun, state: str, value: float | None, examples: int | None) -> None:
         row = self._row_of(planned.signature)
         if row is not None:
             self._account.close(row)
-        self._source.tell(planned, state, value, examples)
+        self._source.observe(planned, state, value, examples)
 
-    def forgo(self, planned: Planned) -> None:
-        self._source.forgo(planned)
+    def skip(self, planned: PlannedRun) -> None:
+        self._source.skip(planned)
 
-    def _next(self) -> Planned | None:
+    def _next(self) -> PlannedRun | None:
         """What was held first; nothing more once every method's share is spent."""
         if self._held:
             return self._held.popleft()
-        return None if self._over == self._account.methods else self._source.take()
+        return None if self._over == self._account.methods else self._source.ask()

@@ -12,7 +12,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from analysis.ledger.database import parse_url
-from cluster.plan.match import Known
+from cluster.plan.match import Observation
 from cluster.search.optuna_sampler import outcome
 from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace
@@ -45,7 +45,7 @@ class StudyMirror:
         """Raises ConfigError, one line, when the database cannot be opened."""
         self._axes = resolved.axes
         self._away = False
-        self._left: list[Known] = []
+        self._left: list[Observation] = []
         """Finished runs that the database has not taken."""
         name = resolved.space.id
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -60,9 +60,9 @@ class StudyMirror:
                 [f"no mirror: mirror={_without_password(url)}; {reason}, give a URL such as sqlite:///mirror.db"]
             ) from error
 
-    def add(self, seen: Known) -> None:
+    def add(self, observation: Observation) -> None:
         """Add one finished run, and those that a database which was away could not take; one warning while it is."""
-        self._left.append(seen)
+        self._left.append(observation)
         try:
             while self._left:
                 trial = self._frozen(self._left[0])
@@ -78,16 +78,16 @@ class StudyMirror:
 
     def _has(self, trial: optuna.trial.FrozenTrial) -> bool:
         """Whether another driver of the search, which sees the same runs end, has added it."""
-        there = self._study.get_trials(deepcopy=False)
-        return any((one.params, one.user_attrs) == (trial.params, trial.user_attrs) for one in there)
+        trials = self._study.get_trials(deepcopy=False)
+        return any((other.params, other.user_attrs) == (trial.params, trial.user_attrs) for other in trials)
 
-    def _frozen(self, seen: Known) -> optuna.trial.FrozenTrial:
-        key: dict[str, Any] = dict(seen.cell.key)
+    def _frozen(self, observation: Observation) -> optuna.trial.FrozenTrial:
+        key: dict[str, Any] = dict(observation.cell.key)
         distributions = {name: _shown(self._axes[name]) for name in key}
-        notes = {"seed": seen.seed, "state": seen.state}
+        notes = {"seed": observation.seed, "state": observation.state}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return create_trial(params=key, distributions=distributions, user_attrs=notes, **outcome(seen))
+            return create_trial(params=key, distributions=distributions, user_attrs=notes, **outcome(observation))
 
 
 def _shown(domain: Domain) -> BaseDistribution:

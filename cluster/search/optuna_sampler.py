@@ -1,8 +1,8 @@
-"""Optuna's TPE and Gaussian process as samplers of cells.
+"""Optuna's samplers as samplers of cells.
 
-Each seed of a cell is told as a trial of its own with the cell's parameters, not as a mean over seeds: a Gaussian
+Each seed of a cell is a trial of its own with the cell's parameters, not as a mean over seeds: a Gaussian
 process reads the noise off such repeats, TPE weighs a cell by how often it did well, and neither waits for the last
-seed. The study lives in memory; whoever starts again tells it the ledger's rows.
+seed. The study lives in memory; a new start adds the ledger's rows to it.
 """
 
 import warnings
@@ -12,21 +12,25 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
-from cluster.plan.match import Known
+from cluster.plan.match import Observation
+from cluster.search.sampler import Sampler
 from cse_train.fields import Scalar
 from search_spaces.cells import Cell, ResolvedSpace
 from search_spaces.domains import Domain
-from search_spaces.space import SearchConfig
 
 
-class OptunaSampler:
+class OptunaSampler(Sampler):
     """One in-memory study; a cell under way is a running trial, which keeps the samplers from naming it again."""
 
-    def __init__(self, resolved: ResolvedSpace, settings: SearchConfig, seed: int) -> None:
+    def __init__(self, resolved: ResolvedSpace, kind: type[optuna.samplers.BaseSampler], **options: Any) -> None:
+        """`options` are those of Optuna's sampler `kind`."""
         self._resolved = resolved
         self._codes = {name: _Code(domain) for name, domain in resolved.axes.items()}
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._study = optuna.create_study(direction="maximize", sampler=_optuna_sampler(settings, seed))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            sampler = kind(**options)
+        self._study = optuna.create_study(direction="maximize", sampler=sampler)
         self._running: dict[str, Trial] = {}
         self._suggested: Trial | None = None
 
@@ -44,7 +48,7 @@ class OptunaSampler:
         self._study.tell(self._suggested, value, TrialState.COMPLETE if value is not None else TrialState.FAIL)
         self._suggested = None
 
-    def take(self, cell: Cell) -> None:
+    def start(self, cell: Cell) -> None:
         suggested, self._suggested = self._suggested, None
         if cell.id in self._running:
             return
@@ -55,15 +59,15 @@ class OptunaSampler:
             suggested, _ = self._ask()
         self._running[cell.id] = suggested
 
-    def learn(self, seen: Known) -> None:
-        trial = self._running.pop(seen.cell.id, None)
+    def observe(self, observation: Observation) -> None:
+        trial = self._running.pop(observation.cell.id, None)
         if trial is None:
-            self._study.add_trial(self._frozen(seen))
+            self._study.add_trial(self._frozen(observation))
             return
-        told = outcome(seen)
-        for examples, value in told.get("intermediate_values", {}).items():
+        end = outcome(observation)
+        for examples, value in end.get("intermediate_values", {}).items():
             trial.report(value, examples)
-        self._study.tell(trial, seen.value if told["state"] is TrialState.COMPLETE else None, told["state"])
+        self._study.tell(trial, observation.value if end["state"] is TrialState.COMPLETE else None, end["state"])
 
     def _ask(self) -> tuple[Trial, dict[str, Scalar]]:
         """A new running trial, and its parameters as axis values."""
@@ -77,19 +81,19 @@ class OptunaSampler:
     def _params(self, cell: Cell) -> dict[str, Any]:
         return {name: self._codes[name].encode(value) for name, value in cell.key.items()}
 
-    def _frozen(self, seen: Known) -> FrozenTrial:
-        params = self._params(seen.cell)
+    def _frozen(self, observation: Observation) -> FrozenTrial:
+        params = self._params(observation.cell)
         distributions = {name: self._codes[name].distribution for name in params}
-        return create_trial(params=params, distributions=distributions, **outcome(seen))
+        return create_trial(params=params, distributions=distributions, **outcome(observation))
 
 
-def outcome(seen: Known) -> dict[str, Any]:
+def outcome(observation: Observation) -> dict[str, Any]:
     """State and value in Optuna's words: a stopped run is PRUNED at its examples, one without a score FAIL."""
-    if seen.state == "done":
-        return {"state": TrialState.COMPLETE, "value": seen.value}
-    if seen.state == "stopped":
-        seen_so_far = {seen.examples or 0: seen.value}
-        return {"state": TrialState.PRUNED, "value": seen.value, "intermediate_values": seen_so_far}
+    if observation.state == "done":
+        return {"state": TrialState.COMPLETE, "value": observation.value}
+    if observation.state == "stopped":
+        scores = {observation.examples or 0: observation.value}
+        return {"state": TrialState.PRUNED, "value": observation.value, "intermediate_values": scores}
     return {"state": TrialState.FAIL}
 
 
@@ -119,13 +123,3 @@ class _Code:
 
     def encode(self, value: Scalar) -> Any:
         return self._ranked.index(value) if self._ranked else value
-
-
-def _optuna_sampler(settings: SearchConfig, seed: int) -> optuna.samplers.BaseSampler:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        if settings.sampler == "gp":
-            return optuna.samplers.GPSampler(seed=seed, n_startup_trials=settings.startup)
-        return optuna.samplers.TPESampler(
-            seed=seed, n_startup_trials=settings.startup, multivariate=True, group=True, constant_liar=True
-        )

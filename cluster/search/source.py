@@ -2,37 +2,28 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
 
-from cluster.plan.run_source import Planned
-
-C = TypeVar("C", contravariant=True)
-
-
-class Proposer(Protocol[C]):
-    """What `cluster.search.search` offers: `propose` gives a cell, None for no more, or its word for "ask again"."""
-
-    def propose(self) -> Any: ...
-    def observe(self, cell: C, seed: int, value: float | None, state: str, examples: int | None) -> None: ...
+from cluster.plan.plan import PlannedRun
+from cluster.plan.run_source import RunSource
+from cluster.search.search import Search
+from search_spaces.cells import Cell
 
 
-class SearchSource:
-    """Cells of a proposer, each as one run per seed."""
+class SearchSource(RunSource):
+    """Cells of a search, each as one run per seed; the cell of a run that is skipped counts as visited."""
 
     keeps_stopped = True
 
-    def __init__(self, proposer: Proposer[Any], runs_of: Callable[[Any], Sequence[Planned]], wait: object) -> None:
-        """`runs_of` gives a cell's runs, one per seed; `wait` is what `propose` returns for "ask again later"."""
-        self._proposer, self._runs_of, self._wait = proposer, runs_of, wait
-        self._left: deque[Planned] = deque()
-        self._cells: dict[str, Any] = {}
+    def __init__(self, search: Search, runs_of: Callable[[Cell], Sequence[PlannedRun]]) -> None:
+        """`runs_of` gives a cell's runs, one per seed."""
+        self._search, self._runs_of = search, runs_of
+        self._left: deque[PlannedRun] = deque()
+        self._cells: dict[str, Cell] = {}
         self._over = False
 
-    def take(self) -> Planned | None:
+    def ask(self) -> PlannedRun | None:
         while not self._left and not self._over:
-            cell = self._proposer.propose()
-            if cell is self._wait:
-                return None
+            cell = self._search.propose()
             if cell is None:
                 self._over = True
                 break
@@ -44,10 +35,7 @@ class SearchSource:
     def exhausted(self) -> bool:
         return self._over and not self._left
 
-    def tell(self, planned: Planned, state: str, value: float | None, examples: int | None) -> None:
+    def observe(self, planned: PlannedRun, state: str, value: float | None, examples: int | None) -> None:
         cell = self._cells.get(planned.signature)
         if cell is not None:
-            self._proposer.observe(cell, planned.seed, value, state, examples)
-
-    def forgo(self, planned: Planned) -> None:
-        """Its cell counts as visited."""
+            self._search.observe(cell, planned.seed, value, state, examples)

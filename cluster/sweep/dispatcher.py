@@ -7,7 +7,8 @@ from typing import Any
 
 from analysis.ledger import Claim, Ledger, RunRow
 from analysis.ledger.rows import HistoryRow
-from cluster.plan.run_source import Planned, Source
+from cluster.plan.plan import PlannedRun
+from cluster.plan.run_source import RunSource
 from cluster.runtime.code_version import provenance
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import within
@@ -25,7 +26,7 @@ class Desk(Bookings):
 
     def __init__(
         self,
-        source: Source,
+        source: RunSource,
         ledger: Ledger,
         paths: DataPaths,
         options: SweepOptions,
@@ -44,7 +45,7 @@ class Desk(Bookings):
         if self._put_back:
             return self._put_back.pop()
         ticket = self._from_waiting()
-        while ticket is None and (planned := self.source.take()) is not None:
+        while ticket is None and (planned := self.source.ask()) is not None:
             ticket = self._consider(planned)
         if ticket:
             self.open[ticket.planned.signature] = ticket
@@ -58,26 +59,26 @@ class Desk(Bookings):
         """Whether every run that is wanted has an end in the ledger."""
         return self.source.exhausted() and not self.waiting and not self.open
 
-    def _consider(self, planned: Planned) -> Ticket | None:
+    def _consider(self, planned: PlannedRun) -> Ticket | None:
         row = self.ledger.run(planned.signature)
         if row and row.state == "done":
             return self._reuse(planned, row)
         if row and row.state == "stopped" and self.source.keeps_stopped:
-            self.source.tell(planned, "stopped", row.best, row.examples)
+            self.source.observe(planned, "stopped", row.best, row.examples)
             self.counts.reused += 1
             self._say("reused", planned, row=row)
             return None
         if row and row.state == "failed" and self._hopeless(planned):
-            self.source.tell(planned, "failed", None, None)
+            self.source.observe(planned, "failed", None, None)
             reason = f"{row.reason} (the same way twice; --retry-failed tries again)"
             self._book_failure(planned, reason, row.folder or "")
             return None
         return self._claim(planned, row)
 
-    def _hopeless(self, planned: Planned) -> bool:
+    def _hopeless(self, planned: PlannedRun) -> bool:
         return not self.options.retry_failed and failed_twice(self.ledger.history(planned.signature))
 
-    def _claim(self, planned: Planned, row: RunRow | None) -> Ticket | None:
+    def _claim(self, planned: PlannedRun, row: RunRow | None) -> Ticket | None:
         home = self._home(planned.signature)
         claim = self.ledger.claim(
             planned.signature,
@@ -98,9 +99,9 @@ class Desk(Bookings):
         folder = within(self.options.storage, home / f"attempt-{claim.attempt}")
         return Ticket(planned, folder, claim, self._suites(planned))
 
-    def _reuse(self, planned: Planned, row: RunRow) -> Ticket | None:
+    def _reuse(self, planned: PlannedRun, row: RunRow) -> Ticket | None:
         """A finished run is not trained again; it is scored on suites of which a column is missing."""
-        self.source.tell(planned, "done", row.best, row.examples)
+        self.source.observe(planned, "done", row.best, row.examples)
         self.counts.reused += 1
         self._say("reused", planned, row=row)
         wanted = self._suites(planned)
@@ -121,7 +122,7 @@ class Desk(Bookings):
                 continue
             del self.waiting[signature]
             if row and row.state == "failed":
-                self.source.tell(planned, "failed", None, None)
+                self.source.observe(planned, "failed", None, None)
                 self._book_failure(planned, row.reason or "failed in another driver", "")
                 continue
             ticket = self._consider(planned)
@@ -130,7 +131,7 @@ class Desk(Bookings):
                 return ticket
         return None
 
-    def _suites(self, planned: Planned) -> tuple[str, ...]:
+    def _suites(self, planned: PlannedRun) -> tuple[str, ...]:
         """What its sweep wants, and what the run itself is wanted for: tables may share it."""
         of_sweep, own = self.suites.get(planned.sweep, ()), self.suites.get(planned.signature, ())
         return tuple(dict.fromkeys((*of_sweep, *own)))

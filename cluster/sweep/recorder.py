@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Claim, Ledger, LostClaim, RunRow
-from cluster.plan.run_source import Planned, Source
+from cluster.plan.plan import PlannedRun
+from cluster.plan.run_source import RunSource
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import StorageFailed, storage_problem
 from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent
@@ -18,7 +19,7 @@ from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent
 class Ticket:
     """One run in this driver's hands."""
 
-    planned: Planned
+    planned: PlannedRun
     folder: Path
     claim: Claim | None
     """None where a finished run is only scored."""
@@ -42,10 +43,10 @@ class Counts:
 class Bookings:
     """Books for one driver, and tells the sweep's source and its listener. Used from the driver's thread alone."""
 
-    def __init__(self, source: Source, ledger: Ledger, options: SweepOptions, owner: str, on_event: OnEvent) -> None:
+    def __init__(self, source: RunSource, ledger: Ledger, options: SweepOptions, owner: str, on_event: OnEvent) -> None:
         self.source, self.ledger, self.options, self.owner, self.on_event = source, ledger, options, owner, on_event
         self.counts = Counts()
-        self.waiting: dict[str, Planned] = {}
+        self.waiting: dict[str, PlannedRun] = {}
         self.open: dict[str, Ticket] = {}
 
     def started(self, ticket: Ticket) -> None:
@@ -87,7 +88,7 @@ class Bookings:
             raise StorageFailed(problem)
         if ticket.claim:
             self._finish(ticket, "failed", {}, ticket.folder, reason)
-            self.source.tell(ticket.planned, "failed", None, None)
+            self.source.observe(ticket.planned, "failed", None, None)
         self._book_failure(ticket.planned, reason, self._log(ticket))
 
     def taken_over(self, ticket: Ticket) -> None:
@@ -105,7 +106,7 @@ class Bookings:
         self.counts.done += state == "done"
         self.counts.stopped += state == "stopped"
         examples = outcome.get("examples", ticket.last.get("examples", 0))
-        self.source.tell(ticket.planned, state, best, examples)
+        self.source.observe(ticket.planned, state, best, examples)
         kind: EventKind = "done" if state == "done" else "stopped"
         self._say(kind, ticket.planned, state=state, examples=examples, best=best)
 
@@ -146,7 +147,7 @@ class Bookings:
             )
             self._say("scored", ticket.planned, state="done", best=score["value"], reason=score["suite"])
 
-    def _book_failure(self, planned: Planned, reason: str, log: str) -> None:
+    def _book_failure(self, planned: PlannedRun, reason: str, log: str) -> None:
         self.counts.failures.append(Failure(signature=planned.signature, reason=reason, log=log))
         self._say("failed", planned, state="failed", reason=reason, log=log)
 
@@ -156,7 +157,7 @@ class Bookings:
     def _log(self, ticket: Ticket) -> str:
         return str(ticket.folder / "logs")
 
-    def _say(self, kind: EventKind, planned: Planned, row: RunRow | None = None, **known: Any) -> None:
+    def _say(self, kind: EventKind, planned: PlannedRun, row: RunRow | None = None, **known: Any) -> None:
         if row:
             known = {"state": row.state, "examples": row.examples or 0, "best": row.best, **known}
         self.on_event(SweepEvent(kind=kind, signature=planned.signature, **known))

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, LedgerError
-from cluster.plan.run_source import GridSource, Planned, Source
+from cluster.plan.plan import PlannedRun
+from cluster.plan.run_source import ListSource, RunSource
 from cluster.runtime.code_version import other_code
 from cluster.runtime.head_watch import ClusterWatch
 from cluster.runtime.options import AshaOptions, SweepOptions
@@ -35,7 +36,7 @@ PROMPT_S = 5.0
 
 
 def run_sweep(
-    source: Source | Iterable[Planned],
+    source: RunSource | Iterable[PlannedRun],
     ledger_url: str | Path,
     paths: DataPaths,
     options: SweepOptions,
@@ -54,7 +55,7 @@ def run_sweep(
     options = _absolute(options)
     check_options(options)
     ledger = Ledger.open(ledger_url)
-    chosen = source if _is_source(source) else GridSource(source)  # type: ignore[arg-type]
+    chosen = source if isinstance(source, RunSource) else ListSource(source)
     over = over or threading.Event()
     patient = PatientLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
     desk = Desk(chosen, patient, _absolute_paths(paths), options, _owner(), suites or {}, on_event)  # type: ignore[arg-type]
@@ -110,10 +111,6 @@ def _described(slots: int, options: SweepOptions, ray: Any) -> str:
     shape = f"{slots} x {options.workers} workers, isolation {options.isolation}"
     dashboard = ray._private.worker.global_worker.node.address_info.get("webui_url") if ray.is_initialized() else None
     return f"{shape}; dashboard {dashboard}" if dashboard else shape
-
-
-def _is_source(source: Any) -> bool:
-    return all(hasattr(source, name) for name in ("take", "exhausted", "tell"))
 
 
 def _owner() -> str:

@@ -11,19 +11,19 @@ MANY = "{cells} cells, {runs} runs, {unique} unique ({shared}): {done} done, {to
 TITLE = 34
 """Characters of a title in the listing."""
 NAMED = 3
-"""Blocked cells of many tables that one reason names."""
+"""Cells of many tables that one reason names."""
 
 
 def text(plan: Plan) -> str:
-    """The sentence of one space, or a line for each of many; then what is left, what is blocked, and the cost."""
+    """The sentence of one space, or a line for each of many; then what is left, what cells lack, and the cost."""
     if len(plan.spaces) == 1:
-        listing, blocked = [], by_reason(plan.spaces[0].blocked)
+        listing, lacking = [], by_reason(plan.spaces[0].incomplete)
     else:
         listing = [aligned([_line(plan, space) for space in plan.spaces]), ""]
-        named = [(space.id, one) for space in plan.spaces for one in space.blocked]
-        blocked = by_reason([replace(one, label=f"{table} {one.label}") for table, one in named], NAMED)
-    blocked += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
-    return "\n".join([*listing, *_totals(plan), *blocked, plan.rates.source()])
+        named = [(space.id, cell) for space in plan.spaces for cell in space.incomplete]
+        lacking = by_reason([replace(cell, label=f"{table} {cell.label}") for table, cell in named], NAMED)
+    lacking += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
+    return "\n".join([*listing, *_totals(plan), *lacking, plan.rates.source()])
 
 
 def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:
@@ -33,7 +33,9 @@ def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:
         "id": space.id,
         "title": title if len(title) <= TITLE else f"{title[: TITLE - 1]}…",
         "kind": space.kind,
-        **{name: counts[name] for name in ("cells", "runs", "unique", "done", "blocked", "to_run")},
+        **{name: counts[name] for name in ("cells", "runs", "unique", "done")},
+        "missing input": counts["missing_input"],
+        "to_run": counts["to_run"],
         "examples": cost.examples,
         "time": duration(None if cost.unknown else plan.rates.wall(cost)),
         "disk": size(cost.disk_bytes),
@@ -48,7 +50,7 @@ def _totals(plan: Plan) -> list[str]:
         if spaces:
             found = counts(spaces)
             sentence = (SENTENCE if len(spaces) == 1 else MANY).format(**found, shared=_shared(found))
-            told.append(f"{what if plan.tables else ''}{sentence}{_blocked(found)}")
+            told.append(f"{what if plan.tables else ''}{sentence}{_lacking(found)}")
             told.append(_left(plan, spaces))
     training = [space for space in plan.tables if space.kind == "training"]
     if 1 < len(training) < len(plan.tables):
@@ -62,17 +64,18 @@ def _shared(counts: dict[str, int]) -> str:
     return f"{1 - counts['unique'] / max(1, counts['runs']):.1%} shared"
 
 
-def _blocked(counts: dict[str, int]) -> str:
-    return f", {counts['blocked']} blocked" if counts["blocked"] else ""
+def _lacking(counts: dict[str, int]) -> str:
+    lacking = counts["missing_input"]
+    return f", {lacking} lack{'s' if lacking == 1 else ''} an input" if lacking else ""
 
 
 def _left(plan: Plan, spaces: list[SpacePlan]) -> str:
-    """Cost of what is not done, and of the part of it that nothing blocks."""
-    every, here = plan.cost(spaces), plan.cost(spaces, blocked=False)
+    """Cost of what is not done, and of the part of it that lacks no input."""
+    every, here = plan.cost(spaces), plan.cost(spaces, incomplete=False)
     both = [every] if every == here else [every, here]
     shown = [
         f"{cost.examples} examples, {duration(None if cost.unknown else plan.rates.wall(cost))}, "
         f"{size(cost.disk_bytes)} on disk"
         for cost in both
     ]
-    return "left: " + "; without what is blocked: ".join(shown)
+    return "left: " + "; without what lacks an input: ".join(shown)

@@ -167,12 +167,12 @@ def data(paths: DataPaths) -> list[Finding]:
 
 
 def needs(resolved: ResolvedSpace, seeds: Sequence[int], paths: DataPaths, workers: int) -> list[Finding]:
-    """What a space lacks: a stop where every cell is blocked, a note for each reason that blocks some."""
+    """What a space lacks: a stop where every cell lacks an input, a note for each input that some lack."""
     try:
         plan = plan_all([(resolved, tuple(seeds))], None, paths, workers=workers)
     except ConfigError as error:
         return [Finding("stop", "space", line) for line in error.problems]
-    lines = [*by_reason(plan.spaces[0].blocked), *(f"not scored: {k}: {why}" for k, why in plan.unscorable.items())]
+    lines = [*by_reason(plan.spaces[0].incomplete), *(f"not scored: {k}: {why}" for k, why in plan.unscorable.items())]
     cells = f"{resolved.space.id}: every cell has its inputs"
     return [Finding("note", "space", line) for line in lines] or [Finding("fine", "space", cells)]
 

@@ -13,7 +13,7 @@ from analysis.ledger import Ledger
 from analysis.ledger.schema import digest
 from analysis.statistics.leave_one_out import Without, leave_one_out
 from analysis.tables.results import results_of
-from cluster.plan.match import answers
+from cluster.plan.match import match
 from cse.tables.build import columns_of
 from cse.tables.lookup import by_signature, row_of, space_of_sweep
 from cse.tables.selection import selected
@@ -109,10 +109,10 @@ def losses(
     """The column that is compared, the full configuration's value by seed, and each component's loss."""
     column = columns_of(resolved)[0]
     labels = {str(full_key(resolved, cell.key)): str(cell.label) for cell in resolved.cells()}
-    found = answers(resolved, ledger.runs(), seeds)
-    planned = [({"label": labels[str(dict(answer.key))]}, answer.run.signature, answer.run.seed) for answer in found]
+    matches = match(resolved, ledger.runs(), seeds)
+    planned = [({"label": labels[str(dict(m.key))]}, m.run.signature, m.run.seed) for m in matches]
     values: dict[str, dict[int, float]] = {label: {} for label in labels.values()}
-    for line in results_of(ledger, planned, [column], runs=[answer.run for answer in found]):
+    for line in results_of(ledger, planned, [column], runs=[matched.run for matched in matches]):
         if not math.isnan(line["value"]):
             values[line["label"]][line["seed"]] = line["value"]
     full = values.pop(FULL)

@@ -1,11 +1,11 @@
-"""From a resolved space to a finished sweep: plan, record, run with progress, tell what failed."""
+"""From a resolved space to a finished sweep: plan, record, run with progress, report what failed."""
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.ledger import Ledger
-from cluster.plan.missing_inputs import Blocked
+from cluster.plan.missing_inputs import IncompleteCell
 from cluster.plan.plan import PlannedRun, SpacePlan
 from cluster.plan.planner import plan_all
 from cluster.runtime.options import SweepOptions
@@ -39,7 +39,7 @@ class Work:
     """Signatures that the ledger has as done."""
     scored: bool
     """Whether every finished run has each column of the suites that its tables name."""
-    blocked: Sequence[Blocked] = ()
+    incomplete: Sequence[IncompleteCell] = ()
     suites: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Signature -> the suites of every table that the run belongs to, but for those below."""
     unscorable: Mapping[str, str] = field(default_factory=dict)
@@ -60,33 +60,34 @@ class Work:
 
 
 def work_of(request: Request, ledger: Ledger) -> Work:
-    """Plan a table against the ledger, and record the sweep there. ConfigError where every cell is blocked."""
+    """Plan a table against the ledger, and record the sweep there. ConfigError where every cell lacks an input."""
     return work_of_all([request], ledger)
 
 
 def work_of_all(requests: Sequence[Request], ledger: Ledger) -> Work:
     """The same of several tables, which train a run that they share once.
 
-    A table of which every cell is blocked is told in `blocked`; ConfigError where nothing is left of all of them.
+    Cells that lack an input are in `incomplete`; ConfigError where nothing is left of all of them.
     """
     first = requests[0]
-    asked = [(request.resolved, tuple(request.seeds)) for request in requests]
-    planned = plan_all(asked, ledger, first.paths, workers=first.options.workers)
+    spaces = [(request.resolved, tuple(request.seeds)) for request in requests]
+    planned = plan_all(spaces, ledger, first.paths, workers=first.options.workers)
     runs: list[PlannedRun] = []
     wanted: dict[str, list[str]] = {}
     for request, space in zip(requests, planned.spaces, strict=True):
         sweep = sweep_name(request.resolved)
-        own = [dataclasses.replace(run, sweep=sweep) for run in space.runs if run.signature not in space.held]
-        record(request, ledger, own, space.blocked)
-        for run in own:
+        complete = [run for run in space.runs if run.signature not in space.incomplete_runs]
+        sweep_runs = [dataclasses.replace(run, sweep=sweep) for run in complete]
+        record(request, ledger, sweep_runs, space.incomplete)
+        for run in sweep_runs:
             suites = (name for name in request.resolved.space.evaluate if name not in planned.unscorable)
             wanted.setdefault(run.signature, []).extend(suites)
-        runs += own
+        runs += sweep_runs
     unique = list({run.signature: run for run in runs}.values())
     done = frozenset(signature for space in planned.spaces for signature in space.done)
-    blocked = [one for space in planned.spaces for one in space.blocked]
+    incomplete = [cell for space in planned.spaces for cell in space.incomplete]
     return Work(
-        planned.spaces, unique, len(unique), done, _scored(ledger, done, wanted), blocked, wanted, planned.unscorable
+        planned.spaces, unique, len(unique), done, _scored(ledger, done, wanted), incomplete, wanted, planned.unscorable
     )
 
 
@@ -101,10 +102,13 @@ def record(
     request: Request,
     ledger: Ledger,
     runs: Sequence[PlannedRun],
-    blocked: Sequence[Blocked] = (),
-    asked: int | None = None,
+    incomplete: Sequence[IncompleteCell] = (),
+    num_samples: int | None = None,
 ) -> None:
-    """Write the sweep, its runs and blocked cells into the ledger; `asked`: runs that a search makes at most."""
+    """Write the sweep, its runs and the cells that lack an input into the ledger.
+
+    `num_samples`: runs that a search makes at most. The last two keys are those of the ledger's format.
+    """
     space = request.resolved.space
     spec = {
         "title": space.title,
@@ -113,8 +117,8 @@ def record(
         "profile": request.resolved.profile.name,
         "set": dict(request.resolved.overrides),
         "seeds": list(request.seeds),
-        "blocked": {one.label: one.reason for one in blocked},
-        "asked": asked,
+        "blocked": {cell.label: cell.reason for cell in incomplete},
+        "asked": num_samples,
     }
     name = sweep_name(request.resolved)
     ledger.record_sweep(name, spec)

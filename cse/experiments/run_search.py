@@ -8,16 +8,15 @@ from collections.abc import Callable, Sequence
 from analysis.ledger import Ledger
 from cluster.monitor.exporter import Monitor, each
 from cluster.monitor.progress import Progress
-from cluster.plan.match import Memory
+from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import Identify, runs_of
-from cluster.plan.run_source import Source
+from cluster.plan.run_source import RunSource
 from cluster.plan.signature import identity, signature
 from cluster.runtime.options import AshaOptions
 from cluster.search.budget import Account, Budget, BudgetSource, parse_budget
 from cluster.search.optuna_mirror import StudyMirror, mirror_url
-from cluster.search.search import JointSearch, make_search
-from cluster.search.seed_race import Race, RaceSource
+from cluster.search.search import make_search
 from cluster.search.source import SearchSource
 from cluster.sweep.events import SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import PatientLedger
@@ -49,11 +48,11 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     labels: dict[str, str] = {}
     horizon: dict[str, int] = {}
     sweeps: dict[str, str] = {}
-    asked = _asked(resolved) * len(request.seeds)
+    num_samples = _cells_of_search(resolved) * len(request.seeds)
 
     def runs_for(cell: Cell, seeds: Sequence[int]) -> list[PlannedRun]:
         runs = [dataclasses.replace(run, sweep=name) for run in runs_of(resolved, cell, seeds, identify)]
-        record(request, patient, runs, asked=asked)  # type: ignore[arg-type]
+        record(request, patient, runs, num_samples=num_samples)  # type: ignore[arg-type]
         sweeps.update({run.signature: name for run in runs})
         labels.update({run.signature: label(run.cell, run.seed) for run in runs})
         horizon.update({run.signature: run.run.train.examples for run in runs})
@@ -63,8 +62,8 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     over = threading.Event()
     suites = {name: resolved.space.evaluate}
     with (
-        Progress(asked, labels=labels, horizon=horizon) as progress,
-        Monitor(request.ledger, sweeps, totals={name: asked}, labels=labels, horizon=horizon) as monitor,
+        Progress(num_samples, labels=labels, horizon=horizon) as progress,
+        Monitor(request.ledger, sweeps, totals={name: num_samples}, labels=labels, horizon=horizon) as monitor,
         Pruner(request.ledger, options) as pruner,
     ):
         tell = each(progress, monitor, pruner)
@@ -78,31 +77,28 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
 
 def _source_of(
     request: Request, ledger: Ledger, identify: Identify, runs_for: RunsFor
-) -> tuple[Source, Account | None]:
-    """The search, with seeds raced and the budget kept where that is asked for."""
+) -> tuple[RunSource, Account | None]:
+    """The search, with the budget kept where one is given."""
     resolved, rows, seeds = request.resolved, ledger.runs(), tuple(request.seeds)
 
     def sign(run: RunConfig) -> str:
         return signature(run, identify(run))
 
     mirror = StudyMirror(mirror_url(request.ledger), resolved)
-    memory, settings, name = Memory(resolved, sign), resolved.space.search, sweep_name(resolved)
-    search = make_search(resolved, rows, sign, seeds=seeds, mirror=mirror)
-    joint = JointSearch(search, lambda: memory.known(ledger.runs(sweep=name)))
-    source: Source = SearchSource(joint, lambda cell: runs_for(cell, seeds), wait=object())
-    if settings and settings.race:
-        race = Race(settings.max_seeds, memory.known(rows), only_best=resolved.space.sampled)
-        source = RaceSource(source, race, lambda key, seed: runs_for(resolved.cell(key), (seed,))[0])
+    name = sweep_name(resolved)
+    search = make_search(resolved, rows, sign, seeds=seeds, mirror=mirror, recorded=lambda: ledger.runs(sweep=name))
+    source = SearchSource(search, lambda cell: runs_for(cell, seeds))
     if request.budget is None:
         return source, None
-    account = Account(request.budget, methods_of(resolved), [row for row in rows if memory.known([row])])
+    matcher = RunMatcher(resolved, sign)
+    account = Account(request.budget, methods_of(resolved), [row for row in rows if matcher.cells(row)])
     return BudgetSource(source, account, ledger.run), account
 
 
-def _asked(resolved: ResolvedSpace) -> int:
+def _cells_of_search(resolved: ResolvedSpace) -> int:
     """Cells that a search visits at most."""
-    asked = resolved.space.search.num_samples if resolved.space.search else None
-    return min(count for count in (resolved.size(), asked) if count is not None)
+    num_samples = resolved.space.search.num_samples if resolved.space.search else None
+    return min(count for count in (resolved.size(), num_samples) if count is not None)
 
 
 def _asha(resolved: ResolvedSpace) -> AshaOptions | None:

@@ -8,7 +8,7 @@ from analysis.ledger import Ledger, RunRow
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.results import Planned, results_of
 from analysis.tables.spec import TableSpec
-from cluster.plan import match
+from cluster.plan.match import match
 from cse.tables import baselines
 from cse_train.evaluate.suites.registry import columns
 from search_spaces import cells
@@ -23,9 +23,9 @@ SCALE = ("encoder", "corpus", "examples", "batch_size", "evaluations", "max_seq_
 
 def build(resolved: ResolvedSpace, ledger: Ledger | None, folder: Path, seeds: Sequence[int] | None = None) -> Table:
     """The table as data; `folder` holds the stored rows without training."""
-    found = match.answers(resolved, ledger.runs(), seeds) if ledger else []
-    planned = [(one.key, one.run.signature, one.run.seed) for one in found]
-    return of_planned(resolved, ledger, folder, planned, [one.run for one in found])
+    matches = match(resolved, ledger.runs(), seeds) if ledger else []
+    planned = [matched.planned for matched in matches]
+    return of_planned(resolved, ledger, folder, planned, [matched.run for matched in matches])
 
 
 def of_planned(
@@ -115,19 +115,19 @@ NAMED = 20
 """Cells without all seeds that are named; those beyond are counted."""
 
 
-def unfinished(table: Table, seeds: int, blocked: Mapping[str, str]) -> list[str]:
-    """What a table lacks, for a person: rows with fewer seeds than asked for, and those that are blocked."""
+def unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[str]:
+    """What a table lacks, for a person: rows with fewer seeds than asked for, and those that lack an input."""
     short = {_named(row.key): max(cell.n for cell in row.cells.values()) for row in table.rows}
     lacking = [f"{name} {n}" for name, n in short.items() if n < seeds]
     some = "; ".join(lacking[:NAMED]) + (f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else "")
     told = [f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {some}"]
-    return (told if lacking else []) + [f"blocked: {label}: {why}" for label, why in blocked.items()]
+    return (told if lacking else []) + [f"missing input: {label}: {why}" for label, why in incomplete.items()]
 
 
 def _named(key: Key) -> str:
     return name_of({axis: value for axis, value in key.items() if value is not None})
 
 
-def blocked_in(ledger: Ledger, sweep: str) -> dict[str, str]:
-    """Cells that were blocked when the sweep was last started, with the reasons."""
+def incomplete_cells(ledger: Ledger, sweep: str) -> dict[str, str]:
+    """Cells that lacked an input when the sweep was last started, with the reasons."""
     return dict(ledger.sweep_spec(sweep).get("blocked", {}))

@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.provenance import Origins, SeedRun, origins, seed_runs
-from cluster.plan.match import answers
+from cluster.plan.match import match
 from cse.tables.build import spec_of
 from search_spaces.catalog import catalog
 from search_spaces.cell_names import written
@@ -51,8 +51,7 @@ def candidates(resolved: ResolvedSpace, rows: Sequence[RunRow]) -> list[Cell]:
     """Every cell of the space; of an endless space, those that have run."""
     if resolved.size() is not None:
         return resolved.cells()
-    ran = (resolved.cell(resolved.key_of(answer.run.config)) for answer in answers(resolved, rows))
-    return list({cell.id: cell for cell in ran}.values())
+    return list({matched.cell.id: matched.cell for matched in match(resolved, rows)}.values())
 
 
 def explained(
@@ -60,8 +59,8 @@ def explained(
 ) -> Explained:
     """All that the ledger, the space and the paper say of a cell."""
     key, spec = full_key(resolved, cell.key), spec_of(resolved)
-    answering = [answer.run for answer in answers(resolved, rows) if dict(answer.key) == key]
-    runs, protocols = seed_runs(ledger, answering, spec.columns, spec.scores) if ledger else ([], {})
+    matches = [matched.run for matched in match(resolved, rows) if dict(matched.key) == key]
+    runs, protocols = seed_runs(ledger, matches, spec.columns, spec.scores) if ledger else ([], {})
     have = {one.run.seed for one in runs}
     return Explained(
         resolved=resolved,
@@ -72,7 +71,7 @@ def explained(
         protocols=protocols,
         published=next((row for row in spec.published if row["key"] == key), {}),
         origins=origins(runs),
-        command=command(resolved, cell, sorted(have) or list(seeds), answering),
+        command=command(resolved, cell, sorted(have) or list(seeds), matches),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from analysis.ledger import Ledger
 from analysis.ledger.selection_log import Look, SelectionLog, count, known
 from cse.tables.lookup import require_files
-from cse.tables.selection import Selected
+from cse.tables.selection import RULE, Selected
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import split_of
 from cse_train.evaluate.score import score_checkpoint
@@ -63,7 +63,7 @@ def score_once(chosen: Selected, url: str, suites: Sequence[str] | None, paths: 
         values = _score(chosen, url, missing, paths) if missing else {}
         if missing:
             number = len(chosen.candidates)
-            log.add(Look(chosen.sweep, chosen.rule, number, chosen.run.signature, missing, values))
+            log.add(Look(chosen.sweep, RULE, number, chosen.run.signature, missing, values))
         looks = log.looks(chosen.sweep)
     finally:
         log.close()

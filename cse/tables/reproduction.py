@@ -19,8 +19,8 @@ from analysis.tables.pair_cosines import column_cosines
 from analysis.tables.results import Planned
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts, judge
-from cluster.plan import match
-from cluster.plan.missing_inputs import Blocked, by_reason
+from cluster.plan.match import match
+from cluster.plan.missing_inputs import IncompleteCell, by_reason
 from cluster.plan.plan import SpacePlan
 from cse.tables import build
 from cse_train.files import replace_file
@@ -43,7 +43,7 @@ class Evidence:
     spent: Spent
     unlike: Sequence[str]
     """Settings in which the runs are not the paper's; none at the paper's own scale."""
-    blocked: Sequence[Blocked]
+    incomplete: Sequence[IncompleteCell]
 
     def markdown(self) -> str:
         """The table, what is said of it, and what is known of its making."""
@@ -63,20 +63,20 @@ class Evidence:
             "unlike_paper": list(self.unlike),
             "cost": asdict(self.spent),
             "missing": [{"cell": one.cell, "seed": one.seed, "state": one.state} for one in self.missing],
-            "blocked": [{"cell": one.label, "reason": one.reason} for one in self.blocked],
+            "missing_input": [{"cell": cell.label, "reason": cell.reason} for cell in self.incomplete],
             "command": self.study.command,
             **{name: [dict(zip(grid.header, line, strict=True)) for line in grid.body] for name, grid in facts.items()},
         }
 
     @property
     def missing(self) -> list[Any]:
-        """Runs without a result that nothing blocks."""
-        held = {name for one in self.blocked for name in one.signatures}
-        cells = {tuple(sorted(one.cell.items())) for one in self.blocked}
+        """Runs without a result that lack no input."""
+        lacking = {name for cell in self.incomplete for name in cell.signatures}
+        cells = {tuple(sorted(cell.cell.items())) for cell in self.incomplete}
         return [
-            one
-            for one in self.study.missing
-            if (one.run is None or one.run.signature not in held) and _key(one.key) not in cells
+            member
+            for member in self.study.missing
+            if (member.run is None or member.run.signature not in lacking) and _key(member.key) not in cells
         ]
 
     def _scale(self) -> str:
@@ -86,11 +86,11 @@ class Evidence:
         return f"Scale: not the paper's ({shown} differ), so that directions are compared and not values"
 
     def lacking(self) -> list[str]:
-        """Lines on missing runs and blocked cells; none for a whole table."""
+        """Lines on missing runs and cells that lack an input; none for a whole table."""
         told = [f"{one.cell} seed {one.seed} ({one.state})" for one in self.missing]
         more = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
         missing = [f"Missing: {len(told)} of {len(self.study.members)} runs: {', '.join(told[:NAMED])}{more}"]
-        return (missing if told else []) + [line[0].upper() + line[1:] for line in by_reason(self.blocked)]
+        return (missing if told else []) + [line[0].upper() + line[1:] for line in by_reason(self.incomplete)]
 
 
 def _key(key: Any) -> tuple[tuple[str, Any], ...]:
@@ -121,7 +121,7 @@ def gather(
         study=study,
         spent=spent(study, elsewhere),
         unlike=unlike,
-        blocked=plan.blocked,
+        incomplete=plan.incomplete,
     )
 
 
@@ -129,8 +129,7 @@ def planned_rows(plan: SpacePlan, seeds: Sequence[int], ledger: Ledger) -> list[
     """(row key, signature, seed) of the table's runs; of a search, those that it has made."""
     resolved = plan.resolved
     if plan.is_search:
-        found = match.answers(resolved, ledger.runs(), seeds)
-        return [(one.key, one.run.signature, one.run.seed) for one in found]
+        return [matched.planned for matched in match(resolved, ledger.runs(), seeds)]
     return [(full_key(resolved, run.cell), run.signature, run.seed) for run in plan.runs]
 
 

@@ -2,19 +2,14 @@
 
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
-from cluster.plan.match import known
-from cluster.search.posterior import pick
-from cse.tables.lookup import space_of_sweep
 from cse_train.fields import ConfigError
-from search_spaces.cells import ResolvedSpace
 
-BY_MEAN = "highest mean dev score over seeds"
-BY_POSTERIOR = "highest posterior mean"
+RULE = "highest mean dev score over seeds"
 
 
 @dataclass(frozen=True)
@@ -44,15 +39,15 @@ class CellRuns:
 
 @dataclass(frozen=True)
 class Selected:
-    """The cell that a rule picks among all that have finished runs."""
+    """The cell that `RULE` names among all that have finished runs."""
 
     sweep: str
-    rule: str
-    cell: CellRuns
-    value: float
-    """What the rule ranks by: the mean over seeds, or the posterior mean."""
     candidates: tuple[CellRuns, ...]
     """Every cell with a finished run, the highest mean first."""
+
+    @property
+    def cell(self) -> CellRuns:
+        return self.candidates[0]
 
     @property
     def run(self) -> RunRow:
@@ -61,14 +56,11 @@ class Selected:
 
 
 def selected(ledger: Ledger, sweep: str) -> Selected:
-    """The pick of a sweep: by posterior mean where its space is searched, else by mean. ConfigError for no run."""
+    """The cell with the highest mean. ConfigError for a sweep without a finished run."""
     cells = ranked(ledger, sweep)
     if not cells:
         raise ConfigError([f"nothing finished: sweep={sweep} has no done run; let cse run go on"])
-    found = _by_posterior(ledger, sweep, cells)
-    if found is not None:
-        return Selected(sweep, BY_POSTERIOR, *found, tuple(cells))
-    return Selected(sweep, BY_MEAN, cells[0], cells[0].mean, tuple(cells))
+    return Selected(sweep, tuple(cells))
 
 
 def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
@@ -85,20 +77,3 @@ def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
 
 def _id(cell: Mapping[str, Any]) -> str:
     return json.dumps(dict(cell), sort_keys=True)
-
-
-def _by_posterior(ledger: Ledger, sweep: str, cells: Sequence[CellRuns]) -> tuple[CellRuns, float] | None:
-    """The pick of a searched space's posterior; None for a space that is not searched, or is not at hand."""
-    resolved = space_of_sweep(sweep, ledger)
-    if resolved is None or resolved.space.search is None:
-        return None
-    best = pick(resolved, _known(resolved, ledger, sweep))
-    row = next((row for row in cells if best and _id(row.cell) == best.cell.id), None)
-    return (row, best.mean) if row and best else None
-
-
-def _known(resolved: ResolvedSpace, ledger: Ledger, sweep: str) -> list[Any]:
-    """The sweep's runs as a search sees them."""
-    links = {link.signature: link for link in ledger.cells(sweep)}
-    rows = [(links[run.signature], run) for run in ledger.runs(sweep=sweep)]
-    return [known(resolved.cell(link.cell), link.seed, run.state, run.best, run.examples) for link, run in rows]

@@ -12,7 +12,7 @@ from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.results import BEST, Planned, results_of
 from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import Verdicts, judge
-from cluster.plan import match
+from cluster.plan.match import match
 from cse.tables import build
 from cse.tables.reproduction import kept_cosines
 from cse_train.fields import ConfigError
@@ -25,8 +25,7 @@ def of_space(
     resolved: ResolvedSpace, ledger: Ledger, folder: Path, seeds: Sequence[int] | None, url: str | None
 ) -> tuple[Study, Table]:
     """A space's study: the runs that answer its cells, and the cells that no run answers."""
-    answers = match.answers(resolved, ledger.runs(), seeds)
-    planned = [(answer.key, answer.run.signature, answer.run.seed) for answer in answers]
+    planned = [matched.planned for matched in match(resolved, ledger.runs(), seeds)]
     made = build.of_planned(resolved, ledger, folder, planned)
     space = resolved.space
     command = _command(str(space.file), resolved.profile.name, resolved.overrides, seeds or space.seeds, url)

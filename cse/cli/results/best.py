@@ -12,7 +12,7 @@ from cse.cli import exit, options
 from cse.cli.listing import Format, FormatOption, listing
 from cse.cli.options import LedgerUrl, check_sweep, existing_ledger
 from cse.tables.held_out import Looked, score_once
-from cse.tables.selection import CellRuns, Selected, ranked, selected
+from cse.tables.selection import RULE, CellRuns, Selected, ranked, selected
 from cse_train.fields import ConfigError
 
 Sweep = Annotated[str, typer.Argument(help="A sweep's name (cse ls).")]
@@ -74,8 +74,8 @@ def _facts(chosen: Selected | None, scores: Looked | None) -> dict[str, Any]:
     worth = guarded(chosen)
     pick = {
         "cell": dict(chosen.cell.cell),
-        "rule": chosen.rule,
-        "ranked_by": chosen.value,
+        "rule": RULE,
+        "ranked_by": chosen.cell.mean,
         "value": worth.value,
         "candidates": worth.candidates,
         "signature": chosen.run.signature,
@@ -98,17 +98,17 @@ def lines(chosen: Selected, scores: Looked | None) -> list[str]:
     """The pick in words: value, expected best of fewer cells, optimism, test scores."""
     worth = guarded(chosen)
     curve = ", ".join(f"{value:.2f} of {draws}" for draws, value in worth.expected_best.items())
-    told = [
-        f"pick: {chosen.cell.name} ({chosen.rule} of {worth.candidates} cells, {chosen.value:.2f}); "
+    sentences = [
+        f"pick: {chosen.cell.name} ({RULE} of {worth.candidates} cells, {chosen.cell.mean:.2f}); "
         f"run {chosen.run.signature[:12]}, checkpoint {_checkpoint(chosen) or 'none'}",
         f"expected best of random cells: {curve}",
     ]
     if worth.other_seeds is not None:
-        told.append(
+        sentences.append(
             f"optimism of its best run: {worth.best_run:.2f} against {worth.other_seeds:.2f} of its other seeds"
         )
     if worth.shrunken is not None:
-        told.append(f"optimism of its mean: {worth.value:.2f}, shrunk by the seeds' noise {worth.shrunken:.2f}")
+        sentences.append(f"optimism of its mean: {worth.value:.2f}, shrunk by the seeds' noise {worth.shrunken:.2f}")
     else:
-        told.append("optimism of its mean: not known, no two cells or no cell with two seeds")
-    return told + (scores.lines() if scores else [])
+        sentences.append("optimism of its mean: not known, no two cells or no cell with two seeds")
+    return sentences + (scores.lines() if scores else [])

@@ -46,7 +46,7 @@ def chosen(name: str, known: "Sequence[SweepProgress]") -> list[SweepProgress]:
     exact = [one for one in known if one.id == name]
     found = exact or [one for one in known if one.space.lower() == name.lower()]
     if found and not any(one.runs for one in found):
-        raise ConfigError([f"no runs: sweep={name}, {found[0].blocked} blocked cells; cse plan {name} says why"])
+        raise ConfigError([f"no runs: sweep={name}, {found[0].blocked} cells lack an input; cse plan {name} says why"])
     if found:
         return found
     if name.lower() in map(str.lower, catalog()):
@@ -88,8 +88,8 @@ def facts(sweep: SweepProgress) -> list[str]:
         "failed": count("failed", 0),
     }
     parts = [f"{count('done', 0)}/{sweep.runs} done", *(f"{number} {word}" for word, number in known.items() if number)]
-    parts += [f"at most {sweep.asked} asked for"] if sweep.asked else []
-    parts += [f"{sweep.blocked} blocked cells"] if sweep.blocked else []
+    parts += [f"at most {sweep.asked} runs"] if sweep.asked else []
+    parts += [f"{sweep.blocked} cells lack an input"] if sweep.blocked else []
     parts += [f"about {clock(sweep.seconds_left)} left"] if sweep.seconds_left else []
     return parts if sweep.live or sweep.ended == sweep.runs else [*parts, "no driver works on it"]
 

@@ -47,7 +47,7 @@ def table(
 ) -> None:
     """Print a space's table: rows of its axes, n seeds, mean ± sd, the published value and the difference.
 
-    Cells that lack seeds or are blocked are told on stderr.
+    Cells that lack seeds or an input are named on stderr.
     """
     resolved = resolve(load_space(space), profile, options.settings(settings))
     folder = options.notes_folder(options.ledger_url(ledger), options.storage_folder(storage))
@@ -58,8 +58,8 @@ def table(
     made = build(resolved, opened, folder, range(seeds) if seeds else None)
     print(rendered(made, form), end="", flush=True)
     if opened is not None and resolved.space.search is None:
-        blocked = tables_build.blocked_in(opened, cells.sweep_name(resolved))
-        exit.say(tables_build.unfinished(made, seeds or len(resolved.space.seeds), blocked))
+        incomplete = tables_build.incomplete_cells(opened, cells.sweep_name(resolved))
+        exit.say(tables_build.unfinished(made, seeds or len(resolved.space.seeds), incomplete))
     if figure is not None:
         load("analysis.figures.table").draw(made, figure)
 

@@ -28,7 +28,7 @@ def plan(
     workers: options.Workers = 1,
     form: FormatOption = Format.text,
 ) -> None:
-    """Count the cells and runs of spaces, which of them the ledger has, which are blocked, and what the rest costs."""
+    """Count cells and runs of spaces, which of them the ledger has, which lack an input, and what the rest costs."""
     given = options.settings(settings)
     paths = options.data_paths(data, train_file, senteval)
     opened = options.existing_ledger(ledger)
@@ -37,4 +37,4 @@ def plan(
         print(json.dumps(found.as_dict()))
         return
     print(text(found))
-    exit.say([f"what is done was told by settings alone: {line}" for line in found.absent])
+    exit.say([f"what is done was recognised by settings alone: {line}" for line in found.absent])

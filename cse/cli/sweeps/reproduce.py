@@ -62,24 +62,24 @@ def reproduce(ids: Ids, given: SweepArguments, out: Out = None, yes: Yes = False
 
 def _awaited(space: SpacePlan) -> frozenset[str]:
     """Signatures after whose end the table is whole; a search is whole when it says so itself."""
-    return frozenset() if space.is_search else frozenset(run.signature for run in space.runs) - space.held
+    return frozenset() if space.is_search else frozenset(run.signature for run in space.runs) - space.incomplete_runs
 
 
 def _planned(requests: Sequence[sweeping.Request], ledger: Ledger) -> Tables:
-    """Each table with its plan, printed; those of which every cell is blocked are told and left out. ConfigError."""
+    """Each table with its plan, printed; those of which no cell has its inputs are left out. ConfigError."""
     first = requests[0]
     asked = [(request.resolved, tuple(request.seeds)) for request in requests]
     found = plan_all(asked, ledger, first.paths, workers=first.options.workers)
     print(plan_command.text(found), flush=True)
     both = list(zip(requests, found.spaces, strict=True))
     for _, space in both:
-        if _wholly_blocked(space):
-            print(f"{space.id}: left out, every cell is blocked", flush=True)
-    return [(request, space) for request, space in both if not _wholly_blocked(space)]
+        if _lacks_all_inputs(space):
+            print(f"{space.id}: left out, every cell lacks an input", flush=True)
+    return [(request, space) for request, space in both if not _lacks_all_inputs(space)]
 
 
-def _wholly_blocked(space: SpacePlan) -> bool:
-    return bool(space.blocked) and all(run.signature in space.held for run in space.runs)
+def _lacks_all_inputs(space: SpacePlan) -> bool:
+    return bool(space.incomplete) and all(run.signature in space.incomplete_runs for run in space.runs)
 
 
 def _train(tables: Tables, ledger: Ledger, yes: bool, delivery: Delivery) -> int:

@@ -71,6 +71,8 @@ def agreed(count: int) -> bool:
 
 
 def announce(work: Work, ledger: str) -> None:
-    """Print what there is to do, and which cells are blocked and why."""
+    """Print what there is to do, and which cells lack an input."""
     unscored = [f"not scored: {suite}: {why}" for suite, why in work.unscorable.items()]
-    print("\n".join([f"{work.line()}  (ledger {shown_url(ledger)})", *by_reason(work.blocked), *unscored]), flush=True)
+    print(
+        "\n".join([f"{work.line()}  (ledger {shown_url(ledger)})", *by_reason(work.incomplete), *unscored]), flush=True
+    )

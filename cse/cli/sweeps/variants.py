@@ -72,7 +72,7 @@ def on_the_dev_set(space: Space) -> bool:
 
 
 def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
-    """A Markdown table, one line per cell and seed; then why cells are blocked or failed."""
+    """A Markdown table, one line per cell and seed; then what cells lack and why they failed."""
     signatures = [run.signature for space in spaces for run in space.runs]
     rows = {row.signature: row for row in ledger.runs(signatures=signatures)}
     last = {signature: points[-1]["metrics"] for signature, points in ledger.curves(signatures).items() if points}
@@ -82,12 +82,12 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
         for run in space.runs:
             name = name_of(run.cell) + (f", seed {run.seed}" if run.seed else "")
             row, metrics = rows.get(run.signature), last.get(run.signature, {})
-            state = "blocked" if run.signature in space.held else row.state if row else "not run"
+            state = "missing input" if run.signature in space.incomplete_runs else row.state if row else "not run"
             logged = [_number(metrics.get(key)) for key in SHOWN]
             dev = _number(metrics.get(run.run.train.dev))
             body.append([space.id, name, run.run.method, state, dev, loss_parts(metrics), *logged])
             why |= _failure(f"{space.id} {name}", row)
-        why |= {f"{space.id} {cell.label}": f"blocked: {cell.reason}" for cell in space.blocked}
+        why |= {f"{space.id} {cell.label}": f"missing input: {cell.reason}" for cell in space.incomplete}
         left_out = [name for name, value in space.resolved.substitutions().items() if value is None]
         why |= {f"{space.id} {n}": f"no counterpart in profile {space.resolved.profile.name}" for n in left_out}
     lines = [[MARKDOWN.escape(entry) for entry in line] for line in body]

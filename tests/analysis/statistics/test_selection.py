@@ -1,6 +1,8 @@
 """The expected best of n draws, the shrunken mean and the optimism: literals, closed forms and simulations."""
 
+import itertools
 import math
+import statistics
 
 import numpy as np
 import pytest
@@ -13,6 +15,19 @@ def test_the_mean_over_all_subsets_by_hand() -> None:
     assert expected_best([4.0, 1.0, 2.0], 1) == pytest.approx(7 / 3)
     assert expected_best([4.0, 1.0, 2.0], 2) == pytest.approx(10 / 3)
     assert expected_best([4.0, 1.0, 2.0], 3) == 4.0
+
+
+def test_it_is_the_mean_over_all_subsets() -> None:
+    scores = np.random.default_rng(0).normal(size=7).tolist()
+    every = [statistics.fmean(max(some) for some in itertools.combinations(scores, k)) for k in range(1, 8)]
+    assert [expected_best(scores, k) for k in range(1, 8)] == pytest.approx(every)
+
+
+def test_two_thousand_scores_stay_exact() -> None:
+    scores = np.arange(2000.0).tolist()
+    # The maximum of k of 0..n-1 without putting back has mean k (n + 1) / (k + 1) - 1.
+    exact = [k * 2001 / (k + 1) - 1 for k in range(1, 2001)]
+    assert [expected_best(scores, k) for k in range(1, 2001)] == pytest.approx(exact, rel=1e-9)
 
 
 def test_thousands_of_values_do_not_overflow() -> None:

@@ -1,30 +1,22 @@
 """Best so far over the examples spent, and the expected best of a random order."""
 
-import itertools
-import statistics
+from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
-from analysis.study.budget import Budget, expected_best
+from analysis.study.budget import Budget, budget
 
 
-def test_the_expected_best_of_three_by_hand() -> None:
-    assert expected_best([3.0, 1.0, 2.0]) == pytest.approx((2.0, 8 / 3, 3.0))
-    assert expected_best([]) == ()
-
-
-def test_the_expected_best_is_the_mean_over_all_subsets() -> None:
-    scores = np.random.default_rng(0).normal(size=7).tolist()
-    every = [statistics.fmean(max(some) for some in itertools.combinations(scores, k)) for k in range(1, 8)]
-    assert expected_best(scores) == pytest.approx(every)
-
-
-def test_two_thousand_scores_stay_exact() -> None:
-    scores = np.arange(2000.0).tolist()
-    found = expected_best(scores)
-    # The maximum of k of 0..n-1 without putting back has mean k (n + 1) / (k + 1) - 1.
-    assert found == pytest.approx([k * 2001 / (k + 1) - 1 for k in range(1, 2001)], rel=1e-9)
+def test_cells_by_completion_beside_as_many_at_random() -> None:
+    ended = {"a": [(3.0, 10, 5.0)], "b": [(1.0, 10, 1.0), (2.0, 20, 3.0)], "c": [(9.0, 30, 8.0)]}
+    runs = {
+        cell: [(None, SimpleNamespace(updated=at, examples=examples, best=best)) for at, examples, best in each]
+        for cell, each in ended.items()
+    }
+    spent = budget(SimpleNamespace(cells=runs))  # type: ignore[arg-type]
+    assert (spent.spent, spent.scores, spent.best) == ((30, 40, 70), (2.0, 5.0, 8.0), (2.0, 5.0, 8.0))
+    assert spent.expected == pytest.approx((5.0, 7.0, 8.0))
+    assert budget(SimpleNamespace(cells={})) == Budget((), (), ())  # type: ignore[arg-type]
 
 
 def test_the_best_so_far_never_falls() -> None:

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks.search.oracle import Belief, Surface, oracles
+from benchmarks.search.oracle import Belief, Surface, oracles, ranks
 from benchmarks.search.replay import Replay, synthetic
-from benchmarks.search.seed_race import correct_orders, informed_orders
 
 TWO = Surface(
     mean=10.0,
@@ -27,6 +26,13 @@ def test_a_belief_by_hand():
     assert mean == pytest.approx([10 + 16 / 17, 10 + 8 / 17]) and cover[0, 0] == pytest.approx(4 - 16 / 17)
 
 
+def test_cells_are_told_apart_by_the_rank_of_each_value():
+    grid = synthetic(np.random.default_rng(0))
+    places = ranks(grid)
+    assert places.shape == (84, 3) and places.min() == 0 and places.max() == 1
+    assert grid.cells[1].key["train.learning_rate"] == 3e-4 and places[1].tolist() == [0, 0, pytest.approx(1 / 6)]
+
+
 def test_an_oracle_pays_as_the_others_do():
     grid = synthetic(np.random.default_rng(0))
     replay = Replay(grid, 8 * 3200, np.random.default_rng(1))
@@ -34,12 +40,3 @@ def test_an_oracle_pays_as_the_others_do():
     left, _ = replay.truth()
     assert not replay.affords and np.isfinite(left).all()
     assert replay.regret(picked)[0] < np.median(grid.finals.max() - grid.finals.mean(axis=1))
-
-
-def test_a_race_that_knows_the_noise_does_better_where_noise_differs():
-    grid = synthetic(np.random.default_rng(0), noise=0.1)
-    wide = np.random.default_rng(1).choice([0.2, 6.0], size=(84, 1)) * np.random.default_rng(2).normal(size=(84, 5))
-    finals = (grid.finals + wide)[::3]
-    informed = [informed_orders(finals, np.random.default_rng(seed)) for seed in range(8)]
-    fixed = [correct_orders(finals, np.random.default_rng(seed))[1] for seed in range(8)]
-    assert np.mean(informed) > np.mean(fixed) + 0.01

@@ -1,12 +1,16 @@
 """The replay of recorded runs: prices, truths from seeds that were not drawn, rungs, a recording out of a ledger."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from analysis.ledger import Ledger, LedgerError
-from benchmarks.search.record_grid import read, recorded, write
+from benchmarks.search.__main__ import removed
+from benchmarks.search.record_grid import FILE, read, recorded, write
 from benchmarks.search.replay import Replay, Rungs, grid_of, synthetic
-from benchmarks.search.seed_race import correct_orders, decided, drawn, seed_effect
+from benchmarks.search.seeds import decided, seed_effect
 from benchmarks.search.strategies import STRATEGIES
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
@@ -62,11 +66,8 @@ def test_every_strategy_keeps_its_budget(grid, name):
     assert 0 <= replay._left < 3200
 
 
-def test_scores_for_the_race_have_the_recorded_spread_and_what_seeds_share_is_measured():
-    finals = np.array([[1.0, 2, 3, 4, 5], [11, 12, 13, 14, 15]])
-    scores = drawn(finals, np.random.default_rng(0))
-    assert set(np.round((scores[0] - 3) * 0.8**0.5, 9)) <= {-2, -1, 0, 1, 2}
-    assert seed_effect(finals) == pytest.approx(1.0)
+def test_what_cells_share_through_a_seed():
+    assert seed_effect(np.array([[1.0, 2, 3, 4, 5], [11, 12, 13, 14, 15]])) == pytest.approx(1.0)
     noise = np.random.default_rng(0).normal(size=(400, 5))
     assert abs(seed_effect(noise)) < 0.05
 
@@ -78,11 +79,6 @@ def test_pairing_by_seed_tells_more_apart_only_where_seeds_move_all_cells_alike(
     assert paired > welch + 0.2
     welch, paired = decided(cells + 10 * own, rng, 400)
     assert welch > paired
-
-
-def test_a_race_spends_no_more_than_equal_seeds(grid):
-    race, fixed, runs = correct_orders(grid.finals[:20], np.random.default_rng(0))
-    assert runs <= 60 and 0.5 < fixed < 1 and race > 0.5
 
 
 def ledger_with(folder, cells, seeds):
@@ -122,3 +118,16 @@ def test_a_partial_recording_says_so_and_replays_what_is_complete(tmp_path):
     assert grid.curves[0, 2].tolist() == [42, 42]
     with pytest.raises(LedgerError, match="no finished run: sweep=recorded_grid"):
         recorded(resolved, Ledger.open(tmp_path / "empty.db"))
+
+
+def test_the_recording_lies_where_it_is_read():
+    assert len(grid_of(read(FILE)).cells) == 84
+
+
+def test_the_page_keeps_what_was_measured_and_removed():
+    earlier = json.loads(Path("docs/results/search.json").read_text(encoding="utf-8"))["removed"]
+    text = "\n".join(removed(earlier))
+    assert "| posterior | 2.82 [2.52, 3.15] | 0.87 [0.73, 1.04] |" in text
+    assert "the difference is +0.0001 [-0.0003, 0.0006]" in text
+    assert text in Path("docs/results/search.md").read_text(encoding="utf-8")
+    assert removed({}) == []

@@ -12,8 +12,6 @@ from cse_train.data_paths import DataPaths
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 
-pytest.importorskip("sklearn")
-
 CELL = {"train.learning_rate": 1e-3}
 
 

@@ -1,10 +1,12 @@
 """Plans: counting, sharing between tables, and asking the ledger."""
 
+import dataclasses
 import time
 from pathlib import Path
 
 import pytest
 
+from analysis.ledger import RunRow
 from cluster.plan import signature as signatures
 from cluster.plan.plan import COUNTS
 from cluster.plan.planner import plan
@@ -40,7 +42,7 @@ def grid(folder: Path, name: str, axis: str) -> Path:
 
 def test_counts_of_a_shipped_table(known_inputs):
     made = plan([load_space("E7")], "small", 3, None, DataPaths())
-    expected = {"cells": 8, "seeds": 3, "runs": 24, "unique": 24, "done": 0, "to_run": 24, "blocked": 0}
+    expected = {"cells": 8, "seeds": 3, "runs": 24, "unique": 24, "done": 0, "to_run": 24, "missing_input": 0}
     assert made.counts() == expected
     assert tuple(made.as_dict())[: len(COUNTS)] == COUNTS
     first = made.runs[0]
@@ -64,7 +66,7 @@ def test_tables_that_share_a_cell_run_it_once(known_inputs, tmp_path):
     grid(tmp_path, "A", "method.dup_rate: {grid: [0.1, 0.32]}")
     grid(tmp_path, "B", "method.queue_multiple: {grid: [1, 2.5]}")
     made = plan(load_spaces(tmp_path), "small", None, None, DataPaths())
-    expected = {"cells": 4, "seeds": 2, "runs": 8, "unique": 6, "done": 0, "to_run": 6, "blocked": 0}
+    expected = {"cells": 4, "seeds": 2, "runs": 8, "unique": 6, "done": 0, "to_run": 6, "missing_input": 0}
     assert made.counts() == expected
     assert [one["runs"] for one in made.as_dict()["spaces"]] == [4, 4]
     shared = {r.signature for r in made.spaces[0].runs} & {r.signature for r in made.spaces[1].runs}
@@ -78,7 +80,7 @@ def test_a_search_counts_its_most_and_stands_apart(known_inputs, tmp_path):
     path = grid(tmp_path, "B", "train.learning_rate: {loguniform: [1e-5, 1e-3]}")
     path.write_text(path.read_text() + "search: {num_samples: 10}\n")
     alone = plan([load_space(path)], "small", None, None, DataPaths())
-    expected = {"cells": 10, "seeds": 2, "runs": 20, "unique": 20, "done": 0, "to_run": 20, "blocked": 0}
+    expected = {"cells": 10, "seeds": 2, "runs": 20, "unique": 20, "done": 0, "to_run": 20, "missing_input": 0}
     assert alone.counts() == expected
     both = plan(load_spaces(tmp_path), "small", None, None, DataPaths()).as_dict()
     assert (both["runs"], both["searches"][0]["runs"]) == (4, 20)
@@ -90,6 +92,30 @@ def test_missing_inputs_still_count_but_cannot_run():
     assert any("--data" in line for line in made.absent)
     with pytest.raises(ConfigError, match="--data"):
         plan([load_space("E7")], "small", 1, None, DataPaths(), need_inputs=True)
+
+
+def test_without_data_a_finished_run_is_recognised_by_its_settings(known_inputs, monkeypatch):
+    space, wanted = load_space("E7"), plan([load_space("E7")], "small", 2, None, DataPaths()).runs[:3]
+    rows = [done_row(run.run, run.identity | {"corpus": "another"}) for run in wanted]
+    monkeypatch.setattr(signatures, "_corpus", lambda *given: lacking("missing data: corpus; give --data DIR"))
+    made = plan([space], "small", 2, FakeLedger(rows=rows), DataPaths())
+    assert (made.counts()["done"], made.counts()["to_run"]) == (3, 13)
+    stale = [dataclasses.replace(rows[0], signature="0" * 24), *rows[1:]]
+    assert plan([space], "small", 2, FakeLedger(rows=stale), DataPaths()).counts()["done"] == 2
+    with pytest.raises(ConfigError, match="missing data"):
+        plan([space], "small", 2, FakeLedger(rows=rows[:2]), DataPaths(), need_inputs=True)
+
+
+def lacking(line):
+    raise ConfigError([line])
+
+
+def done_row(run, identity):
+    about = {"owner": "me", "folder": None, "reason": None, "created": 0.0, "updated": 0.0, "live": False}
+    numbers = {"examples": 64, "best": 50.0, "best_examples": 64, "seconds": 1.0, "attempt": 1}
+    name = signatures.signature(run, identity)
+    seed = run.train.seed
+    return RunRow(name, "done", method=run.method, seed=seed, config=run.flat(), identity=identity, **about, **numbers)
 
 
 @pytest.mark.parametrize("seeds", [0, [], [-1]])

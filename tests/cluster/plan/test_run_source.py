@@ -1,9 +1,7 @@
 from types import SimpleNamespace
 
-from cluster.plan.run_source import GridSource
+from cluster.plan.run_source import ListSource
 from cluster.search.source import SearchSource
-
-WAIT = object()
 
 
 def planned(signature, seed=0):
@@ -11,37 +9,30 @@ def planned(signature, seed=0):
 
 
 class Cells:
-    """A proposer that reads from a list and remembers what it was told."""
+    """A search that reads from a list and remembers what it observed."""
 
     def __init__(self, *answers):
-        self.answers, self.told = list(answers), []
+        self.answers, self.observed = list(answers), []
 
     def propose(self):
         return self.answers.pop(0)
 
     def observe(self, *what):
-        self.told.append(what)
+        self.observed.append(what)
 
 
 def test_a_grid_hands_out_each_distinct_run_once():
-    source = GridSource([planned("a"), planned("b"), planned("a")])
-    assert [source.take().signature, source.take().signature, source.take()] == ["a", "b", None]
+    source = ListSource([planned("a"), planned("b"), planned("a")])
+    assert [source.ask().signature, source.ask().signature, source.ask()] == ["a", "b", None]
     assert source.exhausted()
 
 
-def test_a_search_hands_out_every_seed_of_a_cell_and_tells_it_what_came_out():
+def test_a_search_hands_out_every_seed_of_a_cell_and_observes_what_came_out():
     cells = Cells("cell", None)
-    source = SearchSource(cells, lambda cell: [planned(f"{cell}{seed}", seed) for seed in (0, 1)], WAIT)
-    first, second = source.take(), source.take()
+    source = SearchSource(cells, lambda cell: [planned(f"{cell}{seed}", seed) for seed in (0, 1)])
+    first, second = source.ask(), source.ask()
     assert not source.exhausted()
-    source.tell(second, "done", 7.0, 128)
-    source.tell(first, "failed", None, None)
-    assert cells.told == [("cell", 1, 7.0, "done", 128), ("cell", 0, None, "failed", None)]
-    assert source.take() is None and source.exhausted() and source.take() is None
-
-
-def test_a_search_that_waits_is_asked_again():
-    cells = Cells(WAIT, "cell", None)
-    source = SearchSource(cells, lambda cell: [planned(cell)], WAIT)
-    assert source.take() is None and not source.exhausted()
-    assert source.take().signature == "cell"
+    source.observe(second, "done", 7.0, 128)
+    source.observe(first, "failed", None, None)
+    assert cells.observed == [("cell", 1, 7.0, "done", 128), ("cell", 0, None, "failed", None)]
+    assert source.ask() is None and source.exhausted() and source.ask() is None

@@ -5,9 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster.plan.run_source import GridSource
+from cluster.plan.run_source import ListSource
 from cluster.search.budget import Account, BudgetSource, parse_budget
-from cluster.search.seed_race import Race, RaceSource
 from cse.cli.app import main
 from cse_train.fields import ConfigError
 
@@ -50,9 +49,9 @@ def test_less_than_a_run_each_is_refused():
 def drained(source, ledger, took=640):
     """Run all that is handed out, one at a time."""
     names = []
-    while (one := source.take()) is not None:
+    while (one := source.ask()) is not None:
         ledger[one.signature] = Row(one.signature, one.run.method, examples=took)
-        source.tell(one, "done", 50.0, took)
+        source.observe(one, "done", 50.0, took)
         names.append(one.signature)
     assert source.exhausted()
     return names
@@ -60,7 +59,7 @@ def drained(source, ledger, took=640):
 
 def source_of(runs, budget, ledger, methods=("simcse", "esimcse")):
     account = Account(parse_budget(budget, methods), methods, list(ledger.values()))
-    return BudgetSource(GridSource(runs), account, ledger.get), account
+    return BudgetSource(ListSource(runs), account, ledger.get), account
 
 
 def test_methods_share_equally_and_a_second_call_runs_nothing():
@@ -78,12 +77,12 @@ def test_methods_share_equally_and_a_second_call_runs_nothing():
 def test_examples_are_set_aside_and_come_back_when_a_run_stops_early():
     ledger = {}
     source, _ = source_of([planned(f"s{i}") for i in range(9)], "1280examples", ledger, ("simcse",))
-    first, second = source.take(), source.take()
-    assert source.take() is None and not source.exhausted(), "all is set aside"
+    first, second = source.ask(), source.ask()
+    assert source.ask() is None and not source.exhausted(), "all is set aside"
     for one in (first, second):
         ledger[one.signature] = Row(one.signature, examples=320, state="stopped")
-        source.tell(one, "stopped", 40.0, 320)
-    assert source.take().signature == "s2"
+        source.observe(one, "stopped", 40.0, 320)
+    assert source.ask().signature == "s2"
 
 
 def test_hours_are_the_ledgers_and_a_run_is_expected_to_take_the_mean():
@@ -93,36 +92,19 @@ def test_hours_are_the_ledgers_and_a_run_is_expected_to_take_the_mean():
         assert account.allows(planned("new")) is allowed
 
 
-def test_a_race_under_a_budget_ends():
-    race = Race(50, [], only_best=False)
-    runs = [planned(f"{name}{seed}", seed=seed) for name in "ab" for seed in (0, 1)]
-    ledger, scores = {}, {"a": [50.0, 51.0, 50.2, 50.9], "b": [50.4, 51.6, 50.1, 51.4]}
-    raced = RaceSource(GridSource(runs), race, lambda key, seed: planned(f"{key['x']}{seed}", seed=seed))
-    account = Account(parse_budget("6runs", ["simcse"]), ["simcse"], [])
-    source = BudgetSource(raced, account, ledger.get)
-    names = []
-    while (one := source.take()) is not None:
-        ledger[one.signature] = Row(one.signature)
-        source.tell(one, "done", scores[one.signature[0]][one.seed], 640)
-        names.append(one.signature)
-    assert source.exhausted()
-    assert sorted(names[4:]) == ["a2", "b2"] and len(names) == 6
-
-
 @pytest.mark.parametrize(
-    ("search", "told"),
+    ("search", "line"),
     [
-        (
-            "{sampler: grid, race: true, max_seeds: 2}",
-            "too few seeds to race: search.max_seeds=2; give at least seeds",
-        ),
-        ("{race: true, max_seeds: 5}", "nothing to search: search.sampler needs `space:`"),
-        ("{sampler: posteriour}", "search.sampler"),
+        ("{race: true}", "removed setting: search.race=True; seeds are not raced, give `seeds: N` and tpe"),
+        ("{max_seeds: 5}", "removed setting: search.max_seeds=5; seeds are not raced, give `seeds: N` and tpe"),
+        ("{sampler: posterior}", "removed sampler: search.sampler=posterior; give tpe, which finds cells as good"),
+        ("{sampler: tpe}", "nothing to search: search.sampler needs `space:`; listed cells are all run"),
+        ("{sampler: tpee}", "search.sampler"),
     ],
 )
-def test_a_wrong_race_or_sampler_is_one_line_and_exit_code_2(search, told, tmp_path, capsys):
+def test_a_removed_or_wrong_search_setting_is_one_line_and_exit_code_2(search, line, tmp_path, capsys):
     cells = "cells:\n  - {label: a, set: {method.dup_rate: 0.1}}\n  - {label: b, set: {method.dup_rate: 0.2}}\n"
     (tmp_path / "t.yaml").write_text(f"version: 1\nid: T\nmethod: esimcse\nseeds: 3\n{cells}search: {search}\n")
     assert main(["plan", str(tmp_path / "t.yaml")]) == 2
-    said = capsys.readouterr().err.strip().splitlines()
-    assert any(told in line for line in said) and not any("Traceback" in line for line in said)
+    (printed,) = capsys.readouterr().err.strip().splitlines()
+    assert line in printed

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.plan.match import Memory
 from cluster.plan.signature import signature
-from cluster.search.search import JointSearch, make_search
+from cluster.search.search import Search, make_search
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 from search_spaces.profiles import Profile
@@ -46,12 +45,12 @@ def test_cells_that_another_driver_began_count(tmp_path: Path, state: str) -> No
     resolved = resolve(load_space(tmp_path / "t.yaml"), Profile("p", {"train.examples": 64}))
     rows: list[Row] = []
 
-    def driver(seed: int) -> JointSearch:
-        search = make_search(resolved, rows, sign, seeds=(0,))
+    def driver(seed: int) -> Search:
+        search = make_search(resolved, rows, sign, seeds=(0,), recorded=lambda: rows, every_s=0.0)
         search._sampler._rng = type(search._sampler._rng)(type(search._sampler._rng.bit_generator)(seed))
-        return JointSearch(search, lambda: Memory(resolved, sign).known(rows), every_s=0.0)
+        return search
 
-    def begin(driver: JointSearch) -> str | None:
+    def begin(driver: Search) -> str | None:
         cell = driver.propose()
         if cell is None:
             return None

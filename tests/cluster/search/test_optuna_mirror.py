@@ -3,7 +3,7 @@
 import optuna
 import pytest
 
-from cluster.plan.match import known
+from cluster.plan.match import observed
 from cluster.search.optuna_mirror import StudyMirror, mirror_url
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
@@ -36,9 +36,9 @@ def test_it_shows_real_values_and_is_made_anew_at_each_start(tmp_path, resolved)
     url = f"sqlite:///{tmp_path}/mirror.db"
     for _ in range(2):
         mirror = StudyMirror(url, resolved)
-        mirror.add(known(cell_of(resolved, 1e-3), 1, "done", 80.0))
-        mirror.add(known(cell_of(resolved, 1e-4), 0, "stopped", 60.0, 32))
-        mirror.add(known(cell_of(resolved, 1e-5), 0, "failed", None))
+        mirror.add(observed(cell_of(resolved, 1e-3), 1, "done", 80.0))
+        mirror.add(observed(cell_of(resolved, 1e-4), 0, "stopped", 60.0, 32))
+        mirror.add(observed(cell_of(resolved, 1e-5), 0, "failed", None))
     study = optuna.load_study(study_name="T", storage=url)
     assert [t.state.name for t in study.trials] == ["COMPLETE", "PRUNED", "FAIL"]
     expected = {"train.learning_rate": 1e-3, "method.dup_rule": "paper", "method.dup_rate": 0.3}
@@ -49,11 +49,11 @@ def test_it_shows_real_values_and_is_made_anew_at_each_start(tmp_path, resolved)
 def test_two_drivers_that_see_the_same_runs_end_add_each_once(tmp_path, resolved):
     url = f"sqlite:///{tmp_path}/mirror.db"
     first = StudyMirror(url, resolved)
-    first.add(known(cell_of(resolved, 1e-3), 0, "done", 80.0))
+    first.add(observed(cell_of(resolved, 1e-3), 0, "done", 80.0))
     second = StudyMirror(url, resolved)
     for mirror in (second, first):
         for rate in (1e-3, 0.00037, 1e-4):
-            mirror.add(known(cell_of(resolved, rate), 0, "done", 80.0))
+            mirror.add(observed(cell_of(resolved, rate), 0, "done", 80.0))
     study = optuna.load_study(study_name="T", storage=url)
     assert sorted(t.params["train.learning_rate"] for t in study.trials) == [1e-4, 0.00037, 1e-3]
 
@@ -67,12 +67,12 @@ def test_a_database_that_is_away_costs_one_warning_and_is_brought_up_to_date(tmp
     with monkeypatch.context() as patch:
         patch.setattr(mirror._study, "add_trial", away)
         for rate in (1e-3, 1e-4):
-            mirror.add(known(cell_of(resolved, rate), 0, "done", 80.0))
+            mirror.add(observed(cell_of(resolved, rate), 0, "done", 80.0))
     assert [r.message for r in caplog.records if r.name.startswith("cluster")] == [
         "mirror behind: server closed the connection; the ledger has everything"
     ]
     assert mirror._study.trials == []
-    mirror.add(known(cell_of(resolved, 1e-2), 0, "done", 80.0))
+    mirror.add(observed(cell_of(resolved, 1e-2), 0, "done", 80.0))
     assert [t.params["train.learning_rate"] for t in mirror._study.trials] == [1e-3, 1e-4, 1e-2]
 
 

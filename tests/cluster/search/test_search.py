@@ -9,11 +9,11 @@ import pytest
 from optuna.trial import TrialState
 
 from analysis.ledger import Ledger
-from cluster.plan.match import Memory, known
+from cluster.plan.match import RunMatcher, observed
 from cluster.plan.plan import PlannedRun
 from cluster.plan.signature import signature
 from cluster.search.optuna_sampler import OptunaSampler
-from cluster.search.samplers import Unvisited
+from cluster.search.sampler import Sampler, Unvisited
 from cluster.search.search import ASKS, Search, make_search
 from cluster.search.source import SearchSource
 from search_spaces.catalog import load_space
@@ -140,10 +140,10 @@ def test_a_source_tells_the_search_how_a_run_ended(space_of):
         run = cell.run(0)
         return [PlannedRun(sign(run), run, INPUTS, dict(cell.key), 0, "T")]
 
-    source = SearchSource(search, runs_for, wait=object())
-    source.tell(source.take(), "stopped", 60.0, 32)
+    source = SearchSource(search, runs_for)
+    source.observe(source.ask(), "stopped", 60.0, 32)
     assert [(t.state, t.intermediate_values) for t in search._sampler.trials] == [(TrialState.PRUNED, {32: 60.0})]
-    assert source.take() is None and source.exhausted()
+    assert source.ask() is None and source.exhausted()
 
 
 def test_num_samples_counts_what_the_ledger_has(space_of):
@@ -159,8 +159,8 @@ def test_rows_of_other_settings_are_not_this_space(space_of):
     wrong_signature = dataclasses.replace(row(cell, 0, best=1.0), signature="0" * 24)
     outside = dataclasses.replace(cell, settings={**cell.settings, "method.dup_rate": 0.77})
     rows = [row(other, 0, best=1.0), wrong_signature, row(outside, 0, best=1.0), row(cell, 5, best=2.0)]
-    found = Memory(resolved, sign).known(rows)
-    assert [(one.cell.id, one.seed, one.value) for one in found] == [(cell.id, 5, 2.0)]
+    observations = RunMatcher(resolved, sign).observations(rows)
+    assert [(seen.cell.id, seen.seed, seen.value) for seen in observations] == [(cell.id, 5, 2.0)]
 
 
 def test_half_finished_cells_come_first_and_cells_held_elsewhere_last(space_of):
@@ -180,7 +180,7 @@ def test_a_repeated_suggestion_is_told_and_asked_at_most_twenty_times(space_of):
     resolved = space_of()
     first = resolved.cells()[0]
 
-    class Stubborn:
+    class Stubborn(Sampler):
         def __init__(self):
             self.repeats = []
 
@@ -189,9 +189,6 @@ def test_a_repeated_suggestion_is_told_and_asked_at_most_twenty_times(space_of):
 
         def repeat(self, cell, value):
             self.repeats.append(value)
-
-        def take(self, cell): ...
-        def learn(self, seen): ...
 
     sampler = Stubborn()
     search = Search(sampler, Unvisited(resolved, np.random.default_rng(0)), (0, 1), 100)
@@ -247,6 +244,6 @@ def test_cells_of_other_drivers_enter_as_running(space_of):
 
 def test_scores_that_are_not_finite_are_failures(space_of):
     cell = space_of().cells()[0]
-    assert known(cell, 0, "done", math.inf).state == "failed"
-    assert known(cell, 0, "stopped", None).state == "failed"
-    assert known(cell, 0, "failed", 3.0).state == "failed"
+    assert observed(cell, 0, "done", math.inf).state == "failed"
+    assert observed(cell, 0, "stopped", None).state == "failed"
+    assert observed(cell, 0, "failed", 3.0).state == "failed"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from analysis.ledger import Ledger, LostClaim
-from cluster.plan.run_source import GridSource
+from cluster.plan.run_source import ListSource
 from cluster.runtime.options import AshaOptions, SweepOptions
 from cluster.runtime.storage import StorageFailed
 from cluster.sweep import dispatcher as desk_module
@@ -39,8 +39,8 @@ class Driver:
         self.events: list[SweepEvent] = []
         self.ledger = Ledger.open(folder / "ledger.db", lease=lease)
         self.told: list[tuple[Any, ...]] = []
-        source = GridSource([wanted(seed) for seed in seeds])
-        source.tell = lambda planned, *what: self.told.append((planned.seed, *what))  # type: ignore[method-assign]
+        source = ListSource([wanted(seed) for seed in seeds])
+        source.observe = lambda planned, *what: self.told.append((planned.seed, *what))  # type: ignore[method-assign]
         self.source = source
         self.desk = Desk(
             source,

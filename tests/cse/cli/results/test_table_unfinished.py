@@ -1,4 +1,4 @@
-"""`cse table` of a sweep that has not ended: which cells lack seeds, and which are blocked."""
+"""`cse table` of a sweep that has not ended: which cells lack seeds, and which lack an input."""
 
 from pathlib import Path
 
@@ -38,10 +38,10 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
 def test_the_missing_cells_are_named(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     ledger.record_sweep("E7", {"blocked": {"dup_rate=0.36": "missing data: train.corpus=wiki"}})
     assert main(["table", "E7", "--seeds", "2", "--format", "json"]) == 0
-    unfinished, blocked = capsys.readouterr().err.splitlines()
+    unfinished, incomplete = capsys.readouterr().err.splitlines()
     assert unfinished.startswith("cse: not finished: 7 of 8 cells have fewer than 2 seeds: dup_rate=0.12 1; ")
     assert unfinished.endswith("; dup_rate=0.36 0") and "dup_rate=0.08" not in unfinished
-    assert blocked == "cse: blocked: dup_rate=0.36: missing data: train.corpus=wiki"
+    assert incomplete == "cse: missing input: dup_rate=0.36: missing data: train.corpus=wiki"
 
 
 def test_of_many_missing_cells_some_are_named(

@@ -58,13 +58,13 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
     return capsys.readouterr().err.splitlines()
 
 
-def test_what_is_absent_is_blocked_with_name_source_and_option(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_absent_is_named_with_cell_source_and_option(capsys: pytest.CaptureFixture[str]) -> None:
     name = table("T", PLAIN, QQP, BASE)
     found = json.loads(printed(capsys, "plan", name, "--format", "json"))
-    counts = {key: found[key] for key in ("cells", "runs", "unique", "done", "to_run", "blocked")}
-    assert counts == {"cells": 3, "runs": 6, "unique": 6, "done": 0, "to_run": 2, "blocked": 4}
+    counts = {key: found[key] for key in ("cells", "runs", "unique", "done", "to_run", "missing_input")}
+    assert counts == {"cells": 3, "runs": 6, "unique": 6, "done": 0, "to_run": 2, "missing_input": 4}
     (one,) = found["spaces"]
-    reasons = {cell["cell"]: cell["reason"] for cell in one["blocked_cells"]}
+    reasons = {cell["cell"]: cell["reason"] for cell in one["incomplete_cells"]}
     assert set(reasons) == {"QQP", "base"}
     assert "needs pairs/qqp.csv; give --data DIR" in reasons["QQP"] and "Quora" in reasons["QQP"]
     assert "`hf download bert-base-uncased`" in reasons["base"] and "substitutions" in reasons["base"]
@@ -72,27 +72,27 @@ def test_what_is_absent_is_blocked_with_name_source_and_option(capsys: pytest.Ca
     assert found["seconds"] > found["here"]["seconds"] > 0 and found["disk_bytes"] > found["here"]["disk_bytes"] > 0
 
 
-def test_the_named_options_lift_the_block(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_named_options_give_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     (Path("data") / "pairs").mkdir(parents=True)
     (Path("data") / "pairs" / "qqp.csv").write_text("sent0,sent1\na cat,the cat\n")
     folder = shipped_folder() / "wiki-l2-h128"
     Path("p.yaml").write_text(f"{PROFILE}substitutions:\n  train.encoder: {{bert-base-uncased: {folder}}}\n")
     name = table("T", PLAIN, QQP, BASE)
     found = json.loads(printed(capsys, "plan", name, "--data", "data", "--format", "json"))
-    assert (found["to_run"], found["blocked"]) == (6, 0)
+    assert (found["to_run"], found["missing_input"]) == (6, 0)
 
 
 def test_tables_that_share_runs_say_how_many(capsys: pytest.CaptureFixture[str]) -> None:
     names = [table("A", PLAIN, QQP), table("B", PLAIN, BASE), table("A", PLAIN, QQP)]
     said = printed(capsys, "plan", *names)
-    assert "4 cells, 8 runs, 6 unique (25.0% shared): 0 done, 2 to run, 4 blocked" in said
+    assert "4 cells, 8 runs, 6 unique (25.0% shared): 0 done, 2 to run, 4 lack an input" in said
     head, first, second = said.splitlines()[:3]
     assert head.split()[:4] == ["id", "title", "kind", "cells"]
     assert first.split()[:1] == ["A"] and second.split()[:1] == ["B"]
-    assert "blocked: A QQP: missing data" in said and "blocked: B base: missing encoder" in said
+    assert "missing input: A QQP: missing data" in said and "missing input: B base: missing encoder" in said
     assert "layers x width^2" in said
     found = json.loads(printed(capsys, "plan", *names, "--format", "json"))
-    assert [(one["id"], one["kind"], one["blocked"]) for one in found["spaces"]] == [
+    assert [(one["id"], one["kind"], one["missing_input"]) for one in found["spaces"]] == [
         ("A", "training", 2),
         ("B", "training", 2),
     ]
@@ -104,7 +104,7 @@ def test_the_papers_are_all_there_at_their_own_scale_without_any_data(capsys: py
     found = json.loads(capsys.readouterr().out)
     ids = {one["id"] for one in [*found["spaces"], *found["searches"]]}
     assert ids == {path.name.split("_")[0] for path in files_in(shipped() / "papers")}
-    assert found["to_run"] == 0 and found["blocked"] == found["unique"] < found["runs"]
+    assert found["to_run"] == 0 and found["missing_input"] == found["unique"] < found["runs"]
     assert found["examples"] >= found["unique"] * 100_000
     assert sum(one["unique"] for one in found["spaces"]) > found["unique"]
 
@@ -117,7 +117,7 @@ def test_an_unknown_id_among_several_and_no_seeds(capsys: pytest.CaptureFixture[
     assert "seeds" in capsys.readouterr().err
 
 
-def test_a_run_trains_what_is_not_blocked_and_says_what_is(
+def test_a_run_trains_what_lacks_no_input_and_says_what_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[str, int]] = []
@@ -131,12 +131,12 @@ def test_a_run_trains_what_is_not_blocked_and_says_what_is(
     said = printed(capsys, "run", table("T", PLAIN, QQP, BASE), "--yes")
     assert seen == [("unsupervised", 0), ("unsupervised", 1)]
     assert "2 runs: 0 already in the ledger, 2 to run" in said
-    assert "blocked: QQP: missing data" in said and "blocked: base: missing encoder" in said
+    assert "missing input: QQP: missing data" in said and "missing input: base: missing encoder" in said
     (sweep,) = Ledger.open("results/ledger.db").sweeps()
     assert set(sweep.spec["blocked"]) == {"QQP", "base"} and sweep.runs == 2
 
 
-def test_a_table_of_blocked_cells_alone_is_one_line_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_of_incomplete_cells_alone_is_one_line_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
     again = ("QQP longer", 'train.corpus: "pairs:qqp", train.max_seq_length: 64')
     name = table("T", QQP, again, BASE)
     lines = refused(capsys, "run", name, "--yes", "--profile", "p.yaml")

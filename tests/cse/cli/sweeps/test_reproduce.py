@@ -219,7 +219,7 @@ def test_a_half_finished_sweep_says_which_cells_are_missing(capsys: pytest.Captu
     assert "| not run " in out and said[0] == "cse: failed: NaN loss"
 
 
-def test_cells_that_are_blocked_do_not_stop_a_table(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+def test_cells_that_lack_an_input_do_not_stop_a_table(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
     text = Path(space("A1", 0.1, 0.2)).read_text(encoding="utf8")
     both = "  train.encoder: {grid: [wiki-l1-h64, bert-none-such]}\npaper:"
     keyed = text.replace("train.encoder: wiki-l1-h64, ", "").replace("paper:", both)
@@ -229,14 +229,16 @@ def test_cells_that_are_blocked_do_not_stop_a_table(capsys: pytest.CaptureFixtur
     )
     out, _ = given(capsys, "A1.yaml", "--yes")
     assert len(sweeps.asked[0]) == 4
-    assert "Blocked: " in out and "bert-none-such" in out
+    assert "Missing input: " in out and "bert-none-such" in out
 
 
-def test_a_table_of_which_every_cell_is_blocked_is_left_out(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
+def test_a_table_of_which_every_cell_lacks_an_input_is_left_out(
+    capsys: pytest.CaptureFixture[str], sweeps: Sweeps
+) -> None:
     text = Path(space("B1", 0.1, 0.2)).read_text(encoding="utf8")
     Path("B1.yaml").write_text(text.replace("wiki-l1-h64", "bert-none-such"), encoding="utf8")
     out, _ = given(capsys, space("A1", 0.1, 0.2), "B1.yaml", "--yes")
-    assert "B1: left out, every cell is blocked" in out and "**A1" in out and "**B1" not in out
+    assert "B1: left out, every cell lacks an input" in out and "**A1" in out and "**B1" not in out
     _, said = given(capsys, "B1.yaml", "--yes", code=2)
     assert "bert-none-such" in said[0] and len(said) == 1
 

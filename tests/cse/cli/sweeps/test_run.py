@@ -113,7 +113,7 @@ def test_a_search_is_handed_over_with_its_budget(tmp_path: Path, monkeypatch: py
     seen: dict[str, object] = {}
 
     def stub(source, ledger, paths, options, on_event, suites, over):  # type: ignore[no-untyped-def]
-        first = source.take()
+        first = source.ask()
         seen.update(first=first, options=options, suites=suites)
         return SweepOutcome(done=1)
 

@@ -1,4 +1,4 @@
-"""Every cell of some tables as a short run: what is planned, what is blocked, and the line that each gets."""
+"""Every cell of some tables as a short run: what is planned, what lacks an input, and the line that each gets."""
 
 from pathlib import Path
 
@@ -70,10 +70,10 @@ def test_a_line_for_each_cell_and_why_others_have_none(
     assert lines[0][:6] == ["space", "cell", "method", "state", "dev", "loss"]
     done = next(line for line in lines if line[3] == "done")
     assert done[4:] == ["41.50", "0.351 (contrastive 0.34, rtd 1.21)", "0.2", "-1.50", "0.9", "0.11", "", "160"]
-    assert [line[3] for line in lines[2:]].count("blocked") == 2
+    assert [line[3] for line in lines[2:]].count("missing input") == 2
     assert "- T dup_rate=0.2 corpus=generated encoder=wiki-l4-h128: failed: loss is nan" in text
     assert "- T train.encoder=large: no counterpart in profile p" in text
-    assert "blocked: missing data: train.corpus=nli needs" in text
+    assert "missing input: missing data: train.corpus=nli needs" in text
 
 
 def test_done_cells_are_not_trained_again(

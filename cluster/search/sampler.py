@@ -1,59 +1,31 @@
-"""Samplers that need no model: every cell of a grid in order, and cells at random."""
+"""What a sampler is, and cells that no search has visited."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
-from cluster.plan.match import Known
+from cluster.plan.match import Observation
 from search_spaces.cells import Cell, ResolvedSpace
 
 MISSES = 1000
 """Random draws that all hit visited cells before a space too large to list counts as exhausted."""
 
 
-class Sampler(Protocol):
-    """Chooses cells and learns from observations."""
+class Sampler:
+    """Chooses cells and learns from observations; a sampler without a model only suggests."""
 
     def suggest(self) -> Cell | None:
         """Some cell, visited or not; None when there is none left to name."""
-        ...
+        raise NotImplementedError
 
     def repeat(self, cell: Cell, value: float | None) -> None:
-        """The cell just suggested is known already: its stored value, None where it has none."""
-        ...
+        """The cell just suggested was visited already: its stored value, None where it has none."""
 
-    def take(self, cell: Cell) -> None:
+    def start(self, cell: Cell) -> None:
         """This cell is under way, suggested or not."""
-        ...
 
-    def learn(self, seen: Known) -> None:
+    def observe(self, observation: Observation) -> None:
         """How one (cell, seed) ended."""
-        ...
-
-
-class GridSampler:
-    """Every cell in the space's order."""
-
-    def __init__(self, resolved: ResolvedSpace) -> None:
-        self._left = iter(resolved.cells())
-
-    def suggest(self) -> Cell | None:
-        return next(self._left, None)
-
-    def repeat(self, cell: Cell, value: float | None) -> None: ...
-    def take(self, cell: Cell) -> None: ...
-    def learn(self, seen: Known) -> None: ...
-
-
-class RandomSampler(GridSampler):
-    """Independent draws."""
-
-    def __init__(self, resolved: ResolvedSpace, rng: np.random.Generator) -> None:
-        self._resolved, self._rng = resolved, rng
-
-    def suggest(self) -> Cell | None:
-        return self._resolved.sample(self._rng)
 
 
 class Unvisited:

@@ -1,0 +1,21 @@
+"""Optuna's tree-structured Parzen estimator over all axes together; cells under way count as poor ones."""
+
+import numpy as np
+from optuna.samplers import TPESampler
+
+from cluster.search.optuna_sampler import OptunaSampler
+from cluster.search.sampler import Sampler
+from search_spaces.cells import ResolvedSpace
+from search_spaces.space import SearchConfig
+
+
+def make(resolved: ResolvedSpace, settings: SearchConfig, rng: np.random.Generator) -> Sampler:
+    return OptunaSampler(
+        resolved,
+        TPESampler,
+        seed=int(rng.integers(2**31)),
+        n_startup_trials=settings.startup,
+        multivariate=True,
+        group=True,
+        constant_liar=True,
+    )

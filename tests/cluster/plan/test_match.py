@@ -1,0 +1,96 @@
+"""Which rows are runs of a space: by settings and today's signature, on the newest inputs or on any."""
+
+import dataclasses
+import time
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import RunRow
+from cluster.plan.match import RunMatcher, match
+from cluster.plan.signature import signature
+from search_spaces.catalog import load_space
+from search_spaces.cells import Cell, ResolvedSpace, resolve
+from search_spaces.profiles import Profile
+
+INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
+OTHER = INPUTS | {"corpus": "another"}
+FINITE = "method.dup_rate: {grid: [0.1, 0.2]}"
+ENDLESS = "train.learning_rate: {loguniform: [1e-5, 1e-2]}\nsearch: {num_samples: 3}"
+
+
+def space(folder: Path, axes: str) -> ResolvedSpace:
+    (folder / "t.yaml").write_text(f"version: 1\nid: T\nmethod: esimcse\nspace:\n  {axes}\n", encoding="utf8")
+    return resolve(load_space(folder / "t.yaml"), Profile("p", {"train.examples": 64}))
+
+
+def row(cell: Cell, seed: int, updated: float, state: str = "done", identity: dict[str, str] = INPUTS) -> RunRow:
+    run = cell.run(seed)
+    about = {"owner": "me", "folder": None, "reason": None, "created": 0.0, "updated": updated, "live": False}
+    numbers = {"examples": 64, "best": 50.0 + seed, "best_examples": 64, "seconds": 1.0, "attempt": 1}
+    name = signature(run, identity)
+    return RunRow(name, state, method=run.method, seed=seed, config=run.flat(), identity=identity, **about, **numbers)
+
+
+@pytest.fixture
+def resolved(tmp_path: Path) -> ResolvedSpace:
+    return space(tmp_path, FINITE)
+
+
+def test_the_newest_inputs_count_and_finished_runs_come_first(resolved: ResolvedSpace) -> None:
+    first, second = resolved.cells()
+    rows = [
+        row(first, 0, 5.0),
+        row(first, 0, 9.0, "running", OTHER),
+        row(second, 0, 1.0),
+        row(second, 1, 2.0),
+        row(second, 1, 3.0, identity=OTHER),
+    ]
+    assert {(m.cell.id, m.run.seed): m.run.updated for m in match(resolved, rows)} == {
+        (first.id, 0): 5.0,
+        (second.id, 1): 3.0,
+    }
+    assert [m.run for m in match(resolved, rows, any_inputs=True)] == rows
+    assert [m.planned for m in match(resolved, rows, seeds=[0])] == [
+        ({"method.dup_rate": 0.2}, rows[2].signature, 0),
+        ({"method.dup_rate": 0.1}, rows[0].signature, 0),
+    ]
+
+
+def test_other_settings_and_another_signature_are_no_runs_of_the_space(resolved: ResolvedSpace) -> None:
+    cell = resolved.cells()[0]
+    longer = dataclasses.replace(cell, settings={**cell.settings, "train.examples": 128})
+    by_old_code = dataclasses.replace(row(cell, 0, 1.0), signature="0" * 24)
+    assert match(resolved, [row(longer, 0, 1.0), by_old_code]) == []
+
+
+def test_cells_of_an_endless_space_are_recognised_by_their_axes(tmp_path: Path) -> None:
+    resolved = space(tmp_path, ENDLESS)
+    cell = resolved.cell({"train.learning_rate": 1e-3})
+    outside = resolved.cell({"train.learning_rate": 1.0})
+    (matched,) = match(resolved, [row(cell, 2, 1.0), row(outside, 0, 1.0)])
+    assert matched.planned[0] == {"train.learning_rate": 1e-3} and matched.run.seed == 2
+
+
+def test_with_the_inputs_at_hand_a_run_on_others_is_not_one_of_the_search(resolved: ResolvedSpace) -> None:
+    cell = resolved.cells()[0]
+    signed: list[int] = []
+
+    def sign(run):  # type: ignore[no-untyped-def]
+        signed.append(run.train.seed)
+        return signature(run, INPUTS)
+
+    matcher = RunMatcher(resolved, sign)
+    rows = [row(cell, 0, 1.0), row(cell, 1, 1.0, identity=OTHER)]
+    for _ in range(2):
+        assert [(seen.seed, seen.value) for seen in matcher.observations(rows)] == [(0, 50.0)]
+    assert signed == [0, 1], "each row is looked at once"
+
+
+def test_ten_thousand_rows_are_matched_in_seconds(resolved: ResolvedSpace) -> None:
+    cell = resolved.cells()[0]
+    rows = [row(cell, seed, 1.0) for seed in range(20)]
+    many = [dataclasses.replace(rows[i % 20], updated=float(i)) for i in range(10_000)]
+    begun = time.process_time()
+    assert len(match(resolved, many)) == 20
+    assert time.process_time() - begun < 2
