@@ -19,6 +19,8 @@ LINES_A_FILE = 330
 LOADERS = {
     "cse.cli.loader": "the module of a command, and what only one of its options needs",
     "cse_train.methods": "the module of a method, by its name in the configuration",
+    "cse_train.evaluate.suites.registry": "the modules of its folder, each a suite",
+    "cse_train.evaluate.transfer": "the module of a transfer protocol, by its name on the command line",
     "cluster.slots.group_api": "what an option names as module:name",
 }
 """The modules that import ours by name. Nothing of ours is imported inside a function anywhere."""

@@ -1,8 +1,8 @@
 """The one look that a selection has at the test sets: scored once per picked run, and logged in the ledger."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger
@@ -85,17 +85,8 @@ def _check(wanted: Sequence[str]) -> None:
 def _score(chosen: Selected, url: str, suites: Sequence[str], paths: DataPaths) -> dict[str, float]:
     """Score the checkpoint; the scores go into the ledger as those of `cse eval` do."""
     folder = require_files(chosen.run)
-    found = score_checkpoint(folder / "best", list(suites), paths, folder / "scores")
-    _book(chosen, url, found)
-    return {score.suite: score.value for score in found}
-
-
-def _book(chosen: Selected, url: str, scores: Sequence[Any]) -> None:
-    ledger = Ledger.open(url, create=False)
-    try:
+    scores = score_checkpoint(folder / "best", list(suites), paths, folder / "scores")
+    with contextlib.closing(Ledger.open(url, create=False)) as ledger:
         for score in scores:
-            file = None if score.cosines_file is None else Path(score.cosines_file)
-            protocol = score.protocol.as_dict()
-            ledger.add_score(chosen.run.signature, score.suite, score.value, protocol, file, score.cosines_hash)
-    finally:
-        ledger.close()
+            ledger.add_score(chosen.run.signature, **score.record())
+    return {score.column: score.value for score in scores}

@@ -16,7 +16,8 @@ import numpy as np
 from cse_train.encoder.packing import Packed
 from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
-from cse_train.evaluate.sts import StsEvaluator, spearman
+from cse_train.evaluate.sts import StsEvaluator
+from cse_train.evaluate.vectors import spearman
 from cse_train.modules.pooling import needs_tokens, pool
 
 UNTRAINED = {
