@@ -1,7 +1,6 @@
 """`cse table`: a space's table out of the ledger, finished or not, with the published values beside."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
@@ -21,24 +20,24 @@ UNTRAINED = {"mean": "mean", "first_last": "first_last", "first_last_layer1": "f
 SCALE = ("encoder", "corpus", "examples", "batch_size", "evaluations", "max_seq_length", "learning_rate")
 
 
-def build(resolved: ResolvedSpace, ledger: Ledger | None, folder: Path, seeds: Sequence[int] | None = None) -> Table:
-    """The table as data; `folder` holds the stored rows without training."""
-    found = match.answers(resolved, ledger.runs(), seeds) if ledger else []
-    planned = [(one.key, one.run.signature, one.run.seed) for one in found]
-    return of_planned(resolved, ledger, folder, planned, [one.run for one in found])
+def build(resolved: ResolvedSpace, ledger: Ledger | None, seeds: Sequence[int] | None = None) -> Table:
+    """The table as data."""
+    answers = match.answers(resolved, ledger.runs(), seeds) if ledger else []
+    planned = [(answer.key, answer.run.signature, answer.run.seed) for answer in answers]
+    return of_planned(resolved, ledger, planned, [answer.run for answer in answers])
 
 
 def of_planned(
     resolved: ResolvedSpace,
     ledger: Ledger | None,
-    folder: Path,
     planned: Sequence[Planned],
     runs: Sequence[RunRow] | None = None,
 ) -> Table:
     """`build` of the runs that are named: (cell key, signature, seed); `runs` where they were read before."""
     spec = spec_of(resolved)
     lines = results_of(ledger, planned, spec.columns, spec.scores, runs) if ledger else []
-    rows = [Baseline(row["name"], row["cells"]) for row in baselines.stored(setups(resolved), spec.columns, folder)]
+    untrained = baselines.stored(setups(resolved), spec.columns, ledger) if ledger else []
+    rows = [Baseline(row["name"], row["cells"]) for row in untrained]
     return aggregate(spec, lines, baselines=rows, untrained=_starting_point(resolved, rows))
 
 
