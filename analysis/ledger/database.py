@@ -1,4 +1,4 @@
-"""Connections to the ledger's database: URLs, transactions, schema version, and errors told in one line."""
+"""Connections to the ledger's database: URLs, transactions, schema version, and errors reported in one line."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
 from analysis.ledger import baselines, schema
-from analysis.ledger.errors import LedgerError, shown_url, told
+from analysis.ledger.errors import LedgerError, ledger_error, shown_url
 
 __all__ = ["LedgerError", "connect", "parse_url", "transaction"]
 
@@ -80,14 +80,14 @@ def _engine(url: URL) -> Engine:
         _configure_sqlite(engine)
         return engine
     try:
-        return create_engine(url, json_serializer=schema.dumps, pool_pre_ping=True, connect_args=_PATIENCE)
+        return create_engine(url, json_serializer=schema.dumps, pool_pre_ping=True, connect_args=_TIMEOUTS)
     except ModuleNotFoundError as error:
         raise LedgerError(
             f"ledger driver: url={shown_url(url)} needs {error.name}; pip install 'psycopg[binary]'"
         ) from error
 
 
-_PATIENCE = {
+_TIMEOUTS = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -155,7 +155,7 @@ def _is_json(text: str) -> bool:
 
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]:
-    """One transaction; commits at the end, rolls back on any error, and tells database errors as LedgerError."""
+    """One transaction; commits at the end, rolls back on any error, and reports database errors as LedgerError."""
     try:
         with engine.connect().execution_options(cse_writes=writes) as connection, connection.begin():
             yield connection
@@ -165,8 +165,8 @@ def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]
         raise
     except (SQLAlchemyError, sqlite3.Error) as error:
         if MALFORMED in str(error):
-            raise _broken_json(engine, told(error, engine.url)) from error
-        raise told(error, engine.url) from error
+            raise _broken_json(engine, ledger_error(error, engine.url)) from error
+        raise ledger_error(error, engine.url) from error
 
 
 def _check_schema(engine: Engine, create: bool) -> None:

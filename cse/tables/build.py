@@ -119,8 +119,8 @@ def unfinished(table: Table, seeds: int, blocked: Mapping[str, str]) -> list[str
     short = {_named(row.key): max(cell.n for cell in row.cells.values()) for row in table.rows}
     lacking = [f"{name} {n}" for name, n in short.items() if n < seeds]
     some = "; ".join(lacking[:NAMED]) + (f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else "")
-    told = [f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {some}"]
-    return (told if lacking else []) + [f"blocked: {label}: {why}" for label, why in blocked.items()]
+    line = f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {some}"
+    return ([line] if lacking else []) + [f"blocked: {label}: {why}" for label, why in blocked.items()]
 
 
 def _named(key: Key) -> str:

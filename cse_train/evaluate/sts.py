@@ -25,7 +25,6 @@ class StsEvaluator:
         self.texts = tuple(dict.fromkeys(texts))
         """The U distinct texts, in the order of their embeddings."""
         self.embedder = Embedder(texts, tokenizer, max_length)
-        self.left_rows, self.right_rows = np.split(self.embedder.rows_N, 2)
 
     def __call__(self, encode: Encode, device: str | torch.device = "cpu") -> EmbeddedPairs:
         """Encode this rank's share, join all shares, and score. Raises NotFinite when an embedding is not."""
@@ -34,7 +33,8 @@ class StsEvaluator:
     def score(self, embeddings_UD: np.ndarray) -> EmbeddedPairs:
         """Score embeddings of the distinct texts, in their order. Raises NotFinite when one is not."""
         require_finite(embeddings_UD, self.pairs.name)
-        return EmbeddedPairs(self.pairs, self.texts, unit(embeddings_UD), self.left_rows, self.right_rows)
+        left_rows, right_rows = np.split(self.embedder.rows_N, 2)
+        return EmbeddedPairs(self.pairs, self.texts, unit(embeddings_UD), left_rows, right_rows)
 
     def embed(self, encode: Encode, device: str | torch.device = "cpu") -> np.ndarray:
         """float64 [U, D] of the distinct texts, the same on every rank."""

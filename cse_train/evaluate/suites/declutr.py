@@ -75,7 +75,7 @@ def by_task(scores: Sequence[Score]) -> dict[str, float]:
 
 
 def averages(scores: Sequence[Score], *, partial: bool = False) -> list[Score]:
-    """The average of what the transfer and the STS suite found, and the means of the groups that are present."""
+    """The average of the scores of the transfer and the STS suite, and the means of the groups that are present."""
     tasks = by_task(scores)
     means = declutr_average(tasks, partial=partial)
     used = [score for score in scores if (TRANSFER | STS).get(score.suite) in tasks]

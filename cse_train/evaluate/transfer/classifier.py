@@ -66,11 +66,11 @@ def fit(
     groups: dict[tuple[int, ...], list[int]] = {}
     for at, problem in enumerate(problems):
         groups.setdefault((len(problem.train), problem.drawn, len(problem.decays)), []).append(at)
-    found: dict[int, Fitted] = {}
+    fits: dict[int, Fitted] = {}
     for members in groups.values():
         together = _Together(features_ND, labels_N, classes, [problems[at] for at in members], recipe)
-        found |= zip(members, together.run(), strict=True)
-    return [found[at] for at in range(len(problems))]
+        fits |= zip(members, together.run(), strict=True)
+    return [fits[at] for at in range(len(problems))]
 
 
 def predict(features_ND: Tensor, weights_CMD: Tensor) -> Tensor:

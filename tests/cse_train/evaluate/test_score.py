@@ -1,4 +1,5 @@
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.score import save_cosines, score_checkpoint
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.fields import ConfigError
+from cse_train.training.loop import train
 
 
 @pytest.fixture
@@ -77,3 +79,13 @@ def test_full_disk_leaves_the_earlier_file(tmp_path: Path, monkeypatch: pytest.M
         save_cosines(tmp_path / "a.npz", gold / 2, gold)
     assert hashlib.sha256((tmp_path / "a.npz").read_bytes()).hexdigest() == digest
     assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]
+
+
+@pytest.mark.parametrize("method", methods.names())
+def test_the_score_of_the_dev_set_is_the_best_dev_score_bit_for_bit(
+    method: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+) -> None:
+    run, paths = parse_run(tiny_settings(method)), DataPaths(train_file=text_file)
+    best = train(run, paths, tmp_path, lambda point: False).best
+    (score,) = score_checkpoint(tmp_path / "best", [run.train.dev], paths, tmp_path / "scores")
+    assert score.value == best
