@@ -47,7 +47,7 @@ def table(
 ) -> None:
     """Print a space's table: rows of its axes, n seeds, mean ± sd, the published value and the difference.
 
-    Cells that lack seeds or are blocked are told on stderr.
+    Cells that lack seeds or are blocked are reported on stderr.
     """
     resolved = resolve(load_space(space), profile, options.settings(settings))
     opened = options.existing_ledger(ledger)

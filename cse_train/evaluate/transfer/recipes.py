@@ -1,4 +1,4 @@
-"""How SentEval's classifiers are trained, told without torch."""
+"""How SentEval's classifiers are trained; needs no torch."""
 
 from dataclasses import dataclass
 from typing import Literal
