@@ -20,6 +20,8 @@ LOADERS = {
     "cse.cli.loader": "the module of a command, and what only one of its options needs",
     "cse_train.methods": "the module of a method, by its name in the configuration",
     "cluster.search.samplers": "the sampler that `search.sampler` names",
+    "cse_train.evaluate.suites.registry": "the modules of its folder, each a suite",
+    "cse_train.evaluate.transfer": "the module of a transfer protocol, by its name on the command line",
     "cluster.slots.group_api": "what an option names as module:name",
 }
 """The modules that import ours by name. Nothing of ours is imported inside a function anywhere."""
@@ -82,8 +84,7 @@ ROOMS: Mapping[str, str] = {
     # the face
     "cse": "",
     "cse.tables": "cluster.plan search_spaces analysis.ledger analysis.tables analysis.render "
-    "analysis.study analysis.report cse_train.fields cse_train.files cse_train.data_paths cse_train.text "
-    "cse_train.backbone cse_train.evaluate cse_train.export",
+    "analysis.study analysis.report cse_train.fields cse_train.files cse_train.evaluate.suites cse_train.export",
     "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
     "search_spaces analysis.ledger analysis.statistics analysis.tables cse_train.fields cse_train.data_paths "
     "cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone cse_train.evaluate",

@@ -1,5 +1,6 @@
 """Every run, its curve and its scores, in one database. The door of the room: import from here."""
 
+from analysis.ledger.baselines import Baselines as Baselines
 from analysis.ledger.claims import Claim as Claim
 from analysis.ledger.errors import LedgerAway as LedgerAway
 from analysis.ledger.errors import LedgerError as LedgerError

@@ -14,17 +14,17 @@ def take_over(connection: Connection, signature: str, owner: str, lease_end: Col
     """The next attempt of a known run, or None where it is done or held; the row stays locked to the caller."""
     runs = schema.runs
     stale = and_(runs.c.state.in_(schema.HELD), runs.c.lease_until <= schema.now())
-    found = connection.execute(
+    row = connection.execute(
         select(runs.c.state, runs.c.attempt, runs.c.owner).where(runs.c.signature == signature).with_for_update()
     ).one()
-    previous = "lost" if found.state in schema.HELD else found.state
+    previous = "lost" if row.state in schema.HELD else row.state
     changed = connection.execute(
         update(runs)
-        .where(runs.c.signature == signature, runs.c.attempt == found.attempt, runs.c.state == found.state)
+        .where(runs.c.signature == signature, runs.c.attempt == row.attempt, runs.c.state == row.state)
         .where(or_(runs.c.state.in_(schema.OPEN), stale))
         .values(
             state="claimed",
-            attempt=found.attempt + 1,
+            attempt=row.attempt + 1,
             owner=owner,
             lease_until=lease_end,
             previous_state=previous,
@@ -34,11 +34,11 @@ def take_over(connection: Connection, signature: str, owner: str, lease_end: Col
     )
     if changed.rowcount != 1:
         return None
-    if found.state in schema.HELD:
-        orphan = Claim(signature, found.attempt, found.owner, None, None)
+    if row.state in schema.HELD:
+        orphan = Claim(signature, row.attempt, row.owner, None, None)
         note(connection, orphan, "lost", reason=f"lease ended; taken over by {owner}")
     folders = queries.folders(connection, signature)
-    return Claim(signature, found.attempt + 1, owner, folders[0] if folders else None, previous, folders)
+    return Claim(signature, row.attempt + 1, owner, folders[0] if folders else None, previous, folders)
 
 
 def held_by(owner: str) -> ColumnElement[bool]:

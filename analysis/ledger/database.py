@@ -1,4 +1,4 @@
-"""Connections to the ledger's database: URLs, transactions, schema version, and errors told in one line."""
+"""Connections to the ledger's database: URLs, transactions, schema version, and errors reported in one line."""
 
 import contextlib
 import json
@@ -12,8 +12,8 @@ from sqlalchemy import JSON, Connection, Engine, Text, create_engine, event, ins
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
-from analysis.ledger import schema
-from analysis.ledger.errors import LedgerError, shown_url, told
+from analysis.ledger import baselines, schema
+from analysis.ledger.errors import LedgerError, ledger_error, shown_url
 
 __all__ = ["LedgerError", "connect", "parse_url", "transaction"]
 
@@ -80,14 +80,14 @@ def _engine(url: URL) -> Engine:
         _configure_sqlite(engine)
         return engine
     try:
-        return create_engine(url, json_serializer=schema.dumps, pool_pre_ping=True, connect_args=_PATIENCE)
+        return create_engine(url, json_serializer=schema.dumps, pool_pre_ping=True, connect_args=_TIMEOUTS)
     except ModuleNotFoundError as error:
         raise LedgerError(
             f"ledger driver: url={shown_url(url)} needs {error.name}; pip install 'psycopg[binary]'"
         ) from error
 
 
-_PATIENCE = {
+_TIMEOUTS = {
     "connect_timeout": 10,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -131,8 +131,9 @@ def _broken_json(engine: Engine, error: Exception) -> Exception:
     """Names the first row whose JSON a hand has broken; the error itself where no row has such."""
     reason = error.msg if isinstance(error, json.JSONDecodeError) else MALFORMED
     with engine.connect() as connection:
-        for table in schema.metadata.sorted_tables:
-            for column in (one for one in table.columns if isinstance(one.type, JSON)):
+        tables = set(inspect(connection).get_table_names())
+        for table in (table for table in schema.metadata.sorted_tables if table.name in tables):
+            for column in (column for column in table.columns if isinstance(column.type, JSON)):
                 keys = list(table.primary_key)
                 for *key, text in connection.execute(select(*keys, type_coerce(column, Text))):
                     if text is not None and not _is_json(text):
@@ -154,7 +155,7 @@ def _is_json(text: str) -> bool:
 
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]:
-    """One transaction; commits at the end, rolls back on any error, and tells database errors as LedgerError."""
+    """One transaction; commits at the end, rolls back on any error, and reports database errors as LedgerError."""
     try:
         with engine.connect().execution_options(cse_writes=writes) as connection, connection.begin():
             yield connection
@@ -164,22 +165,30 @@ def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]
         raise
     except (SQLAlchemyError, sqlite3.Error) as error:
         if MALFORMED in str(error):
-            raise _broken_json(engine, told(error, engine.url)) from error
-        raise told(error, engine.url) from error
+            raise _broken_json(engine, ledger_error(error, engine.url)) from error
+        raise ledger_error(error, engine.url) from error
 
 
 def _check_schema(engine: Engine, create: bool) -> None:
-    found = _version(engine)
-    if found is None and create:
-        found = _create_or_join(engine)
+    version = _version(engine)
+    if version is None and create:
+        version = _create_or_join(engine)
     where = shown_url(engine.url)
-    if found is None:
+    if version is None:
         raise LedgerError(f"ledger schema: url={where} holds no ledger; run a sweep first or name another --ledger")
-    if found != str(schema.SCHEMA_VERSION):
+    if version != str(schema.SCHEMA_VERSION):
         raise LedgerError(
-            f"ledger schema: version={found} at {where}, this cse-search reads {schema.SCHEMA_VERSION}; "
+            f"ledger schema: version={version} at {where}, this cse-search reads {schema.SCHEMA_VERSION}; "
             "use another --ledger or upgrade"
         )
+    if create and _lacks_baselines(engine):
+        with transaction(engine, writes=True) as connection:
+            baselines.add_table(connection)
+
+
+def _lacks_baselines(engine: Engine) -> bool:
+    with transaction(engine) as connection:
+        return not inspect(connection).has_table(schema.baselines.name)
 
 
 def _create_or_join(engine: Engine) -> str | None:
@@ -187,10 +196,10 @@ def _create_or_join(engine: Engine) -> str | None:
     try:
         _create(engine)
     except (LedgerError, IntegrityError):
-        found = _version(engine)
-        if found is None:
+        version = _version(engine)
+        if version is None:
             raise
-        return found
+        return version
     return _version(engine)
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong with the ledger's database, each told in one line."""
+"""What can be wrong with the ledger's database, each reported in one line."""
 
 import re
 import sqlite3
@@ -15,7 +15,7 @@ class LedgerAway(LedgerError):
     """The database does not answer now, and may in a while."""
 
 
-def told(error: SQLAlchemyError | sqlite3.Error, url: URL) -> LedgerError:
+def ledger_error(error: SQLAlchemyError | sqlite3.Error, url: URL) -> LedgerError:
     """The one line for a database error; the password is hidden."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     text = (str(cause).strip() or type(cause).__name__).splitlines()[0]
@@ -51,7 +51,7 @@ PASSWORD = re.compile(r"(?<=://)([^:/@]*):[^/]*@|(?<=[?&])(password|passfile|ssl
 def shown_url(url: str | URL) -> str:
     """The address with `***` for a password, wherever in it that stands: SQLAlchemy hides it before the `@` alone."""
     text = url.render_as_string(hide_password=False) if isinstance(url, URL) else url
-    return PASSWORD.sub(lambda found: f"{found[2]}=***" if found[2] else f"{found[1]}:***@", text)
+    return PASSWORD.sub(lambda match: f"{match[2]}=***" if match[2] else f"{match[1]}:***@", text)
 
 
 class LostClaim(RuntimeError):

@@ -24,10 +24,10 @@ def intact(table: Table, row: Mapping[str, Any]) -> None:
         if value is None:
             continue
         if not isinstance(value, kinds):
-            raise _edited(table, row, f"{column.name}={value!r} is not {words}")
+            raise edited(table, row, f"{column.name}={value!r} is not {words}")
         if column.name == "state" and value not in schema.STATES:
-            known = ", ".join(schema.STATES)
-            raise _edited(table, row, f"state={value!r} is unknown, the states are {known}")
+            states = ", ".join(schema.STATES)
+            raise edited(table, row, f"state={value!r} is unknown, the states are {states}")
 
 
 @cache
@@ -36,6 +36,7 @@ def _columns(table: Table) -> tuple[tuple[Column[Any], tuple[type, ...], str], .
     return tuple((column, types, words) for column, (types, words) in kinds)
 
 
-def _edited(table: Table, row: Mapping[str, Any], what: str) -> LedgerError:
+def edited(table: Table, row: Mapping[str, Any], what: str) -> LedgerError:
+    """The one line for a row that a hand has changed."""
     keys = " ".join(f"{key.name}={row.get(key.name)}" for key in table.primary_key)
     return LedgerError(f"ledger row: {table.name} {keys} {what}; mend it there or restore a copy")

@@ -13,7 +13,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from analysis.ledger import claims, queries, schema
+from analysis.ledger import baselines, claims, queries, schema
+from analysis.ledger.baselines import Baselines
 from analysis.ledger.database import connect, transaction
 from analysis.ledger.errors import LostClaim, shown_url
 from analysis.ledger.rows import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
@@ -117,6 +118,16 @@ class Ledger:
         """Every linked (cell, seed) of a sweep."""
         with self._reads() as connection:
             return queries.cells(connection, sweep)
+
+    def baselines(self) -> list[Baselines]:
+        """Rows without training."""
+        with self._reads() as connection:
+            return baselines.read(connection)
+
+    def store_baselines(self, entries: Iterable[Baselines]) -> None:
+        """Adds rows without training, or replaces those of the same column, encoder, corpus and length."""
+        with self._writes() as connection:
+            baselines.store(connection, entries)
 
     def claim(
         self,
@@ -232,8 +243,8 @@ class Ledger:
             ).all()
             connection.execute(update(runs).where(target).values(state=state, reason=reason, updated=schema.now()))
             for row in given:
-                one = Claim(row.signature, row.attempt, row.owner, None, None)
-                claims.note(connection, one, row.state, reason=reason)
+                released = Claim(row.signature, row.attempt, row.owner, None, None)
+                claims.note(connection, released, row.state, reason=reason)
         return len(given)
 
     def add_score(

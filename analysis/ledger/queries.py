@@ -53,13 +53,13 @@ def _by_signature(
 def states(connection: Connection, signatures: Iterable[str]) -> dict[str, str]:
     """Signature -> state; held without a live lease counts as lost."""
     table = schema.runs
-    found = {}
+    by_signature = {}
     query = select(table.c.signature, table.c.state, LIVE.label("live"))
     for statement in _by_signature(query, table.c.signature, signatures):
         for signature, state, live in connection.execute(statement):
             intact(schema.runs, {"signature": signature, "state": state})
-            found[signature] = "lost" if state in schema.HELD and not live else state
-    return found
+            by_signature[signature] = "lost" if state in schema.HELD and not live else state
+    return by_signature
 
 
 def stands(connection: Connection, claim: Claim) -> str | None:
@@ -97,23 +97,23 @@ def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[
     table = schema.curves
     names = ("examples", "step", "seconds", "metrics", "best", "best_examples")
     query = select(table.c.signature, *(table.c[name] for name in names)).order_by(table.c.signature, table.c.examples)
-    found = defaultdict(list)
+    points = defaultdict(list)
     for statement in _by_signature(query, table.c.signature, signatures):
         for signature, *values in connection.execute(statement):
-            found[signature].append(dict(zip(names, values, strict=True)))
-    return dict(found)
+            points[signature].append(dict(zip(names, values, strict=True)))
+    return dict(points)
 
 
 def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
     """Scores of these runs, oldest first."""
     table = schema.scores
     query = select(*(table.c[name] for name in ScoreRow.__dataclass_fields__))
-    found = [
+    rows = [
         ScoreRow(*row)
         for statement in _by_signature(query, table.c.signature, signatures)
         for row in connection.execute(statement)
     ]
-    return sorted(found, key=lambda row: row.at)
+    return sorted(rows, key=lambda row: row.at)
 
 
 def history(connection: Connection, signature: str) -> list[HistoryRow]:
@@ -136,15 +136,15 @@ def attempts(connection: Connection, signatures: Iterable[str]) -> dict[str, lis
     """Signature -> provenance of its attempts, oldest first."""
     table = schema.provenance
     query = select(*(table.c[name] for name in ProvenanceRow.__dataclass_fields__))
-    found = defaultdict(list)
+    rows = defaultdict(list)
     for statement in _by_signature(query.order_by(table.c.signature, table.c.attempt), table.c.signature, signatures):
         for row in connection.execute(statement):
-            found[row.signature].append(ProvenanceRow(*row))
-    return dict(found)
+            rows[row.signature].append(ProvenanceRow(*row))
+    return dict(rows)
 
 
 def codes(connection: Connection) -> dict[str, int]:
-    """`code_digest` of the attempts -> distinct runs; attempts that do not tell it are left out."""
+    """`code_digest` of the attempts -> distinct runs; attempts that do not say are left out."""
     table = schema.provenance
     code = table.c.details["code_digest"].as_string()
     query = select(code, func.count(table.c.signature.distinct())).where(code.is_not(None)).group_by(code)
@@ -160,12 +160,12 @@ def sweeps(connection: Connection) -> list[SweepRow]:
     """Sweeps, oldest first, with their runs counted by state."""
     counts = _counts(connection)
     query = select(schema.sweeps).order_by(schema.sweeps.c.created, schema.sweeps.c.id)
-    found = connection.execute(query).all()
-    for row in found:
+    rows = connection.execute(query).all()
+    for row in rows:
         intact(schema.sweeps, row._asdict())
     return [
         SweepRow(row.id, row.spec, row.created, row.updated, counts[row.id].total(), dict(counts[row.id]))
-        for row in found
+        for row in rows
     ]
 
 
@@ -179,8 +179,8 @@ def _counts(connection: Connection) -> dict[str, Counter[str]]:
         .group_by(linked.c.sweep, state)
     )
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for sweep, found, number in connection.execute(query):
-        counts[sweep][found] += number
+    for sweep, run_state, number in connection.execute(query):
+        counts[sweep][run_state] += number
     return counts
 
 

@@ -174,3 +174,16 @@ selections = Table(
     Column("at", Float, nullable=False),
 )
 """Younger than schema version 1: `selection_log` makes it where it is absent, and older code never looks for it."""
+
+baselines = Table(
+    "cse_baselines",
+    metadata,
+    Column("suite", String(128), primary_key=True),
+    Column("encoder", Text, primary_key=True),
+    Column("corpus", Text, primary_key=True),
+    Column("dev_max_length", Integer, primary_key=True),
+    Column("inputs", JSON, nullable=False),
+    Column("rows", JSON, nullable=False),
+    Column("at", Float, nullable=False),
+)
+"""Younger too: `baselines` makes it when an older ledger is opened for writing."""

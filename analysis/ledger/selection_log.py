@@ -44,10 +44,10 @@ class SelectionLog:
     def add(self, look: Look) -> None:
         """Append; the table is made where the ledger is older than it."""
         values = {"suites": list(look.suites), "values": dict(look.values), "at": schema.now()}
-        own = {name: getattr(look, name) for name in ("space", "rule", "candidates", "signature")}
+        about = {name: getattr(look, name) for name in ("space", "rule", "candidates", "signature")}
         with transaction(self._engine, writes=True) as connection:
             schema.selections.create(connection, checkfirst=True)
-            connection.execute(insert(schema.selections).values(**own, **values))
+            connection.execute(insert(schema.selections).values(**about, **values))
 
     def looks(self, space: str) -> list[Look]:
         """All looks of a sweep."""
@@ -60,7 +60,7 @@ class SelectionLog:
         return [Look(**{**row._mapping, "suites": tuple(row.suites)}) for row in rows]
 
 
-def known(looks: Sequence[Look], signature: str) -> dict[str, Look]:
+def looks_by_suite(looks: Sequence[Look], signature: str) -> dict[str, Look]:
     """Suite -> the look that scored this run on it."""
     return {suite: look for look in looks if look.signature == signature for suite in look.suites}
 

@@ -18,10 +18,10 @@ import torch
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
-from cse_train.evaluate.suites.transfer.loaders import TASKS, load_task
-from cse_train.evaluate.suites.transfer.outcome import Examples
-from cse_train.evaluate.suites.transfer.suite import embed_task, run_protocol
-from tests.cse_train.evaluate.suites.transfer import plain_senteval
+from cse_train.evaluate.suites.transfer import embed_task, run_protocol
+from cse_train.evaluate.transfer.loaders import TASKS, load_task
+from cse_train.evaluate.transfer.outcome import Examples
+from tests.cse_train.evaluate.transfer import plain_senteval
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 BAR = 5.0

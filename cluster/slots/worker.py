@@ -141,7 +141,7 @@ def _score(reporter: Reporter, payload: dict[str, Any], paths: Any) -> None:
     scores = named(payload["scorer"])(folder / "best", payload["suites"], paths, folder / "scores")
     if reporter.channel.rank == 0:
         for score in scores:
-            reporter.post({"kind": "score", "score": _plain(score)})
+            reporter.post({"kind": "score", "score": score.record()})
 
 
 def describe(error: BaseException) -> dict[str, Any]:

@@ -136,15 +136,9 @@ class Bookings:
 
     def _book_scores(self, ticket: Ticket, result: Mapping[str, Any]) -> None:
         for score in result.get("scores") or []:
-            file = score.get("cosines_file")
-            self.ledger.add_score(
-                ticket.planned.signature,
-                score["suite"],
-                score["value"],
-                score["protocol"],
-                str(ticket.folder / "scores" / Path(file).name) if file else None,
-                score.get("cosines_hash"),
-            )
+            file = score["cosines_file"]
+            moved = str(ticket.folder / "scores" / Path(file).name) if file else None
+            self.ledger.add_score(ticket.planned.signature, **(score | {"cosines_file": moved}))
             self._say("scored", ticket.planned, state="done", best=score["value"], reason=score["suite"])
 
     def _book_failure(self, planned: PlannedRun, reason: str, log: str) -> None:

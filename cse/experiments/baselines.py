@@ -1,10 +1,11 @@
-"""Rows without training, computed and stored where tables read them."""
+"""Rows without training, computed and stored in the ledger, where tables read them."""
 
 import contextlib
 from collections.abc import Sequence
-from pathlib import Path
 
-from cse.tables.baselines import NAMES, ROWS, Settings, distinct, key_of, read, write
+from analysis.ledger import Baselines, Ledger
+from analysis.ledger.baselines import Key
+from cse.tables.baselines import NAMES, Settings, distinct, key_of
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.identity import backbone_identity
 from cse_train.data_paths import DataPaths
@@ -13,37 +14,40 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError
 from cse_train.text.sources import open_source
 
+ROWS = "2"
+"""Raised when other rows are computed, so that stored ones are computed again."""
 
-def ensure(setups: Sequence[Settings], columns: Sequence[str], folder: Path, paths: DataPaths) -> None:
+
+def ensure(setups: Sequence[Settings], columns: Sequence[str], ledger: Ledger, paths: DataPaths) -> None:
     """Compute and store what is missing; a set whose data is not at hand is left out."""
-    known = read(folder)
-    for setup in distinct(setups):
-        for column in columns:
-            with contextlib.suppress(ConfigError):
-                inputs = _inputs(setup, column, paths)
-                if known.get(key_of(setup, column), {}).get("inputs") != inputs:
-                    known[key_of(setup, column)] = {"inputs": inputs, "rows": computed(setup, column, paths)}
-    write(folder, known)
+    have = {entry.key: entry.inputs for entry in ledger.baselines()}
+    for key in (key_of(setup, column) for setup in distinct(setups) for column in columns):
+        with contextlib.suppress(ConfigError):
+            inputs = _inputs(key, paths)
+            if have.get(key) != inputs:
+                ledger.store_baselines([Baselines(*key, inputs, computed(key, paths))])
 
 
-def _inputs(setup: Settings, column: str, paths: DataPaths) -> dict[str, str]:
+def _inputs(key: Key, paths: DataPaths) -> dict[str, str]:
     """Content hashes of what the values come from."""
+    suite, encoder, corpus, _ = key
     return {
         "rows": ROWS,
-        "encoder": backbone_identity(str(setup["train.encoder"]))[0],
-        "corpus": open_source(str(setup["train.corpus"]), paths).content_hash,
-        "suite": load_pairs(column, paths).content_hash,
+        "encoder": backbone_identity(encoder)[0],
+        "corpus": open_source(corpus, paths).content_hash,
+        "suite": load_pairs(suite, paths).content_hash,
     }
 
 
-def computed(setup: Settings, column: str, paths: DataPaths) -> dict[str, float]:
+def computed(key: Key, paths: DataPaths) -> dict[str, float]:
     """Untrained poolers, whitening, word counts, idf bag of words and, where installed, GloVe on one set."""
-    pairs = load_pairs(column, paths)
-    texts = (row[0] for row in open_source(str(setup["train.corpus"]), paths).rows())
-    backbone = load_backbone(str(setup["train.encoder"]))
+    suite, encoder, corpus, length = key
+    pairs = load_pairs(suite, paths)
+    texts = (row[0] for row in open_source(corpus, paths).rows())
+    backbone = load_backbone(encoder)
     values = {
         NAMES.get(name, f"untrained {name}"): value
-        for name, value in rows.untrained_rows(backbone, pairs, int(str(setup["train.dev_max_length"]))).items()
+        for name, value in rows.untrained_rows(backbone, pairs, length).items()
     }
     values |= {"word counts": rows.word_counts(pairs), "idf bag of words": rows.idf_bag_of_words(pairs, texts)}
     glove = rows.glove_average(pairs)

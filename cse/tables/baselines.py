@@ -1,14 +1,12 @@
-"""Rows without training beside a table: computed once, kept in one JSON file with the runs."""
+"""Rows without training beside a table, as the ledger has them."""
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
+from analysis.ledger import Ledger
+from analysis.ledger.baselines import Key
 from cse_train.fields import Scalar
-from cse_train.files import replace_file
 
-FILE = "baselines.json"
 NAMES = {
     "cls": "untrained [CLS]",
     "mean": "untrained mean",
@@ -16,22 +14,23 @@ NAMES = {
     "first_last_layer1": "untrained layer 1 + last",
     "whitening": "untrained, whitened",
 }
-ROWS = "2"
-"""Raised when other rows are computed, so that stored ones are computed again."""
+SETTINGS = ("train.encoder", "train.corpus", "train.dev_max_length")
+"""What of a run's settings its baselines depend on."""
 
 Settings = Mapping[str, Scalar]
 
 
-def stored(setups: Sequence[Settings], columns: Sequence[str], folder: Path) -> list[dict[str, Any]]:
+def stored(setups: Sequence[Settings], columns: Sequence[str], ledger: Ledger) -> list[dict[str, Any]]:
     """Rows `{"name", "cells": {column: value}}` as far as they have been computed for these encoders and columns."""
-    known, named = read(folder), distinct(setups)
-    found: dict[str, list[tuple[Settings, dict[str, float]]]] = {}
+    entries = {entry.key: entry.rows for entry in ledger.baselines()}
+    named = distinct(setups)
+    parts: dict[str, list[tuple[Settings, dict[str, float]]]] = {}
     for setup in named:
-        of_column = {column: known.get(key_of(setup, column), {}).get("rows", {}) for column in columns}
+        of_column = {column: entries.get(key_of(setup, column), {}) for column in columns}
         for name in dict.fromkeys(name for rows in of_column.values() for name in rows):
             cells = {column: rows[name] for column, rows in of_column.items() if name in rows}
-            found.setdefault(name, []).append((setup, cells))
-    return [row for name, parts in found.items() for row in _rows(name, parts, named)]
+            parts.setdefault(name, []).append((setup, cells))
+    return [row for name, cells in parts.items() for row in _rows(name, cells, named)]
 
 
 def _rows(
@@ -46,25 +45,10 @@ def _rows(
 
 def distinct(setups: Sequence[Settings]) -> list[Settings]:
     """What of the runs' settings baselines depend on, each once."""
-    names = ("train.encoder", "train.corpus", "train.dev_max_length")
-    return list({shown(setup, names): {name: setup[name] for name in names} for setup in setups}.values())
+    return list({key_of(setup, ""): {name: setup[name] for name in SETTINGS} for setup in setups}.values())
 
 
-def key_of(setup: Settings, column: str) -> str:
-    return f"{column} {shown(setup, sorted(setup))}"
-
-
-def shown(setup: Settings, names: Sequence[str]) -> str:
-    return " ".join(f"{name}={setup[name]}" for name in names)
-
-
-def read(folder: Path) -> dict[str, dict[str, Any]]:
-    try:
-        return json.loads((folder / FILE).read_text(encoding="utf8"))
-    except (OSError, ValueError):
-        return {}
-
-
-def write(folder: Path, known: Mapping[str, Mapping[str, Any]]) -> None:
-    text = json.dumps(known, indent=1)
-    replace_file(folder / FILE, lambda aside: aside.write_text(text, encoding="utf8"))
+def key_of(setup: Settings, column: str) -> Key:
+    """Where the ledger keeps a column's rows for an encoder, a corpus and a length."""
+    encoder, corpus, length = (str(setup[name]) for name in SETTINGS)
+    return column, encoder, corpus, int(length)

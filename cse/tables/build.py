@@ -1,7 +1,6 @@
 """`cse table`: a space's table out of the ledger, finished or not, with the published values beside."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
@@ -21,24 +20,24 @@ UNTRAINED = {"mean": "mean", "first_last": "first_last", "first_last_layer1": "f
 SCALE = ("encoder", "corpus", "examples", "batch_size", "evaluations", "max_seq_length", "learning_rate")
 
 
-def build(resolved: ResolvedSpace, ledger: Ledger | None, folder: Path, seeds: Sequence[int] | None = None) -> Table:
-    """The table as data; `folder` holds the stored rows without training."""
+def build(resolved: ResolvedSpace, ledger: Ledger | None, seeds: Sequence[int] | None = None) -> Table:
+    """The table as data."""
     matches = match(resolved, ledger.runs(), seeds) if ledger else []
     planned = [matched.planned for matched in matches]
-    return of_planned(resolved, ledger, folder, planned, [matched.run for matched in matches])
+    return of_planned(resolved, ledger, planned, [matched.run for matched in matches])
 
 
 def of_planned(
     resolved: ResolvedSpace,
     ledger: Ledger | None,
-    folder: Path,
     planned: Sequence[Planned],
     runs: Sequence[RunRow] | None = None,
 ) -> Table:
     """`build` of the runs that are named: (cell key, signature, seed); `runs` where they were read before."""
     spec = spec_of(resolved)
     lines = results_of(ledger, planned, spec.columns, spec.scores, runs) if ledger else []
-    rows = [Baseline(row["name"], row["cells"]) for row in baselines.stored(setups(resolved), spec.columns, folder)]
+    untrained = baselines.stored(setups(resolved), spec.columns, ledger) if ledger else []
+    rows = [Baseline(row["name"], row["cells"]) for row in untrained]
     return aggregate(spec, lines, baselines=rows, untrained=_starting_point(resolved, rows))
 
 
@@ -120,8 +119,8 @@ def unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[
     short = {_named(row.key): max(cell.n for cell in row.cells.values()) for row in table.rows}
     lacking = [f"{name} {n}" for name, n in short.items() if n < seeds]
     some = "; ".join(lacking[:NAMED]) + (f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else "")
-    told = [f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {some}"]
-    return (told if lacking else []) + [f"missing input: {label}: {why}" for label, why in incomplete.items()]
+    line = f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {some}"
+    return ([line] if lacking else []) + [f"missing input: {label}: {why}" for label, why in incomplete.items()]
 
 
 def _named(key: Key) -> str:

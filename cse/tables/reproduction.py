@@ -98,15 +98,15 @@ def _key(key: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def gather(
-    plan: SpacePlan, seeds: Sequence[int], ledger: Ledger, folder: Path, command: str, elsewhere: Iterable[str] = ()
+    plan: SpacePlan, seeds: Sequence[int], ledger: Ledger, command: str, elsewhere: Iterable[str] = ()
 ) -> Evidence:
     """The evidence of one table; TableError where its scores disagree in their protocol.
 
-    `folder` holds the rows without training, `elsewhere` are signatures that other tables of the call have too.
+    `elsewhere` are signatures that other tables of the call have too.
     """
     resolved = plan.resolved
     planned = planned_rows(plan, seeds, ledger)
-    made = build.of_planned(resolved, ledger, folder, planned)
+    made = build.of_planned(resolved, ledger, planned)
     if not plan.is_search:
         made = with_left_out(made, resolved)
     else:

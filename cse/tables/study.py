@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, SweepRow, shown_url
@@ -22,11 +21,11 @@ from search_spaces.cells import ResolvedSpace, resolve, unlike_paper
 
 
 def of_space(
-    resolved: ResolvedSpace, ledger: Ledger, folder: Path, seeds: Sequence[int] | None, url: str | None
+    resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int] | None, url: str | None
 ) -> tuple[Study, Table]:
     """A space's study: the runs that answer its cells, and the cells that no run answers."""
     planned = [matched.planned for matched in match(resolved, ledger.runs(), seeds)]
-    made = build.of_planned(resolved, ledger, folder, planned)
+    made = build.of_planned(resolved, ledger, planned)
     space = resolved.space
     command = _command(str(space.file), resolved.profile.name, resolved.overrides, seeds or space.seeds, url)
     lacking = _unanswered(resolved, planned, seeds or space.seeds)
@@ -45,18 +44,14 @@ def _unanswered(resolved: ResolvedSpace, planned: Sequence[Planned], seeds: Sequ
     return [(key, "", seed) for key in keys for seed in seeds if (repr(sorted(key.items())), seed) not in have]
 
 
-def of_sweep(
-    sweep: SweepRow, ledger: Ledger, folder: Path, url: str | None
-) -> tuple[ResolvedSpace | None, Study, Table]:
+def of_sweep(sweep: SweepRow, ledger: Ledger, url: str | None) -> tuple[ResolvedSpace | None, Study, Table]:
     """A sweep's study: the runs linked to it, under its space's table where the file is still there."""
     links = ledger.cells(sweep.id)
     resolved = _resolved(sweep.spec, {axis for link in links for axis in link.cell})
     axes = resolved.space.axis_names if resolved else sorted({axis for link in links for axis in link.cell})
     planned = [({axis: link.cell.get(axis) for axis in axes}, link.signature, link.seed) for link in links]
     title = str(sweep.spec.get("title", ""))
-    made = (
-        build.of_planned(resolved, ledger, folder, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
-    )
+    made = build.of_planned(resolved, ledger, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
     spec = sweep.spec
     command = _command(
         str(spec.get("file", sweep.id)), spec.get("profile"), spec.get("set", {}), spec.get("seeds"), url

@@ -16,7 +16,8 @@ import numpy as np
 from cse_train.encoder.packing import Packed
 from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
-from cse_train.evaluate.sts import StsEvaluator, spearman
+from cse_train.evaluate.sts import StsEvaluator
+from cse_train.evaluate.vectors import spearman
 from cse_train.modules.pooling import needs_tokens, pool
 
 UNTRAINED = {
@@ -69,8 +70,8 @@ def glove_average(pairs: Pairs) -> float | None:
     zero = np.zeros(50)
 
     def mean(text: str) -> Vector:
-        known = [table[word] for word in words(text) if word in table]
-        return {str(axis): value for axis, value in enumerate(np.mean(known, axis=0) if known else zero)}
+        vectors = [table[word] for word in words(text) if word in table]
+        return {str(axis): value for axis, value in enumerate(np.mean(vectors, axis=0) if vectors else zero)}
 
     return _score(pairs, mean)
 
@@ -102,8 +103,8 @@ def _whitening(evaluator: StsEvaluator, encode: Callable[[Packed], Any]) -> floa
     has dimensions is whitened until every two of them are equally far apart, and its value says nothing.
     """
     embeddings_UD = evaluator.embed(encode)
-    seen = np.concatenate([evaluator.left_rows, evaluator.right_rows])
-    return evaluator.score(whitened(embeddings_UD, embeddings_UD[seen])).spearman
+    sentences = embeddings_UD[evaluator.embedder.rows_N]
+    return evaluator.score(whitened(embeddings_UD, sentences)).spearman
 
 
 def _pooled(encoder: Any, pooler: str) -> Callable[[Packed], Any]:
@@ -122,12 +123,12 @@ def _cosine(a: Vector, b: Vector) -> float:
 
 
 def _glove(wanted: set[str]) -> dict[str, np.ndarray] | None:
-    found = importlib.util.find_spec(GLOVE_PACKAGE)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(GLOVE_PACKAGE)
+    if spec is None or spec.origin is None:
         return None
     from pyarrow import parquet  # type: ignore[import-untyped]  # comes with datasets; half a second to import
 
-    folder = Path(found.origin).parent / "data"
+    folder = Path(spec.origin).parent / "data"
     index = parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
     vectors = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r")
     return {word: vectors[row] for row, word in enumerate(index) if word in wanted}

@@ -12,7 +12,7 @@ from cse_train.files import replace_file
 from cse_train.text.sentences import chunks, read_sentences
 
 FORMATS = (".npy", ".parquet")
-Told = Callable[[int], object]
+Report = Callable[[int], object]
 """Called with the number of sentences that are done."""
 Embedded = Iterator[tuple[list[str], np.ndarray]]
 """Sentences and their float32 [n, D], chunk after chunk."""
@@ -29,23 +29,23 @@ def count_sentences(source: Path, to: Path, column: str | None = None) -> int:
     return count
 
 
-def embed_file(model: TextModel, source: Path, to: Path, count: int, column: str | None, told: Told) -> None:
+def embed_file(model: TextModel, source: Path, to: Path, count: int, column: str | None, report: Report) -> None:
     """Embed the `count` sentences of a file into `to`, in their order; written aside and renamed when it is whole.
 
     .npy: float32 [count, D]. .parquet: columns `text` and `embedding`. Raises NotFinite, OSError for a full disk, and
     ConfigError where the file has changed since it was counted.
     """
     write = _write_npy if to.suffix == ".npy" else _write_parquet
-    replace_file(to, lambda aside: write(aside, count, _embedded(model, source, count, column, told)))
+    replace_file(to, lambda aside: write(aside, count, _embedded(model, source, count, column, report)))
 
 
-def _embedded(model: TextModel, source: Path, count: int, column: str | None, told: Told) -> Embedded:
+def _embedded(model: TextModel, source: Path, count: int, column: str | None, report: Report) -> Embedded:
     done = 0
     for chunk in chunks(read_sentences(source, column)):
         done += len(chunk)
         _require_unchanged(source, count, done, done <= count)
         yield chunk, model.embed(chunk)
-        told(done)
+        report(done)
     _require_unchanged(source, count, done, done == count)
 
 

@@ -46,6 +46,8 @@ STS_YEARS: dict[str, dict[str, int]] = {
     },
 }
 """Subsets in SentEval's order with their scored pairs (reference_spec C1); STS13 lacks SMT, which is not free."""
+SEVEN = (*STS_YEARS, "sts_test", "sickr_test")
+"""The test sets of the papers' tables, in their order."""
 GENERATED_PAIRS = 600
 GENERATED_SEED = 1
 Graded = tuple[str, str, float]
@@ -71,6 +73,13 @@ def suite_names() -> list[str]:
     return [*STS_B, *STS_YEARS, *SICK_R, "generated_dev", HUB]
 
 
+def set_name(name: str) -> str:
+    """The name of `suite_names` of which `name` is a variant (`generated_dev:N`, a split of the hub's); else `name`."""
+    if hub_split(name):
+        return HUB
+    return "generated_dev" if name.startswith("generated_dev:") else name
+
+
 def load_pairs(name: str, paths: DataPaths) -> Pairs:
     """The set of that name (`generated_dev:N` makes N pairs). ConfigError, one line: unknown, missing or truncated."""
     if name.partition(":")[0] == "generated_dev":
@@ -84,9 +93,9 @@ def load_pairs(name: str, paths: DataPaths) -> Pairs:
         return _pairs(name, [pair for subset in STS_YEARS[name] for pair in _subset(name, subset, root)])
     file, count = (STS_B | SICK_R)[name]
     path = _existing(name, root / ("STS/STSBenchmark" if name in STS_B else "SICK") / file)
-    found = _graded(path, (5, 6, 4)) if name in STS_B else _graded(path, (1, 2, 3))
-    _assert_count(name, len(found), count, path)
-    return _pairs(name, found)
+    graded = _graded(path, (5, 6, 4)) if name in STS_B else _graded(path, (1, 2, 3))
+    _assert_count(name, len(graded), count, path)
+    return _pairs(name, graded)
 
 
 def subset_sizes(pairs: Pairs) -> dict[str, int]:
@@ -140,9 +149,9 @@ def _subset(name: str, subset: str, root: Path) -> list[Graded]:
     golds = _read(_existing(name, folder / f"STS.gs.{subset}.txt"))
     path = _existing(name, folder / f"STS.input.{subset}.txt")
     rows = [(line.split("\t"), gold) for line, gold in zip(_read(path), golds, strict=False) if _is_number(gold)]
-    found = [(_clean(row[0]), _clean(row[1]), float(gold)) for row, gold in rows if len(row) > 1]
-    _assert_count(f"{name} {subset}", len(found), STS_YEARS[name][subset], path)
-    return found
+    graded = [(_clean(row[0]), _clean(row[1]), float(gold)) for row, gold in rows if len(row) > 1]
+    _assert_count(f"{name} {subset}", len(graded), STS_YEARS[name][subset], path)
+    return graded
 
 
 def _clean(text: str) -> str:
@@ -157,10 +166,10 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _assert_count(name: str, found: int, expected: int, path: Path | str) -> None:
-    if found != expected:
-        rule = "truncated data" if found < expected else "unexpected data"
-        raise ConfigError([f"{rule}: {name}: {expected} pairs expected, {found} found in {path}; fetch it again"])
+def _assert_count(name: str, count: int, expected: int, path: Path | str) -> None:
+    if count != expected:
+        rule = "truncated data" if count < expected else "unexpected data"
+        raise ConfigError([f"{rule}: {name}: {expected} pairs expected, {count} found in {path}; fetch it again"])
 
 
 def _generated(name: str, variant: str) -> Pairs:
@@ -174,9 +183,9 @@ def _from_hub(name: str, split: str) -> Pairs:
     if split not in HUB_COUNTS:
         raise ConfigError([f"unknown split: suite={name}; {nearest(split, HUB_COUNTS)}"])
     table = load_hub_split(HUB, split, f"suite={name}")
-    found = [(row["sentence1"], row["sentence2"], float(row["score"])) for row in table]
-    _assert_count(name, len(found), HUB_COUNTS[split], HUB)
-    return _pairs(name, found)
+    graded = [(row["sentence1"], row["sentence2"], float(row["score"])) for row in table]
+    _assert_count(name, len(graded), HUB_COUNTS[split], HUB)
+    return _pairs(name, graded)
 
 
 def _pairs(name: str, graded: Iterable[Graded]) -> Pairs:

@@ -1,13 +1,21 @@
-"""How a score was made. It is stored with the score and printed under the table; unlike protocols never share one."""
+"""A score, and how it was made. The protocol is stored with the score and printed under the table; unlike protocols
+never share one."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from cse_train.evaluate.pairs import Pairs, split_of
 
 CODE_VERSION = "1"
 """Raised whenever an evaluation's numbers change."""
+DEV = "_dev"
+SENTEVAL = "senteval"
+RULED = ("alignment", "recall@", "accuracy", "devacc")
+"""Beginnings of the metrics that one call scores, or a person may ask for, under several rules."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +59,23 @@ def sts_protocol(pairs: Pairs, *, pooler: str, max_length: int, aggregation: str
     )
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairCosines:
+    """What a Spearman correlation was made of."""
+
+    cosines: np.ndarray
+    """float64 [pairs], in the order of the set."""
+    gold: np.ndarray
+    """float64 [pairs]: the grades."""
+    file: Path | None = None
+    """The npz with both, once they are kept."""
+    file_hash: str | None = None
+    """sha256 of the file."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class Result:
-    """What a suite hands back; a suite may hand back several."""
+class Score:
+    """One number of a suite, with all that is needed to compare or to examine it; a suite may give several."""
 
     suite: str
     """The set or task: sts12, MR, sts_test."""
@@ -64,3 +86,32 @@ class Result:
     protocol: Protocol
     details: Mapping[str, Any] = field(default_factory=dict)
     """Numbers behind the value, as subsets, folds or counts."""
+    cosines: PairCosines | None = None
+    """Of graded sets alone."""
+
+    @property
+    def column(self) -> str:
+        """The name under which it is stored.
+
+        A correlation, and an accuracy by SentEval's rule, is stored under its set's or task's own name (`sts_test`,
+        `mr`); SentEval's accuracy on held-out folds has `_dev` behind it. Any other number is `SUITE:METRIC`, with the
+        rule in brackets where several rules are scored side by side.
+        """
+        rule = self.protocol.rule
+        if self.metric == "spearman":
+            return self.suite
+        if rule.startswith(SENTEVAL) and self.metric in ("accuracy", "devacc"):
+            return self.suite + (DEV if self.metric == "devacc" else "")
+        shown = f" ({rule})" if rule and self.metric.startswith(RULED) else ""
+        return f"{self.suite}:{self.metric}{shown}"
+
+    def record(self) -> dict[str, Any]:
+        """Plain values, as a rank posts them and as `Ledger.add_score` takes them."""
+        file = self.cosines.file if self.cosines else None
+        return {
+            "suite": self.column,
+            "value": self.value,
+            "protocol": self.protocol.as_dict(),
+            "cosines_file": None if file is None else str(file),
+            "cosines_hash": self.cosines.file_hash if self.cosines else None,
+        }

@@ -23,6 +23,22 @@ def unit(embeddings_ND: np.ndarray) -> np.ndarray:
     return scaled
 
 
+def cosines(unit_UD: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """float64 [P]: the cosine of row left[p] with row right[p]."""
+    products: np.ndarray = np.einsum("pd,pd->p", unit_UD[left], unit_UD[right])
+    return products
+
+
+def spearman(a: np.ndarray, b: np.ndarray) -> float:
+    """Spearman correlation times 100 with average ranks for ties; 0 when either side is constant and ranks nothing."""
+    from scipy.stats import rankdata  # a second to import
+
+    ranks = [rankdata(values) for values in (a, b)]
+    centred = [values - values.mean() for values in ranks]
+    scale = float(np.linalg.norm(centred[0]) * np.linalg.norm(centred[1]))
+    return 100.0 * float(centred[0] @ centred[1]) / scale if scale else 0.0
+
+
 @dataclass(frozen=True)
 class EmbeddedPairs:
     """Pair p joins the distinct texts `left_rows[p]` and `right_rows[p]`."""
@@ -40,8 +56,12 @@ class EmbeddedPairs:
     @cached_property
     def cosines(self) -> np.ndarray:
         """float64 [P]."""
-        found: np.ndarray = np.einsum("pd,pd->p", self.unit_UD[self.left_rows], self.unit_UD[self.right_rows])
-        return found
+        return cosines(self.unit_UD, self.left_rows, self.right_rows)
+
+    @property
+    def spearman(self) -> float:
+        """The correlation of the cosines with the grades of all pairs, times 100."""
+        return spearman(self.cosines, self.pairs.gold)
 
     @property
     def sentences(self) -> np.ndarray:

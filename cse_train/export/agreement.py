@@ -12,7 +12,8 @@ import numpy as np
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.embedding import Encode
 from cse_train.evaluate.pairs import Pairs, load_pairs
-from cse_train.evaluate.sts import StsEvaluator, spearman
+from cse_train.evaluate.sts import StsEvaluator
+from cse_train.evaluate.vectors import spearman
 from cse_train.export.parts import Parts
 from cse_train.export.reload import reloaded
 from cse_train.fields import ConfigError

@@ -43,7 +43,7 @@ class Point:
     """Best dev score so far; a later equal score does not replace it."""
     best_examples: int
     replayed: bool = False
-    """True when a resumed run tells again what an earlier attempt found."""
+    """True when a resumed run reports again what an earlier attempt reached."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,10 @@ class Session:
     def resume(self, resume_from: Path | None) -> None:
         """Load the newest state that can be read."""
         folders = [self.folder, *([resume_from] if resume_from else [])]
-        found = checkpoint.load_newest(folders, split=bool(dict(self._differing())))
-        if found is None:
+        newest = checkpoint.load_newest(folders, split=bool(dict(self._differing())))
+        if newest is None:
             return
-        state, source = found
+        state, source = newest
         try:
             self.model.load_state_dict(state["model"])
             self.optimiser.load_state_dict(
@@ -127,7 +127,7 @@ class Session:
             checkpoint.adopt_best(source, self.folder)
 
     def go(self, report: Report) -> Outcome:
-        """Replay what is known, then train to the end or until `report` says stop."""
+        """Report the points of earlier attempts again, then train to the end or until `report` says stop."""
         for point in self.points:
             if report(replace(point, replayed=True)):
                 return self._outcome("stopped")
@@ -184,16 +184,16 @@ class Session:
             raise Diverged(str(error)) from error
 
     def _save(self, improved: bool) -> None:
-        own = dict(self._differing())
-        if own:
-            checkpoint.save_rank(self.folder, self.step, own)
+        differing = dict(self._differing())
+        if differing:
+            checkpoint.save_rank(self.folder, self.step, differing)
         distributed.barrier()
         if distributed.rank() == 0:
             if improved:
                 checkpoint.save_best(self.folder, self.run, self.model, asdict(self.points[-1]))
             checkpoint.save_last(self.folder, self._state())
         distributed.barrier()
-        if own:
+        if differing:
             checkpoint.forget_rank(self.folder, self.step)
 
     def _state(self) -> dict[str, Any]:

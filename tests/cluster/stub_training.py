@@ -37,6 +37,16 @@ class Outcome:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Score:
+    suite: str
+    file: str
+
+    def record(self):
+        kept = {"cosines_file": self.file, "cosines_hash": "h"}
+        return {"suite": self.suite, "value": 50.0, "protocol": {"suite": self.suite}} | kept
+
+
 class Diverged(RuntimeError):
     pass
 
@@ -68,9 +78,7 @@ def score(best_folder, suites, paths, out):
     out.mkdir(exist_ok=True)
     file = out / "cosines-a.npz"
     file.write_text("x")
-    return [
-        {"suite": s, "value": 50.0, "protocol": {"suite": s}, "cosines_file": file, "cosines_hash": "h"} for s in suites
-    ]
+    return [Score(suite, str(file)) for suite in suites]
 
 
 def _misbehave(told, rank, step, folder):

@@ -13,18 +13,17 @@ from cse.cli.listing import aligned
 from cse.cli.options import MaxLength, Model, Pooler, model_folder
 from cse.tables.lookup import row_of
 from cse_train.evaluate.models.open import is_run, open_model
-from cse_train.evaluate.protocol import Result
-from cse_train.evaluate.score import Score, store
-from cse_train.evaluate.suites import run as suites
-from cse_train.evaluate.suites.registry import column_of
-from cse_train.evaluate.suites.sts import ScoredPairs
+from cse_train.evaluate.protocol import Score
+from cse_train.evaluate.run_suites import evaluate
+from cse_train.evaluate.run_suites import options as suite_options
+from cse_train.evaluate.score import with_file
+from cse_train.evaluate.suites.registry import suites
 
 Suites = Annotated[
     list[str] | None,
     typer.Option(
         "--suite",
-        help="sts, transfer, retrieval, geometry, lengths, repetition, declutr, or single sets as sts_test, mr; "
-        "comma-separated, repeatable (sts_dev).",
+        help=f"{', '.join(suites())}, or single sets as sts_test, mr; comma-separated, repeatable (sts_dev).",
     ),
 ]
 Classifier = Annotated[str, typer.Option("--protocol", help="Of the transfer tasks: senteval, or fast.")]
@@ -71,34 +70,28 @@ def eval(
     """Score a run, a transformers folder or a sentence-transformers folder; a run's own scores go into its ledger."""
     folder = model_folder(model, ledger)
     paths = options.data_paths(data, None, senteval)
-    chosen = suites.options(protocol, mode, aggregation, query, positives)
+    chosen = suite_options(protocol, mode, aggregation, query, positives)
     opened = open_model(folder, pooler=pooler, max_length=max_length)
-    own = is_run(folder) and (pooler, max_length, aggregation) == (None, None, "all")
+    recorded = is_run(folder) and (pooler, max_length, aggregation) == (None, None, "all")
     run = folder.parent if folder.name == "best" else folder
-    out = to.resolve() if to else run / "scores" if own else None
-    kept: dict[str, Score] = {}
-
-    def keep(scored: ScoredPairs) -> None:
-        if out is not None:
-            kept[scored.result.suite] = store(scored, out)
-
-    wanted = [name.strip() for part in suite or ["sts_dev"] for name in part.split(",")]
-    results = suites.evaluate(opened, paths, wanted, chosen, keep)
-    print(report(results, form))
-    if own:
-        _book(run, ledger, results, kept)
+    out = to.resolve() if to else run / "scores" if recorded else None
+    names = [name.strip() for part in suite or ["sts_dev"] for name in part.split(",")]
+    scores = evaluate(opened, paths, names, chosen)
+    if out is not None:
+        scores = [with_file(score, out) for score in scores]
+    print(report(scores, form))
+    if recorded:
+        _record(run, ledger, scores)
 
 
-def _book(run: Path, url: str | None, results: list[Result], kept: dict[str, Score]) -> None:
+def _record(run: Path, url: str | None, scores: Sequence[Score]) -> None:
     """Into the ledger that knows the run, if one does; scores under other settings would stand in its tables."""
     ledger = options.existing_ledger(url)
     row = row_of(run, ledger) if ledger else None
     if ledger is None or row is None or row.state != "done":
         return
-    for result in results:
-        score = kept.get(result.suite) if result.metric == "spearman" else None
-        file, digest = (str(score.cosines_file), score.cosines_hash) if score else (None, None)
-        ledger.add_score(row.signature, column_of(result), result.value, result.protocol.as_dict(), file, digest)
+    for score in scores:
+        ledger.add_score(row.signature, **score.record())
 
 
 FINE = ("alignment", "uniformity", "mean_cosine")
@@ -106,25 +99,25 @@ FINE = ("alignment", "uniformity", "mean_cosine")
 HASH_DIGITS = 12
 
 
-def report(results: Sequence[Result], form: ResultFormat) -> str:
+def report(scores: Sequence[Score], form: ResultFormat) -> str:
     """One line per number with the protocol fields in which the numbers differ; below, those that all share.
 
-    JSON has every field and the details of every result.
+    JSON has every field and the details of every score.
     """
     if form is ResultFormat.json:
-        return json.dumps([_record(result) for result in results], indent=1)
-    protocols = [_protocol(result) for result in results]
+        return json.dumps([_as_dict(score) for score in scores], indent=1)
+    protocols = [_protocol(score) for score in scores]
     shared = {name: value for name, value in protocols[0].items() if all(p[name] == value for p in protocols)}
     rows = [
-        {"suite": result.suite, "metric": result.metric, "value": _shown(result)}
+        {"suite": score.suite, "metric": score.metric, "value": _shown(score)}
         | {name: value for name, value in protocol.items() if name not in shared}
-        for result, protocol in zip(results, protocols, strict=True)
+        for score, protocol in zip(scores, protocols, strict=True)
     ]
     width = max(len(row["value"]) for row in rows)
     rows = [row | {"value": row["value"].rjust(width)} for row in rows]
     table = markdown(rows) if form is ResultFormat.md else aligned(rows)
     common = "; ".join(f"{name} {value}" for name, value in shared.items() if value != "")
-    return "\n".join([table, "", f"protocol: {common}", *_lists(results)])
+    return "\n".join([table, "", f"protocol: {common}", *_lists(scores)])
 
 
 def markdown(rows: Sequence[dict[str, str]]) -> str:
@@ -134,30 +127,34 @@ def markdown(rows: Sequence[dict[str, str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.strip() for cell in line)} |" for line in lines)
 
 
-def _record(result: Result) -> dict[str, Any]:
+def _as_dict(score: Score) -> dict[str, Any]:
     return {
-        "suite": result.suite,
-        "metric": result.metric,
-        "value": result.value,
-        "protocol": result.protocol.as_dict(),
-        "details": dict(result.details),
+        "suite": score.suite,
+        "metric": score.metric,
+        "value": score.value,
+        "protocol": score.protocol.as_dict(),
+        "details": dict(score.details),
     }
 
 
-def _protocol(result: Result) -> dict[str, str]:
-    known = {name: str(value) for name, value in result.protocol.as_dict().items() if name != "suite"}
-    return known | {"data_hash": known["data_hash"][:HASH_DIGITS]}
+def _protocol(score: Score) -> dict[str, str]:
+    fields = {name: str(value) for name, value in score.protocol.as_dict().items() if name != "suite"}
+    return fields | {"data_hash": fields["data_hash"][:HASH_DIGITS]}
 
 
-def _shown(result: Result) -> str:
-    return f"{result.value:.3f}" if result.metric in FINE else f"{result.value:.2f}"
+def _shown(score: Score) -> str:
+    return f"{score.value:.3f}" if score.metric in FINE else f"{score.value:.2f}"
 
 
-def _lists(results: Sequence[Result]) -> list[str]:
+def _lists(scores: Sequence[Score]) -> list[str]:
     """The nearest texts of each query, where a result lists them."""
-    found = [one for result in results for one in result.details.get("nearest", [])]
+    queries = [query for score in scores for query in score.details.get("nearest", [])]
     return [
         line
-        for one in found
-        for line in ("", f"nearest to: {one['query']}", *(f"  {n['cosine']:.3f}  {n['text']}" for n in one["nearest"]))
+        for query in queries
+        for line in (
+            "",
+            f"nearest to: {query['query']}",
+            *(f"  {text['cosine']:.3f}  {text['text']}" for text in query["nearest"]),
+        )
     ]

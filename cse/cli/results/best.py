@@ -10,8 +10,9 @@ from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.selection import Selection, select
 from cse.cli import exit, options
 from cse.cli.listing import Format, FormatOption, listing
+from cse.cli.loader import load
 from cse.cli.options import LedgerUrl, check_sweep, existing_ledger
-from cse.tables.held_out import Looked, score_once
+from cse.tables.held_out import HeldOutScores
 from cse.tables.selection import RULE, CellRuns, Selected, ranked, selected
 from cse_train.fields import ConfigError
 
@@ -41,9 +42,10 @@ def best(
     assert opened is not None
     rows = [row_of(cell) for cell in ranked(opened, sweep)[:top]]
     chosen = selected(opened, sweep) if rows else None
-    scores = None
+    scores: HeldOutScores | None = None
     if score_test:
         paths = options.data_paths(data, None, senteval)
+        score_once = load("cse.experiments.held_out").score_once
         scores = score_once(chosen or selected(opened, sweep), options.ledger_url(ledger), suite, paths)
     if form is Format.json:
         print(json.dumps({"cells": rows, **_facts(chosen, scores)}, indent=1, default=str))
@@ -68,7 +70,7 @@ def guarded(chosen: Selected) -> Selection:
     return select([cell.scores for cell in chosen.candidates], chosen.candidates.index(chosen.cell))
 
 
-def _facts(chosen: Selected | None, scores: Looked | None) -> dict[str, Any]:
+def _facts(chosen: Selected | None, scores: HeldOutScores | None) -> dict[str, Any]:
     if chosen is None:
         return {"pick": None}
     worth = guarded(chosen)
@@ -94,7 +96,7 @@ def _checkpoint(chosen: Selected) -> str | None:
     return str(Path(chosen.run.folder) / "best") if chosen.run.folder else None
 
 
-def lines(chosen: Selected, scores: Looked | None) -> list[str]:
+def lines(chosen: Selected, scores: HeldOutScores | None) -> list[str]:
     """The pick in words: value, expected best of fewer cells, optimism, test scores."""
     worth = guarded(chosen)
     curve = ", ".join(f"{value:.2f} of {draws}" for draws, value in worth.expected_best.items())

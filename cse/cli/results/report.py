@@ -43,10 +43,10 @@ def report(
     folder = options.notes_folder(options.ledger_url(ledger), options.storage_folder(storage))
     found = _sweep(name, opened)
     if found is not None and opened is not None:
-        resolved, study, made = of_sweep(found, opened, folder, ledger)
+        resolved, study, made = of_sweep(found, opened, ledger)
     else:
         resolved = resolve(_space(name, opened), profile, options.settings(settings))
-        study, made = of_space(resolved, _there(opened), folder, tuple(range(seeds)) if seeds else None, ledger)
+        study, made = of_space(resolved, _there(opened), tuple(range(seeds)) if seeds else None, ledger)
     _check_finished(study)
     verdicts, ordering = compared(resolved, study, made, _there(opened))
     target = out or folder / "reports" / slug(study.id)

@@ -50,12 +50,12 @@ def table(
     Cells that lack seeds or an input are named on stderr.
     """
     resolved = resolve(load_space(space), profile, options.settings(settings))
-    folder = options.notes_folder(options.ledger_url(ledger), options.storage_folder(storage))
+    opened = options.existing_ledger(ledger)
     if data is not None or senteval is not None:
         paths = options.data_paths(data, None, senteval)
-        load("cse.experiments.baselines").ensure(setups(resolved), columns_of(resolved), folder, paths)
-    opened = options.existing_ledger(ledger)
-    made = build(resolved, opened, folder, range(seeds) if seeds else None)
+        opened = opened or options.open_ledger(ledger, create=True)
+        load("cse.experiments.baselines").ensure(setups(resolved), columns_of(resolved), opened, paths)
+    made = build(resolved, opened, range(seeds) if seeds else None)
     print(rendered(made, form), end="", flush=True)
     if opened is not None and resolved.space.search is None:
         incomplete = tables_build.incomplete_cells(opened, cells.sweep_name(resolved))

@@ -38,7 +38,6 @@ SMALL = (
 def run_demo(request: sweeping.Request) -> int:
     """Run what is missing, print the table, write figure and model beside the runs; returns the exit code."""
     folder = request.options.storage
-    notes = options.notes_folder(request.ledger, folder)
     ledger = options.open_ledger(request.ledger, create=True)
     work = sweeping.work_of(request, ledger)
     print(f"{work.line()}  (ledger {ledger.url})", flush=True)
@@ -48,9 +47,9 @@ def run_demo(request: sweeping.Request) -> int:
     if code == exit.INTERRUPTED:
         return code
     setups, columns = cells.setups(request.resolved), build.columns_of(request.resolved)
-    if not work.nothing_left or not baselines.stored(setups, columns, notes):
-        experiments_baselines.ensure(setups, columns, notes, request.paths)
-    made = build.build(request.resolved, ledger, notes)
+    if not work.nothing_left or not baselines.stored(setups, columns, ledger):
+        experiments_baselines.ensure(setups, columns, ledger, request.paths)
+    made = build.build(request.resolved, ledger)
     print()
     print(table.rendered(made, table.Markup.md))
     print(SMALL)

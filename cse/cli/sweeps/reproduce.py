@@ -142,19 +142,18 @@ def _evidence(
     request, space = tables[place]
     elsewhere = _signatures(other for _, other in tables if other is not space)
     if baselines_too:
-        _with_baselines(request)
-    folder = options.notes_folder(request.ledger, request.options.storage)
-    return reproduction.gather(space, request.seeds, ledger, folder, repeated(space.id, given), elsewhere)
+        _with_baselines(request, ledger)
+    return reproduction.gather(space, request.seeds, ledger, repeated(space.id, given), elsewhere)
 
 
 def _signatures(spaces: Iterable[SpacePlan]) -> frozenset[str]:
     return frozenset(run.signature for space in spaces for run in space.runs)
 
 
-def _with_baselines(request: sweeping.Request) -> None:
-    """Rows without training are computed once and stored beside the ledger."""
-    folder, resolved = options.notes_folder(request.ledger, request.options.storage), request.resolved
-    experiments_baselines.ensure(cells.setups(resolved), build.columns_of(resolved), folder, request.paths)
+def _with_baselines(request: sweeping.Request, ledger: Ledger) -> None:
+    """Rows without training are computed once and stored in the ledger."""
+    resolved = request.resolved
+    experiments_baselines.ensure(cells.setups(resolved), build.columns_of(resolved), ledger, request.paths)
 
 
 def repeated(name: str, given: SweepArguments) -> str:

@@ -59,10 +59,10 @@ def run_request(request: sweeping.Request, yes: bool = True) -> int:
 
 def show(request: sweeping.Request, opened: Ledger) -> None:
     """Print the table as it stands, with the rows without training."""
-    folder, resolved = options.notes_folder(request.ledger, request.options.storage), request.resolved
-    experiments_baselines.ensure(cells.setups(resolved), build.columns_of(resolved), folder, request.paths)
+    resolved = request.resolved
+    experiments_baselines.ensure(cells.setups(resolved), build.columns_of(resolved), opened, request.paths)
     print()
-    print(table.rendered(build.build(resolved, opened, folder), table.Markup.md), end="")
+    print(table.rendered(build.build(resolved, opened), table.Markup.md), end="")
 
 
 def agreed(count: int) -> bool:

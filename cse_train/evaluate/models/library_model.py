@@ -38,8 +38,8 @@ class LibraryModel:
         distinct = list(dict.fromkeys(texts))
         row_of = {text: row for row, text in enumerate(distinct)}
         with torch.inference_mode():
-            found = self.model.encode(distinct, batch_size=ROWS, show_progress_bar=False, convert_to_numpy=True)
-        embeddings_UD = np.asarray(found, dtype=np.float32)
+            embeddings = self.model.encode(distinct, batch_size=ROWS, show_progress_bar=False, convert_to_numpy=True)
+        embeddings_UD = np.asarray(embeddings, dtype=np.float32)
         require_finite(embeddings_UD, self.name)
         return embeddings_UD[[row_of[text] for text in texts]]
 

@@ -72,8 +72,8 @@ def open_model(path_or_run_folder: Path, *, pooler: str | None = None, max_lengt
     if str(path) in shipped_names() or ((path / "config.json").is_file() and weight_files(path)):
         return _open_encoder(path, pooler, max_length)
     absent = "has no run's checkpoint, no modules.json, and no config.json with weights"
-    found = absent if path.is_dir() else f"is no folder; {nearest(str(path), shipped_names())}"
-    raise ConfigError([f"not a model: model={path} {found}; {WANTED}"])
+    reason = absent if path.is_dir() else f"is no folder; {nearest(str(path), shipped_names())}"
+    raise ConfigError([f"not a model: model={path} {reason}; {WANTED}"])
 
 
 def is_run(path: Path) -> bool:
@@ -93,14 +93,14 @@ def _has_run_header(file: Path) -> bool:
 
 def _open_run(folder: Path, pooler: str | None, max_length: int | None) -> PackedModel:
     run, model, tokenizer = load_model(folder)
-    own: Any = model.pooler
+    sentence_pooler: Any = model.pooler
     if pooler is not None:
-        if has_projector(pooler, training=False) and own.projector is None:
-            line = f"untrained pooler: pooler={pooler} of {folder}, which was trained with {own.pooler} and has no MLP"
-            raise ConfigError([f"{line}; choose another"])
-        own.pooler = pooler
+        if has_projector(pooler, training=False) and sentence_pooler.projector is None:
+            line = f"untrained pooler: pooler={pooler} of {folder}, which was trained with {sentence_pooler.pooler}"
+            raise ConfigError([f"{line} and has no MLP; choose another"])
+        sentence_pooler.pooler = pooler
     file = folder / BEST if (folder / BEST).is_file() else folder / BEST.name
-    facts = (str(folder), own.pooler, max_length or run.train.dev_max_length, files_hash([file]))
+    facts = (str(folder), sentence_pooler.pooler, max_length or run.train.dev_max_length, files_hash([file]))
     return _packed_model(facts, model, cast(Encode, model.encode), tokenizer, strict=max_length is not None)
 
 

@@ -11,9 +11,8 @@ from statistics import fmean
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import Result
-from cse_train.evaluate.suites import sts
-from cse_train.evaluate.suites.transfer import suite as transfer
+from cse_train.evaluate.protocol import Score
+from cse_train.evaluate.suites import sts, transfer
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.sources import texts_hash
 
@@ -26,6 +25,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
 STS = {name.lower(): name for name in GROUPS["downstream"][-5:]}
 """Our suites -> the paper's tasks; its SICK-R and STS-B are learned, so ours are other tasks."""
 TRANSFER = {name.lower(): name for name in ("CR", "MR", "MPQA", "SUBJ", "SST2", "TREC", "MRPC")}
+NAME = "declutr"
+COLUMNS = (f"{NAME}:downstream", f"{NAME}:average")
+NEEDS = (*transfer.NEEDS, *STS)
 AGGREGATION, CLASSIFIER = "mean", "senteval, 10 folds, adam"
 """Protocol of its published numbers."""
 
@@ -60,72 +62,72 @@ def declutr_average(scores: Mapping[str, float], *, partial: bool = False) -> Av
     return Averages(groups, fmean(groups.values()), missing)
 
 
-def from_results(results: Sequence[Result]) -> dict[str, float]:
-    """Task -> score of the results that are tasks of DeCLUTR; others are passed over.
+def by_task(scores: Sequence[Score]) -> dict[str, float]:
+    """Task -> number of the scores that are tasks of DeCLUTR; others are passed over.
 
     Raises ConfigError where a task was scored under another protocol than the paper's.
     """
-    chosen = [result for result in results if result.suite in TRANSFER or result.suite in STS]
-    wrong = [line for result in chosen if (line := _problem(result))]
+    chosen = [score for score in scores if score.suite in TRANSFER or score.suite in STS]
+    wrong = [line for score in chosen if (line := _problem(score))]
     if wrong:
         raise ConfigError(wrong)
-    return {(TRANSFER | STS)[result.suite]: _score(result) for result in chosen}
+    return {(TRANSFER | STS)[score.suite]: _value(score) for score in chosen}
 
 
-def evaluate(results: Sequence[Result], *, partial: bool = False) -> list[Result]:
-    """The average of what the transfer and the STS suite found, and the means of the groups that are present."""
-    scores = from_results(results)
-    found = declutr_average(scores, partial=partial)
-    used = [result for result in results if (TRANSFER | STS).get(result.suite) in scores]
+def averages(scores: Sequence[Score], *, partial: bool = False) -> list[Score]:
+    """The average of the scores of the transfer and the STS suite, and the means of the groups that are present."""
+    tasks = by_task(scores)
+    means = declutr_average(tasks, partial=partial)
+    used = [score for score in scores if (TRANSFER | STS).get(score.suite) in tasks]
     protocol = replace(
         used[0].protocol,
-        suite="declutr",
+        suite=NAME,
         aggregation="mean of group means",
-        rule=f"{len(scores)} of {len(scores) + len(found.missing)} tasks",
-        data_hash=texts_hash(sorted(f"{result.suite} {result.protocol.data_hash}" for result in used)),
+        rule=f"{len(tasks)} of {len(tasks) + len(means.missing)} tasks",
+        data_hash=texts_hash(sorted(f"{score.suite} {score.protocol.data_hash}" for score in used)),
     )
-    details = {"tasks": scores, "missing": found.missing}
+    details = {"tasks": tasks, "missing": means.missing}
     return [
-        Result(suite="declutr", metric=metric, value=value, protocol=protocol, details=details)
-        for metric, value in {**found.groups, "average": found.average}.items()
+        Score(suite=NAME, metric=metric, value=value, protocol=protocol, details=details)
+        for metric, value in {**means.groups, "average": means.average}.items()
     ]
 
 
-def score(model: TextModel, paths: DataPaths) -> list[Result]:
+def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     """The averages over those tasks whose files are at hand; the protocol's rule says how many of all they are.
 
     Each task is scored by the paper's protocol, whatever a command asks for elsewhere. Raises ConfigError where no task
     is at hand, and for a file that is short or unreadable.
     """
-    found: list[Result] = []
+    scores: list[Score] = []
     absent: list[str] = []
     for name in (*TRANSFER, *STS):
         try:
-            found += _task(model, paths, name)
+            scores += _task(model, paths, name)
         except ConfigError as error:
             if not error.problems[0].startswith("missing data"):
                 raise
             absent += error.problems
-    if not found:
+    if not scores:
         raise ConfigError(absent[:1])
-    return evaluate(found, partial=True)
+    return averages(scores, partial=True)
 
 
-def _task(model: TextModel, paths: DataPaths, name: str) -> list[Result]:
+def _task(model: TextModel, paths: DataPaths, name: str) -> list[Score]:
     if name in TRANSFER:
-        return transfer.evaluate(model, paths, tasks=(name,))
-    return sts.evaluate(model, paths, sets=(name,), aggregation=AGGREGATION)
+        return transfer.evaluate(model, paths, members=(name,))
+    return sts.evaluate(model, paths, members=(name,), aggregation=AGGREGATION)
 
 
-def _problem(result: Result) -> str | None:
+def _problem(score: Score) -> str | None:
     """What sets a result apart from the paper's protocol."""
-    name, wanted = ("rule", CLASSIFIER) if result.suite in TRANSFER else ("aggregation", AGGREGATION)
-    found = getattr(result.protocol, name)
-    if found == wanted:
+    name, wanted = ("rule", CLASSIFIER) if score.suite in TRANSFER else ("aggregation", AGGREGATION)
+    value = getattr(score.protocol, name)
+    if value == wanted:
         return None
-    return f"another protocol: {name}={found} of {result.suite}; DeCLUTR's average is over {wanted}"
+    return f"another protocol: {name}={value} of {score.suite}; DeCLUTR's average is over {wanted}"
 
 
-def _score(result: Result) -> float:
+def _value(score: Score) -> float:
     """A task's one number: MRPC's is the mean of accuracy and F1."""
-    return fmean((result.value, result.details["f1"])) if result.suite == "mrpc" else result.value
+    return fmean((score.value, score.details["f1"])) if score.suite == "mrpc" else score.value

@@ -14,7 +14,7 @@ import numpy as np
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.protocol import Result, sts_protocol
+from cse_train.evaluate.protocol import Score, sts_protocol
 from cse_train.evaluate.vectors import EmbeddedPairs, embed_pairs, unit
 from cse_train.fields import ConfigError
 
@@ -31,6 +31,15 @@ POSITIVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "gold == 5": lambda gold: gold == 5,
 }
 """Which pairs count as positive; no paper says. On STS-B test 231, 338 and 97 pairs."""
+
+
+NAME = "geometry"
+COLUMNS = (
+    *(f"{SET}:alignment (positives {rule})" for rule in ("gold > 4", "gold == 5")),
+    f"{SET}:uniformity",
+    f"{SET}:mean_cosine",
+)
+NEEDS = (SET,)
 
 
 def alignment(left_PD: np.ndarray, right_PD: np.ndarray) -> float:
@@ -75,11 +84,11 @@ def cosines_by_rating(
 
 def _summary(cosines: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
     counts = np.histogram(np.clip(cosines, edges[0], edges[-1]), edges)[0]
-    known = len(cosines) > 0
+    some = len(cosines) > 0
     return {
         "pairs": len(cosines),
-        "mean": float(cosines.mean()) if known else None,
-        "sd": float(cosines.std()) if known else None,
+        "mean": float(cosines.mean()) if some else None,
+        "sd": float(cosines.std()) if some else None,
         "counts": counts.tolist(),
     }
 
@@ -90,7 +99,7 @@ def evaluate(
     *,
     positives: Sequence[str] = ("gold > 4", "gold == 5"),
     distinct: bool = False,
-) -> list[Result]:
+) -> list[Score]:
     """On STS-B test: `alignment` for each kind of positives, `uniformity` over all 2758 sentences (`distinct`: over the
     2551 distinct texts), and `mean_cosine` of the pairs, whose details hold the cosines by rating.
 
@@ -104,7 +113,7 @@ def evaluate(
     spread = uniformity(embedded.unit_UD[points])
     ratings = cosines_by_rating(embedded.cosines, embedded.pairs.gold)
     edges = COSINE_EDGES.tolist()
-    found = [
+    measured = [
         *(_alignment(embedded, name) for name in positives),
         ("uniformity", "distinct texts" if distinct else "all sentences", spread, {"points": len(points)}),
         ("mean_cosine", "all pairs", float(embedded.cosines.mean()), {"by_rating": ratings, "edges": edges}),
@@ -113,8 +122,8 @@ def evaluate(
         sts_protocol(embedded.pairs, pooler=model.pooler, max_length=model.max_length), aggregation="whole set"
     )
     return [
-        Result(suite=SET, metric=metric, value=value, protocol=replace(protocol, rule=rule), details=details)
-        for metric, rule, value, details in found
+        Score(suite=SET, metric=metric, value=value, protocol=replace(protocol, rule=rule), details=details)
+        for metric, rule, value, details in measured
     ]
 
 

@@ -15,18 +15,20 @@ from tokenizers import Tokenizer
 from cse_train.backbone.folders import shipped_folder
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.pairs import STS_YEARS, Pairs, load_pairs
-from cse_train.evaluate.protocol import Protocol, Result, sts_protocol
+from cse_train.evaluate.pairs import SEVEN, Pairs, load_pairs
+from cse_train.evaluate.protocol import Protocol, Score, sts_protocol
 from cse_train.evaluate.vectors import embed_pairs
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.sources import texts_hash
 
-SETS = (*STS_YEARS, "sts_test", "sickr_test")
 LIMIT = 3
 """Length difference of the near part."""
 HIGHEST = 5.0
 """Gold is divided by it, SICK-R's 1 to 5 too."""
 NEAR, FAR = "mean_abs_error_near", "mean_abs_error_far"
+NAME = "lengths"
+COLUMNS = (*(f"{name}:{metric}" for name in (*SEVEN, NAME) for metric in (NEAR, FAR)), f"{NAME}:gap")
+NEEDS = SEVEN
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,8 @@ def length_errors(
 
 
 def evaluate(
-    model: TextModel, paths: DataPaths, *, sets: Sequence[str] = SETS, unit: str = "words", limit: int = LIMIT
-) -> list[Result]:
+    model: TextModel, paths: DataPaths, *, sets: Sequence[str] = SEVEN, unit: str = "words", limit: int = LIMIT
+) -> list[Score]:
     """`mean_abs_error_near` and `_far` of each set, then of `lengths`: their means over the sets, and the `gap`.
 
     Raises ConfigError for an unknown unit and missing data, before anything is encoded.
@@ -83,7 +85,7 @@ def evaluate(
     errors = {pairs.name: _score(model, pairs, unit, limit) for pairs in loaded}
     protocols = [_protocol(model, pairs, rule) for pairs in loaded]
     return [
-        *(found for p in protocols for found in _of_set(errors[p.suite], p)),
+        *(score for p in protocols for score in _of_set(errors[p.suite], p)),
         *_over_sets(errors.values(), _joint(protocols)),
     ]
 
@@ -98,30 +100,30 @@ def _protocol(model: TextModel, pairs: Pairs, rule: str) -> Protocol:
     return replace(base, aggregation="mean over pairs", rule=rule)
 
 
-def _of_set(errors: LengthErrors, protocol: Protocol) -> list[Result]:
+def _of_set(errors: LengthErrors, protocol: Protocol) -> list[Score]:
     return [
-        Result(suite=protocol.suite, metric=metric, value=value, protocol=protocol, details={"pairs": pairs})
+        Score(suite=protocol.suite, metric=metric, value=value, protocol=protocol, details={"pairs": pairs})
         for metric, value, pairs in ((NEAR, errors.near, errors.near_pairs), (FAR, errors.far, errors.far_pairs))
     ]
 
 
 def macro_means(errors: Iterable[LengthErrors]) -> tuple[float, float]:
     """Near and far, each the mean over sets whatever their sizes."""
-    parts = [(one.near, one.far) for one in errors]
+    parts = [(part.near, part.far) for part in errors]
     near, far = np.mean(parts, axis=0)
     return float(near), float(far)
 
 
-def _over_sets(errors: Iterable[LengthErrors], protocol: Protocol) -> list[Result]:
+def _over_sets(errors: Iterable[LengthErrors], protocol: Protocol) -> list[Score]:
     near, far = macro_means(errors)
     values = {NEAR: near, FAR: far, "gap": near - far}
-    return [Result(suite="lengths", metric=m, value=value, protocol=protocol) for m, value in values.items()]
+    return [Score(suite=NAME, metric=m, value=value, protocol=protocol) for m, value in values.items()]
 
 
 def _joint(protocols: Sequence[Protocol]) -> Protocol:
     """The protocol of a mean over sets."""
     names, content = ", ".join(p.suite for p in protocols), texts_hash(p.data_hash for p in protocols)
-    return replace(protocols[0], suite="lengths", aggregation=f"mean of {names}", split="test", data_hash=content)
+    return replace(protocols[0], suite=NAME, aggregation=f"mean of {names}", split="test", data_hash=content)
 
 
 @cache

@@ -20,8 +20,8 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import Protocol, Result
-from cse_train.evaluate.suites.registry import require_wiki
+from cse_train.evaluate.protocol import Protocol, Score
+from cse_train.evaluate.suites.registry import require_corpus
 from cse_train.evaluate.vectors import Embed, unit
 from cse_train.fields import ConfigError
 from cse_train.text.sources import open_source, texts_hash
@@ -33,6 +33,9 @@ SHORTEST = 5
 """Words of a query and of a candidate."""
 TRIES = 2000
 """Candidates drawn for one query before another query takes its place."""
+NAME = "repetition"
+COLUMNS = tuple(f"{NAME}:{metric}" for metric in ("similarity", "similarity_doubled", "bias"))
+NEEDS = ("wiki",)
 WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 Words = Counter[str]
@@ -61,9 +64,9 @@ def words(text: str) -> Words:
 def double(text: str, shared: Container[str]) -> str:
     """Every occurrence of the shared words twice; behind a capitalised first word in lower case ("This this is")."""
 
-    def twice(found: re.Match[str]) -> str:
-        word = found[0]
-        again = word.lower() if found.start() == 0 else word
+    def twice(match: re.Match[str]) -> str:
+        word = match[0]
+        again = word.lower() if match.start() == 0 else word
         return f"{word} {again}" if word.lower() in shared else word
 
     return WORD.sub(twice, text)
@@ -72,17 +75,17 @@ def double(text: str, shared: Container[str]) -> str:
 def draw_triples(sentences: Sequence[str], count: int = QUERIES, seed: int = 0, of: str = "union") -> list[Triple]:
     """`count` triples with distinct queries from a generator of their own; ConfigError where the text has too few."""
     rng = np.random.default_rng([seed, 0xE6])
-    found: list[Triple] = []
+    triples: list[Triple] = []
     for at in rng.permutation(len(sentences)).tolist():
-        if len(found) == count:
+        if len(triples) == count:
             break
         once = _candidate(sentences, sentences[at], of, rng)
         if once is not None:
-            found.append(Triple(sentences[at], once, double(once, words(sentences[at]) & words(once))))
-    if len(found) < count:
-        have = f"{len(found)} of {count} queries found a sentence with {LOWEST:.0%} to {HIGHEST:.0%} of shared words"
+            triples.append(Triple(sentences[at], once, double(once, words(sentences[at]) & words(once))))
+    if len(triples) < count:
+        have = f"{len(triples)} of {count} queries found a sentence with {LOWEST:.0%} to {HIGHEST:.0%} of shared words"
         raise ConfigError([f"too little text: sentences={len(sentences)}: {have}; give a larger corpus"])
-    return found
+    return triples
 
 
 def _candidate(sentences: Sequence[str], query: str, of: str, rng: np.random.Generator) -> str | None:
@@ -106,10 +109,10 @@ def similarities(embed: Embed, triples: Sequence[Triple]) -> np.ndarray:
 
 def evaluate(
     model: TextModel, paths: DataPaths, *, count: int = QUERIES, seed: int = 0, of: str = "union"
-) -> list[Result]:
+) -> list[Score]:
     """Mean cosines times 100 before and after doubling (`similarity`, `similarity_doubled`) and their difference, the
     `bias`. Raises ConfigError for missing or too little text."""
-    require_wiki(paths)
+    require_corpus("wiki", NAME, paths)
     triples = draw_triples([row[0] for row in open_source("wiki", paths).rows()], count, seed, of)
     cosines = 100 * similarities(model.embed, triples)
     gains = cosines[:, 1] - cosines[:, 0]
@@ -121,7 +124,7 @@ def evaluate(
         "bias": (gains.mean(), {"standard_error": error}),
     }
     return [
-        Result(suite="repetition", metric=metric, value=float(value), protocol=protocol, details=details)
+        Score(suite=NAME, metric=metric, value=float(value), protocol=protocol, details=details)
         for metric, (value, details) in values.items()
     ]
 
@@ -129,7 +132,7 @@ def evaluate(
 def _protocol(model: TextModel, triples: Sequence[Triple], rule: str) -> Protocol:
     content = texts_hash(text for triple in triples for text in (triple.query, triple.once, triple.doubled))
     return Protocol(
-        suite="repetition",
+        suite=NAME,
         pooler=model.pooler,
         aggregation="mean over queries",
         split="train",

@@ -14,7 +14,7 @@ import numpy as np
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import Pairs, load_pairs
-from cse_train.evaluate.protocol import Result, sts_protocol
+from cse_train.evaluate.protocol import Score, sts_protocol
 from cse_train.evaluate.vectors import Embed, EmbeddedPairs, embed_pairs, unit
 from cse_train.fields import ConfigError
 
@@ -29,6 +29,9 @@ COUNTS = (97, 2551)
 """Pairs of the top rating and distinct sentences in STS-B test."""
 TIE = 1e-6
 """Cosines closer than this are tied: equal tokens in another batch differ by the encoder's fp32 rounding."""
+NAME = "retrieval"
+COLUMNS = tuple(f"{SET}:recall@{depth} ({rule}, ties against)" for rule in RULES for depth in DEPTHS)
+NEEDS = (SET,)
 QUERIES = (
     "you can do it , too .",
     "this is not a problem .",
@@ -62,8 +65,8 @@ def make_search(left_rows: np.ndarray, right_rows: np.ndarray, gold: np.ndarray,
     if rule == RULES[2]:
         corpus = np.arange(sentences.max() + 1)
         return Search(corpus, queries, sentences[partners], queries[:, None] == corpus)
-    own = places[:, None] == np.arange(2 * count)
-    excluded = own if rule == RULES[0] else queries[:, None] == sentences
+    itself = places[:, None] == np.arange(2 * count)
+    excluded = itself if rule == RULES[0] else queries[:, None] == sentences
     return Search(sentences, queries, partners, excluded)
 
 
@@ -71,12 +74,12 @@ def partner_ranks(search: Search, scores_QC: np.ndarray, ties: str = "against") 
     """int64 [Q]: the partner's rank among the candidates, 1 for the nearest."""
     assert ties in TIES, ties
     rows = np.arange(len(search.answers_Q))
-    own_Q1 = scores_QC[rows, search.answers_Q][:, None]
+    partner_Q1 = scores_QC[rows, search.answers_Q][:, None]
     rivals_QC = ~search.excluded_QC
     rivals_QC[rows, search.answers_Q] = False
-    ahead_QC = scores_QC >= own_Q1 - TIE if ties == "against" else scores_QC > own_Q1 + TIE
-    found: np.ndarray = 1 + (ahead_QC & rivals_QC).sum(axis=1)
-    return found
+    ahead_QC = scores_QC >= partner_Q1 - TIE if ties == "against" else scores_QC > partner_Q1 + TIE
+    ranks_Q: np.ndarray = 1 + (ahead_QC & rivals_QC).sum(axis=1)
+    return ranks_Q
 
 
 def recalls(ranks_Q: np.ndarray) -> dict[int, float]:
@@ -87,8 +90,8 @@ def recalls(ranks_Q: np.ndarray) -> dict[int, float]:
 def cosine_scores(search: Search, unit_UD: np.ndarray) -> np.ndarray:
     """float64 [Q, C]; taken per distinct text, so that equal texts have equal scores bit for bit."""
     by_text = unit_UD[search.queries_Q] @ unit_UD.T
-    found: np.ndarray = by_text[:, search.corpus_C]
-    return found
+    scores_QC: np.ndarray = by_text[:, search.corpus_C]
+    return scores_QC
 
 
 def oracle_scores(search: Search) -> np.ndarray:
@@ -124,7 +127,7 @@ def evaluate(
     ties: str = "against",
     queries: Sequence[str] = QUERIES,
     count: int = 3,
-) -> list[Result]:
+) -> list[Score]:
     """recall@1, 3, 5 and 10 under each rule, with the oracle's recall in `details`; those of recall@1 on the distinct
     corpus hold the `count` nearest texts of each of `queries` too.
 
@@ -136,24 +139,24 @@ def evaluate(
     embedded = embed_pairs(model.embed, pairs)
     _check_counts(pairs, embedded)
     lists = nearest(model.embed, embedded, queries, count) if queries else []
-    return [found for rule in rules for found in _results(model, embedded, rule, ties, lists)]
+    return [score for rule in rules for score in _scores(model, embedded, rule, ties, lists)]
 
 
-def _results(
+def _scores(
     model: TextModel, embedded: EmbeddedPairs, rule: str, ties: str, lists: list[dict[str, Any]]
-) -> list[Result]:
+) -> list[Score]:
     search = make_search(embedded.left_rows, embedded.right_rows, embedded.pairs.gold, rule)
-    found = recalls(partner_ranks(search, cosine_scores(search, embedded.unit_UD), ties))
+    recall_at = recalls(partner_ranks(search, cosine_scores(search, embedded.unit_UD), ties))
     ceilings = recalls(partner_ranks(search, oracle_scores(search), ties))
     base = sts_protocol(embedded.pairs, pooler=model.pooler, max_length=model.max_length)
     protocol = replace(base, aggregation="mean over queries", rule=f"{rule}, ties {ties}")
     about = {"queries": len(search.queries_Q), "corpus": len(search.corpus_C)}
     more = {"nearest": lists} if rule == RULES[2] else {}
     return [
-        Result(
+        Score(
             suite=SET,
             metric=f"recall@{depth}",
-            value=found[depth],
+            value=recall_at[depth],
             protocol=protocol,
             details={**about, "ceiling": ceilings[depth], **(more if depth == DEPTHS[0] else {})},
         )
@@ -168,7 +171,7 @@ def _check(option: str, given: Sequence[str], valid: Sequence[str]) -> None:
 
 
 def _check_counts(pairs: Pairs, embedded: EmbeddedPairs) -> None:
-    found = (int((pairs.gold == TOP_RATING).sum()), len(embedded.texts))
-    if found != COUNTS:
-        wanted, have = (f"{top} pairs rated 5 and {distinct} distinct sentences" for top, distinct in (COUNTS, found))
+    counts = (int((pairs.gold == TOP_RATING).sum()), len(embedded.texts))
+    if counts != COUNTS:
+        wanted, have = (f"{top} pairs rated 5 and {distinct} distinct sentences" for top, distinct in (COUNTS, counts))
         raise ConfigError([f"unexpected data: suite={SET}: {wanted} expected, {have} found; fetch it again"])

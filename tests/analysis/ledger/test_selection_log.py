@@ -3,7 +3,7 @@
 import sqlalchemy
 
 from analysis.ledger import Ledger, schema
-from analysis.ledger.selection_log import Look, SelectionLog, count, known
+from analysis.ledger.selection_log import Look, SelectionLog, count, looks_by_suite
 
 
 def booked(ledger: Ledger, *signatures: str) -> None:
@@ -25,7 +25,7 @@ def test_looks_are_kept_by_sweep_and_run(ledger: Ledger, ledger_url: str) -> Non
     found = log.looks("E7")
     assert [look.signature for look in found] == ["a", "b"] and found[0].at <= found[1].at
     assert found[0].values == first.values and found[0].suites == first.suites
-    assert known(found, "a").keys() == {"sts_test", "mr"} and known(found, "c") == {}
+    assert looks_by_suite(found, "a").keys() == {"sts_test", "mr"} and looks_by_suite(found, "c") == {}
     assert (count(found, "sts_test"), count(found, "mr"), count(found, "cr")) == (2, 1, 0)
     log.close()
 

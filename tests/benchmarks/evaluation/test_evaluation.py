@@ -22,7 +22,7 @@ def test_both_ways_score_alike():
     sets = [load_pairs(f"generated_dev:{count}", DataPaths()) for count in (150, 40)]
     theirs = senteval_way(peer, AutoTokenizer.from_pretrained(tokenizer_folder(folder)), sets)
     model = open_model(Path("wiki-l1-h64"), pooler="cls_no_mlp")
-    ours = [evaluate(model, DataPaths(), sets=[pairs.name])[0].value for pairs in sets]
+    ours = [evaluate(model, DataPaths(), members=[pairs.name])[0].value for pairs in sets]
     assert theirs == pytest.approx(ours, abs=0.01) and theirs[0] != theirs[1]
 
 

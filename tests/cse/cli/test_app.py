@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import cse
-from analysis.ledger import Ledger
+from analysis.ledger import Baselines, Ledger
 from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse.tables import baselines
@@ -66,7 +66,7 @@ def test_a_table_is_made_without_torch(somewhere: Path) -> None:
     code = "import sys; from cse.cli.app import main; main(['table', 'E7']); print(sorted(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "0.32" in said
-    for heavy in ("'torch'", "'ray'", "'transformers'", "'optuna'"):
+    for heavy in ("'torch'", "'ray'", "'transformers'", "'optuna'", "'matplotlib'"):
         assert heavy not in said
 
 
@@ -154,44 +154,39 @@ def test_a_table_never_mixes_runs_on_other_data(capsys: pytest.CaptureFixture[st
     assert (cell["n"], cell["mean"]) == (2, 61.0)
 
 
-def test_rows_without_training_stand_under_the_table(
-    capsys: pytest.CaptureFixture[str], ledger: Ledger, somewhere: Path
-) -> None:
+def test_rows_without_training_stand_under_the_table(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     resolved = resolve(
         load_space("E7"),
     )
     book(ledger, resolved, [[60.0, 62.0]])
     (setup,) = baselines.distinct(table_command.setups(resolved))
     rows = {"untrained [CLS]": 41.5, "word counts": 56.5}
-    known = {baselines.key_of(setup, "sts_dev"): {"inputs": {}, "rows": rows}}
-    (somewhere / "results" / baselines.FILE).write_text(json.dumps(known), encoding="utf8")
+    ledger.store_baselines([Baselines(*baselines.key_of(setup, "sts_dev"), {}, rows)])
     text = printed(capsys, "table", "E7")
     assert "untrained [CLS]" in text
     assert "56.50" in text
 
 
-def test_rows_without_training_name_the_setting_they_differ_by(somewhere: Path) -> None:
+def test_rows_without_training_name_the_setting_they_differ_by(ledger: Ledger) -> None:
     wiki = {"train.encoder": "e", "train.corpus": "wiki", "train.dev_max_length": 512}
     both = [wiki, wiki | {"train.corpus": "documents"}]
-    known = {
-        baselines.key_of(setup, "sts_dev"): {"rows": {"word counts": 56.5, "idf bag of words": value}}
+    ledger.store_baselines(
+        Baselines(*baselines.key_of(setup, "sts_dev"), {}, {"word counts": 56.5, "idf bag of words": value})
         for setup, value in zip(both, (75.2, 73.8), strict=True)
-    }
-    (somewhere / baselines.FILE).write_text(json.dumps(known), encoding="utf8")
-    found = {row["name"]: row["cells"]["sts_dev"] for row in baselines.stored(both, ["sts_dev"], somewhere)}
-    assert found == {"word counts": 56.5, "idf bag of words, wiki": 75.2, "idf bag of words, documents": 73.8}
-    alone = baselines.stored(both[:1], ["sts_dev"], somewhere)
+    )
+    rows = {row["name"]: row["cells"]["sts_dev"] for row in baselines.stored(both, ["sts_dev"], ledger)}
+    assert rows == {"word counts": 56.5, "idf bag of words, wiki": 75.2, "idf bag of words, documents": 73.8}
+    alone = baselines.stored(both[:1], ["sts_dev"], ledger)
     assert [row["name"] for row in alone] == ["word counts", "idf bag of words"]
 
 
-def test_no_signal_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger, somewhere: Path) -> None:
+def test_no_signal_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     resolved = resolve(
         load_space("E7"),
     )
     book(ledger, resolved, [[60.0, 62.0, 61.0]] * 8)
     (setup,) = baselines.distinct(table_command.setups(resolved))
-    known = {baselines.key_of(setup, "sts_dev"): {"rows": {"untrained [CLS]": 61.2}}}
-    (somewhere / "results" / baselines.FILE).write_text(json.dumps(known), encoding="utf8")
+    ledger.store_baselines([Baselines(*baselines.key_of(setup, "sts_dev"), {}, {"untrained [CLS]": 61.2})])
     assert "no signal at this scale" in printed(capsys, "table", "E7")
 
 

@@ -1,4 +1,5 @@
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.score import save_cosines, score_checkpoint
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.fields import ConfigError
+from cse_train.training.loop import train
 
 
 @pytest.fixture
@@ -31,21 +33,25 @@ def folder(run: RunConfig, tmp_path: Path) -> Path:
 def test_scores_files_and_protocols(run: RunConfig, folder: Path, tmp_path: Path) -> None:
     suites = ["generated_dev:18", "generated_dev:30"]
     scores = score_checkpoint(folder, suites, DataPaths(), tmp_path / "out")
-    assert [score.suite for score in scores] == suites
+    assert [score.column for score in scores] == suites
     backbone = load_backbone(run.train.encoder)
     backbone.encoder.eval()
     for score in scores:
         pairs = load_pairs(score.suite, DataPaths())
         expected = StsEvaluator(pairs, backbone.tokenizer, 48)(lambda packed: backbone.encoder(packed).cls_VNH[0])
-        stored = np.load(score.cosines_file)
+        kept = score.cosines
+        assert kept is not None and kept.file is not None
+        stored = np.load(kept.file)
         assert score.value == pytest.approx(expected.spearman, abs=1e-6)
         np.testing.assert_allclose(stored["cosines"], expected.cosines, atol=1e-6)
         np.testing.assert_array_equal(stored["gold"], pairs.gold)
-        assert hashlib.sha256(score.cosines_file.read_bytes()).hexdigest() == score.cosines_hash
+        assert hashlib.sha256(kept.file.read_bytes()).hexdigest() == kept.file_hash
         protocol = score.protocol
         assert (protocol.pooler, protocol.max_length, protocol.split) == ("cls_no_mlp", 48, "dev")
         assert protocol.data_hash == pairs.content_hash
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(s.cosines_file.name for s in scores)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(
+        s.cosines.file.name for s in scores if s.cosines and s.cosines.file
+    )
 
 
 def test_equal_cosines_have_equal_hashes(tmp_path: Path) -> None:
@@ -73,3 +79,13 @@ def test_full_disk_leaves_the_earlier_file(tmp_path: Path, monkeypatch: pytest.M
         save_cosines(tmp_path / "a.npz", gold / 2, gold)
     assert hashlib.sha256((tmp_path / "a.npz").read_bytes()).hexdigest() == digest
     assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]
+
+
+@pytest.mark.parametrize("method", methods.names())
+def test_the_score_of_the_dev_set_is_the_best_dev_score_bit_for_bit(
+    method: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+) -> None:
+    run, paths = parse_run(tiny_settings(method)), DataPaths(train_file=text_file)
+    best = train(run, paths, tmp_path, lambda point: False).best
+    (score,) = score_checkpoint(tmp_path / "best", [run.train.dev], paths, tmp_path / "scores")
+    assert score.value == best

@@ -14,7 +14,8 @@ from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.evaluate import embedding
 from cse_train.evaluate.pairs import Pairs, load_pairs
-from cse_train.evaluate.sts import StsEvaluator, spearman
+from cse_train.evaluate.sts import StsEvaluator
+from cse_train.evaluate.vectors import spearman
 
 
 def one_by_one(backbone: Backbone, pairs: Pairs) -> np.ndarray:

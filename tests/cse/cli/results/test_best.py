@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -115,7 +117,7 @@ def test_the_test_set_is_looked_at_once_per_selection(
     assert (score.suite, score.value) == ("sts_test", value) and score.cosines_file is not None
 
     with monkeypatch.context() as patch:
-        patch.setattr("cse.tables.held_out.score_checkpoint", lambda *given: pytest.fail("scored again"))
+        patch.setattr("cse.experiments.held_out.score_checkpoint", lambda *given: pytest.fail("scored again"))
         text = printed(capsys, *argv)
     assert f"test (stored, not scored again; look 1)\n  sts_test {value:.2f}" in text
 
@@ -154,3 +156,11 @@ def test_mistakes_are_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"cse: {told}")
     assert SelectionLog.open("results/ledger.db").looks("mine") == []
+
+
+def test_cells_are_ranked_without_torch(ledger: Ledger) -> None:
+    code = "import sys; from cse.cli.app import main; main(['best', 'mine']); print(sorted(sys.modules))"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "pick: " in printed
+    for heavy in ("'torch'", "'ray'", "'transformers'", "'optuna'", "'matplotlib'"):
+        assert heavy not in printed

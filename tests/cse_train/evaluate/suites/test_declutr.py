@@ -2,8 +2,8 @@
 
 import pytest
 
-from cse_train.evaluate.protocol import Protocol, Result
-from cse_train.evaluate.suites.declutr import GROUPS, declutr_average, evaluate
+from cse_train.evaluate.protocol import Protocol, Score
+from cse_train.evaluate.suites.declutr import GROUPS, averages, declutr_average
 from cse_train.fields import ConfigError
 
 BASE = {
@@ -89,16 +89,16 @@ def test_unknown_and_no_tasks() -> None:
         declutr_average({}, partial=True)
 
 
-def result(suite: str, value: float, details: dict[str, float] | None = None, **changes: str) -> Result:
+def result(suite: str, value: float, details: dict[str, float] | None = None, **changes: str) -> Score:
     kind = {"aggregation": "mean"} if suite.startswith("sts") else {"rule": "senteval, 10 folds, adam"}
     about = {"suite": suite, "pooler": "mean", "split": "test", "data_hash": suite} | kind | changes
     protocol = Protocol(max_length=512, **about)  # type: ignore[arg-type]
-    return Result(suite=suite, metric="m", value=value, protocol=protocol, details=details or {})
+    return Score(suite=suite, metric="m", value=value, protocol=protocol, details=details or {})
 
 
 def test_average_of_what_other_suites_found() -> None:
     given = [result("mr", 80.0), result("mrpc", 70.0, {"f1": 80.0}), result("sts12", 60.0), result("sts_test", 1.0)]
-    found = {r.metric: r for r in evaluate(given, partial=True)}
+    found = {r.metric: r for r in averages(given, partial=True)}
     assert found["downstream"].value == found["average"].value == pytest.approx((80 + 75 + 60) / 3)
     assert found["average"].details["tasks"] == {"MR": 80.0, "MRPC": 75.0, "STS12": 60.0}
     assert (found["average"].protocol.aggregation, found["average"].protocol.rule) == (
@@ -106,13 +106,13 @@ def test_average_of_what_other_suites_found() -> None:
         "3 of 28 tasks",
     )
     with pytest.raises(ConfigError, match=r"^partial average: tasks=3 of 28, without CR"):
-        evaluate(given)
+        averages(given)
 
 
 def test_tasks_under_another_protocol_are_refused() -> None:
     given = [result("mr", 80.0, rule="fast, 10 folds"), result("sts12", 60.0, aggregation="all")]
     with pytest.raises(ConfigError) as error:
-        evaluate(given, partial=True)
+        averages(given, partial=True)
     assert error.value.problems == [
         "another protocol: rule=fast, 10 folds of mr; DeCLUTR's average is over senteval, 10 folds, adam",
         "another protocol: aggregation=all of sts12; DeCLUTR's average is over mean",

@@ -2,16 +2,17 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.protocol import Protocol, Result
-from cse_train.evaluate.suites import registry, run
-from cse_train.evaluate.suites.registry import GROUPS, column_of, columns, is_known, names
-from cse_train.evaluate.suites.transfer import suite as transfer
+from cse_train.evaluate import run_suites
+from cse_train.evaluate.protocol import Protocol, Score
+from cse_train.evaluate.suites import registry, transfer
+from cse_train.evaluate.suites.registry import columns, is_known, names, suites
 from cse_train.fields import ConfigError
 
 
@@ -28,28 +29,28 @@ class Hashed:
         return rows
 
 
-def result(suite: str, metric: str, rule: str = "") -> Result:
+def scored(suite: str, metric: str, rule: str = "") -> Score:
     protocol = Protocol(suite=suite, pooler="cls", split="test", max_length=512, rule=rule, data_hash="")
-    return Result(suite=suite, metric=metric, value=1.0, protocol=protocol)
+    return Score(suite=suite, metric=metric, value=1.0, protocol=protocol)
 
 
 @pytest.mark.parametrize(
-    ("found", "name"),
+    ("score", "name"),
     [
-        (result("sts_test", "spearman"), "sts_test"),
-        (result("sts", "spearman", "mean of 7 sets"), "sts"),
-        (result("mr", "accuracy", "senteval, 10 folds, adam"), "mr"),
-        (result("transfer", "devacc", "senteval, 5 folds, rmsprop"), "transfer_dev"),
-        (result("mr", "accuracy", "fast, 10 folds"), "mr:accuracy (fast, 10 folds)"),
-        (result("lengths", "gap", "lengths differ"), "lengths:gap"),
-        (result("sts_test", "alignment", "positives gold > 4"), "sts_test:alignment (positives gold > 4)"),
+        (scored("sts_test", "spearman"), "sts_test"),
+        (scored("sts", "spearman", "mean of 7 sets"), "sts"),
+        (scored("mr", "accuracy", "senteval, 10 folds, adam"), "mr"),
+        (scored("transfer", "devacc", "senteval, 5 folds, rmsprop"), "transfer_dev"),
+        (scored("mr", "accuracy", "fast, 10 folds"), "mr:accuracy (fast, 10 folds)"),
+        (scored("lengths", "gap", "lengths differ"), "lengths:gap"),
+        (scored("sts_test", "alignment", "positives gold > 4"), "sts_test:alignment (positives gold > 4)"),
     ],
 )
-def test_a_column_is_named_by_what_tells_scores_apart(found: Result, name: str) -> None:
-    assert column_of(found) == name
+def test_a_column_is_named_by_what_tells_scores_apart(score: Score, name: str) -> None:
+    assert score.column == name
 
 
-QUICK = [group for group in GROUPS if not group.startswith("transfer") and group != "declutr"]
+QUICK = [group for group in suites() if not group.startswith("transfer") and group != "declutr"]
 
 
 @pytest.mark.parametrize(
@@ -57,8 +58,8 @@ QUICK = [group for group in GROUPS if not group.startswith("transfer") and group
 )
 def test_the_columns_of_a_suite_are_those_it_gives(suite: str, data_dir: Path) -> None:
     paths = DataPaths.from_folder(data_dir)
-    results = run.evaluate(Hashed(), paths, [suite], run.Options())
-    assert tuple(column_of(one) for one in results) == columns(suite)
+    scores = run_suites.evaluate(Hashed(), paths, [suite], run_suites.Options())
+    assert tuple(score.column for score in scores) == columns(suite)
     registry.require([suite], paths)
 
 
@@ -67,28 +68,27 @@ def test_the_columns_of_the_transfer_tasks(mode: transfer.Mode, monkeypatch: pyt
     metric = "accuracy" if mode == "test" else "devacc"
     monkeypatch.setattr(transfer, "require_sklearn", lambda: None)
     monkeypatch.setattr(transfer, "load_task", lambda name, paths: name)
-    monkeypatch.setattr(transfer, "_result", lambda model, task, protocol, m: unrounded(result(task, metric, protocol)))
-    found = run.evaluate(Hashed(), DataPaths(), ["transfer" if mode == "test" else "transfer_dev"], run.Options())
-    assert tuple(column_of(one) for one in found) == columns("transfer" if mode == "test" else "transfer_dev")
+    monkeypatch.setattr(transfer, "_score", lambda model, task, protocol, m: unrounded(scored(task, metric, protocol)))
+    suite = "transfer" if mode == "test" else "transfer_dev"
+    scores = run_suites.evaluate(Hashed(), DataPaths(), [suite], run_suites.Options())
+    assert tuple(score.column for score in scores) == columns(suite)
 
 
-def unrounded(one: Result) -> Result:
-    return Result(
-        suite=one.suite, metric=one.metric, value=1.0, protocol=one.protocol, details={"unrounded": one.value}
-    )
+def unrounded(score: Score) -> Score:
+    return replace(score, details={"unrounded": score.value})
 
 
 def test_no_two_suites_share_a_column_but_with_their_parts() -> None:
-    groups = {name: columns(name) for name in GROUPS}
-    every = [column for own in groups.values() for column in own]
+    groups = {name: columns(name) for name in suites()}
+    every = [column for group in groups.values() for column in group]
     assert len(every) == len(set(every))
     assert all(is_known(name) for name in names())
     assert not is_known("sts_tset")
 
 
 def test_what_is_missing_is_told_once_for_each_suite() -> None:
-    told = registry.problems(["sts", "sts", "transfer_dev", "repetition", "sts_tset", "generated_dev:9"], DataPaths())
-    assert [line.partition(";")[0] for line in told] == [
+    lines = registry.problems(["sts", "sts", "transfer_dev", "repetition", "sts_tset", "generated_dev:9"], DataPaths())
+    assert [line.partition(";")[0] for line in lines] == [
         "missing data: sts12 needs senteval/downstream",
         "missing data: mr needs senteval/downstream",
         "missing data: suite=repetition needs wiki/wiki_sentences.txt.gz",

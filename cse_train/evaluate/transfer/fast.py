@@ -6,19 +6,20 @@ the dev and the test accuracy at once, since nothing is chosen by it.
 
 import numpy as np
 
-from cse_train.evaluate.suites.transfer.folds import stratified_folds
-from cse_train.evaluate.suites.transfer.outcome import Examples, Outcome, Splits, percent, rounded
+from cse_train.evaluate.transfer.folds import stratified_folds
+from cse_train.evaluate.transfer.outcome import Examples, Outcome, Splits, percent, rounded
+from cse_train.evaluate.transfer.recipes import Recipe
 
 MAX_ITERATIONS = 1000
 
 
-def score(splits: Splits, folds: int) -> Outcome:
-    """Dev and test accuracy of a task; `folds` where its dev accuracy is cross-validated."""
+def score(splits: Splits, _classes: int, recipe: Recipe) -> Outcome:
+    """Dev and test accuracy of a task, cross-validated over the recipe's folds where it has no dev set."""
     first = next(iter(splits.values()))
     if "dev" in splits:
         devacc = percent(_predicted(first, splits["dev"].features), splits["dev"].labels)
     else:
-        shares, predicted = _cross_validated(first, folds)
+        shares, predicted = _cross_validated(first, recipe.folds)
         devacc = float(np.mean(shares))
     if "test" not in splits:
         return Outcome(rounded(devacc), rounded(devacc), devacc, devacc, predicted)

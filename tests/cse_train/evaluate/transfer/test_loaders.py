@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.suites.transfer.loaders import TASKS, load_task
+from cse_train.evaluate.transfer.loaders import TASKS, load_task
 from cse_train.fields import ConfigError
 
 COUNTS = {

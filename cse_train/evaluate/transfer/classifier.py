@@ -11,33 +11,18 @@ problem, B batch, C classes, M weight decays.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cse_train.evaluate.suites.transfer.optimisers import OPTIMISERS
+from cse_train.evaluate.transfer.optimisers import OPTIMISERS
+from cse_train.evaluate.transfer.recipes import SEED, Recipe
 
-SEED = 1111
 WEIGHT_DECAYS = (1e-5, 1e-4, 1e-3, 1e-2)
 MAX_EPOCH = 200
 HELD_OUT = 0.05
 """Share of the examples that stops a refit, which has no dev fold."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """How one classifier is trained, and over how many folds."""
-
-    folds: int
-    optimiser: Literal["adam", "rmsprop"]
-    """With torch's default rates: 1e-3 and 1e-2."""
-    batch_size: int
-    tenacity: int
-    """Rounds without a better dev accuracy that are forgiven, over the whole fit: a better one does not reset them."""
-    epoch_size: int
-    """Epochs in a round, after which the dev accuracy is looked at."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +66,11 @@ def fit(
     groups: dict[tuple[int, ...], list[int]] = {}
     for at, problem in enumerate(problems):
         groups.setdefault((len(problem.train), problem.drawn, len(problem.decays)), []).append(at)
-    found: dict[int, Fitted] = {}
+    fits: dict[int, Fitted] = {}
     for members in groups.values():
         together = _Together(features_ND, labels_N, classes, [problems[at] for at in members], recipe)
-        found |= zip(members, together.run(), strict=True)
-    return [found[at] for at in range(len(problems))]
+        fits |= zip(members, together.run(), strict=True)
+    return [fits[at] for at in range(len(problems))]
 
 
 def predict(features_ND: Tensor, weights_CMD: Tensor) -> Tensor:

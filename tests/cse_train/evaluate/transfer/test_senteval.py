@@ -7,12 +7,13 @@ import torch
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
-from cse_train.evaluate.suites.transfer import classifier, senteval
-from cse_train.evaluate.suites.transfer.classifier import Problem, Recipe, fit, held_out, initial_weights, with_constant
-from cse_train.evaluate.suites.transfer.loaders import TASKS, load_task
-from cse_train.evaluate.suites.transfer.outcome import Examples
-from cse_train.evaluate.suites.transfer.suite import embed_task
-from tests.cse_train.evaluate.suites.transfer.plain_senteval import Plain, plain
+from cse_train.evaluate.suites.transfer import embed_task
+from cse_train.evaluate.transfer import classifier, senteval
+from cse_train.evaluate.transfer.classifier import Problem, fit, held_out, initial_weights, with_constant
+from cse_train.evaluate.transfer.loaders import TASKS, load_task
+from cse_train.evaluate.transfer.outcome import Examples
+from cse_train.evaluate.transfer.recipes import RECIPES, Recipe
+from tests.cse_train.evaluate.transfer.plain_senteval import Plain, plain
 
 pytest.importorskip("sklearn", reason="pip install 'cse-search[transfer]'")
 
@@ -79,7 +80,7 @@ def test_batched_equals_one_by_one(optimiser: str, classes: int, seeded_apart: N
 
 
 def test_problems_together_equal_problems_alone() -> None:
-    recipe = senteval.RECIPES["test"]
+    recipe = RECIPES["test"]
     made = examples(121, 2, seed=5)
     problems = [Problem(np.roll(np.arange(121), k)[:90], np.roll(np.arange(121), k)[90:]) for k in range(6)]
     features = with_constant(made.features)
@@ -127,7 +128,7 @@ KINDS = {
 )
 def test_every_kind_of_task_equals_the_plain_loop_on_made_examples(kind: str, mode: str, seeded_apart: None) -> None:
     splits = {name: examples(count, 3, seed=at) for at, (name, count) in enumerate(KINDS[kind])}
-    assert_equal(senteval.score(splits, 3, senteval.RECIPES[mode]), plain(as_plain(splits), 3, mode))
+    assert_equal(senteval.score(splits, 3, RECIPES[mode]), plain(as_plain(splits), 3, mode))
 
 
 @pytest.mark.slow
@@ -137,7 +138,7 @@ def test_real_tasks_equal_the_plain_loop(name: str, mode: str, data_dir: Path, s
     task = load_task(name, DataPaths.from_folder(data_dir))
     splits = embed_task(open_model(Path("wiki-l2-h128"), pooler="mean"), task)
     expected = plain(as_plain(splits), task.classes, mode)
-    assert_equal(senteval.score(splits, task.classes, senteval.RECIPES[mode]), expected)
+    assert_equal(senteval.score(splits, task.classes, RECIPES[mode]), expected)
 
 
 def assert_equal(found: senteval.Outcome, expected: Plain) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.suites.transfer import loaders
+from cse_train.evaluate.transfer import loaders
 
 WORDS = "good bad old new long short film plot".split()
 

@@ -4,7 +4,7 @@ import importlib.util
 
 import numpy as np
 
-from cse_train.evaluate.suites.transfer.classifier import SEED
+from cse_train.evaluate.transfer.recipes import SEED
 from cse_train.fields import ConfigError
 
 Fold = tuple[np.ndarray, np.ndarray]

@@ -9,17 +9,21 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import Protocol, Result
-from cse_train.evaluate.suites.transfer import fast, senteval
-from cse_train.evaluate.suites.transfer.folds import require_sklearn
-from cse_train.evaluate.suites.transfer.loaders import TASKS, Split, Task, load_task
-from cse_train.evaluate.suites.transfer.outcome import Examples, Outcome
+from cse_train.evaluate.protocol import Protocol, Score
+from cse_train.evaluate.transfer import scorer
+from cse_train.evaluate.transfer.folds import require_sklearn
+from cse_train.evaluate.transfer.loaders import TASKS, Split, Task, load_task
+from cse_train.evaluate.transfer.outcome import Examples, Outcome
+from cse_train.evaluate.transfer.recipes import RECIPES
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.sources import texts_hash
 
 Mode = Literal["test", "dev"]
 Classifier = Literal["senteval", "fast"]
-SUITE = "transfer"
+NAME = "transfer"
+MEMBERS = TASKS
+COLUMNS = (*TASKS, NAME)
+NEEDS = TASKS
 
 
 def evaluate(
@@ -28,9 +32,9 @@ def evaluate(
     *,
     protocol: Classifier = "senteval",
     mode: Mode = "test",
-    tasks: Sequence[str] = TASKS,
-) -> list[Result]:
-    """One result per task, and for all seven their average, named `transfer`.
+    members: Sequence[str] = TASKS,
+) -> list[Score]:
+    """One score per task, and for all seven their average, named `transfer`.
 
     `test` gives `accuracy`, `dev` gives `devacc` with SentEval's quicker settings. The average is that of the rounded
     values, as the papers print it; `details` holds the one of the exact values. No global random state is touched.
@@ -40,9 +44,9 @@ def evaluate(
     _require("protocol", protocol, get_args(Classifier))
     _require("mode", mode, get_args(Mode))
     require_sklearn()
-    loaded = [load_task(name, paths) for name in tasks]
-    results = [_result(model, task, protocol, mode) for task in loaded]
-    return [*results, _average(results)] if set(tasks) == set(TASKS) else results
+    loaded = [load_task(name, paths) for name in members]
+    scores = [_score(model, task, protocol, mode) for task in loaded]
+    return [*scores, _average(scores)] if set(members) == set(TASKS) else scores
 
 
 def embed_task(model: TextModel, task: Task) -> dict[str, Examples]:
@@ -55,8 +59,7 @@ def embed_task(model: TextModel, task: Task) -> dict[str, Examples]:
 
 def run_protocol(splits: dict[str, Examples], classes: int, protocol: Classifier, mode: Mode) -> Outcome:
     """Train and score the classifiers of one task."""
-    recipe = senteval.RECIPES[mode]
-    return senteval.score(splits, classes, recipe) if protocol == "senteval" else fast.score(splits, recipe.folds)
+    return scorer(protocol)(splits, classes, RECIPES[mode])
 
 
 def _examples(sides: list[np.ndarray], split: Split) -> Examples:
@@ -66,7 +69,7 @@ def _examples(sides: list[np.ndarray], split: Split) -> Examples:
     return Examples(np.concatenate([np.abs(left - right), left * right], axis=1), split.labels)
 
 
-def _result(model: TextModel, task: Task, protocol: Classifier, mode: Mode) -> Result:
+def _score(model: TextModel, task: Task, protocol: Classifier, mode: Mode) -> Score:
     splits = embed_task(model, task)
     outcome = run_protocol(splits, task.classes, protocol, mode)
     details: dict[str, float] = {"devacc": outcome.devacc}
@@ -76,7 +79,7 @@ def _result(model: TextModel, task: Task, protocol: Classifier, mode: Mode) -> R
         details["accuracy"] = value
         if task.name == "mrpc":
             details["f1"] = round(100 * f1(outcome.predicted, splits["test"].labels), 2)
-    return Result(
+    return Score(
         suite=task.name,
         metric="accuracy" if mode == "test" else "devacc",
         value=value,
@@ -85,24 +88,24 @@ def _result(model: TextModel, task: Task, protocol: Classifier, mode: Mode) -> R
     )
 
 
-def _average(results: Sequence[Result]) -> Result:
+def _average(scores: Sequence[Score]) -> Score:
     """The mean of the rounded values; every part stands in `details`."""
-    first = results[0]
-    parts = texts_hash(sorted(result.protocol.data_hash for result in results))
-    return Result(
-        suite=SUITE,
+    first = scores[0]
+    parts = texts_hash(sorted(score.protocol.data_hash for score in scores))
+    return Score(
+        suite=NAME,
         metric=first.metric,
-        value=statistics.fmean(result.value for result in results),
-        protocol=dataclasses.replace(first.protocol, suite=SUITE, aggregation="mean of rounded", data_hash=parts),
+        value=statistics.fmean(score.value for score in scores),
+        protocol=dataclasses.replace(first.protocol, suite=NAME, aggregation="mean of rounded", data_hash=parts),
         details={
-            "unrounded": statistics.fmean(result.details["unrounded"] for result in results),
-            "tasks": {result.suite: result.value for result in results},
+            "unrounded": statistics.fmean(score.details["unrounded"] for score in scores),
+            "tasks": {score.suite: score.value for score in scores},
         },
     )
 
 
 def _protocol(model: TextModel, name: str, data_hash: str, protocol: Classifier, mode: Mode) -> Protocol:
-    recipe = senteval.RECIPES[mode]
+    recipe = RECIPES[mode]
     detail = f", {recipe.optimiser}" if protocol == "senteval" else ""
     return Protocol(
         suite=name,
@@ -117,10 +120,10 @@ def _protocol(model: TextModel, name: str, data_hash: str, protocol: Classifier,
 
 def f1(predicted: np.ndarray, labels: np.ndarray) -> float:
     """Harmonic mean of precision and recall of class 1; 0 where it is never found."""
-    found = int(((predicted == 1) & (labels == 1)).sum())
-    return 2 * found / (int((predicted == 1).sum()) + int((labels == 1).sum())) if found else 0.0
+    hits = int(((predicted == 1) & (labels == 1)).sum())
+    return 2 * hits / (int((predicted == 1).sum()) + int((labels == 1).sum())) if hits else 0.0
 
 
-def _require(name: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise ConfigError([f"unknown {name}: {name}={value}; {nearest(value, known)}"])
+def _require(name: str, value: str, valid: Sequence[str]) -> None:
+    if value not in valid:
+        raise ConfigError([f"unknown {name}: {name}={value}; {nearest(value, valid)}"])

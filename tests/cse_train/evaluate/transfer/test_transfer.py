@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.suites.transfer import suite
-from cse_train.evaluate.suites.transfer.loaders import TASKS, load_task
-from cse_train.evaluate.suites.transfer.suite import embed_task, evaluate, f1
+from cse_train.evaluate.suites.transfer import embed_task, evaluate, f1, run_protocol
+from cse_train.evaluate.transfer.loaders import TASKS, load_task
 from cse_train.fields import ConfigError
 
 pytest.importorskip("sklearn", reason="pip install 'cse-search[transfer]'")
@@ -28,14 +27,14 @@ def test_seven_results_and_the_papers_average(counter, small: DataPaths) -> None
 
 
 def test_some_tasks_have_no_average(counter, small: DataPaths) -> None:
-    assert [result.suite for result in evaluate(counter, small, protocol="fast", tasks=["trec", "cr"])] == [
+    assert [result.suite for result in evaluate(counter, small, protocol="fast", members=["trec", "cr"])] == [
         "trec",
         "cr",
     ]
 
 
 def test_dev_mode_gives_dev_accuracy_alone(counter, small: DataPaths) -> None:
-    [result] = evaluate(counter, small, mode="dev", tasks=["mrpc"])
+    [result] = evaluate(counter, small, mode="dev", members=["mrpc"])
     assert (result.metric, result.protocol.split, result.value) == ("devacc", "dev", result.details["devacc"])
     assert "accuracy" not in result.details and "f1" not in result.details
 
@@ -44,8 +43,8 @@ def test_test_mode_gives_both_and_mrpc_its_f1(counter, small: DataPaths) -> None
     from sklearn.metrics import f1_score
 
     task = load_task("mrpc", small)
-    [result] = evaluate(counter, small, tasks=["mrpc"])
-    outcome = suite.run_protocol(embed_task(counter, task), 2, "senteval", "test")
+    [result] = evaluate(counter, small, members=["mrpc"])
+    outcome = run_protocol(embed_task(counter, task), 2, "senteval", "test")
     assert (result.value, result.details["devacc"]) == (outcome.accuracy, outcome.devacc)
     assert result.details["f1"] == round(100 * f1_score(task.splits["test"].labels, outcome.predicted), 2)
 
@@ -56,7 +55,7 @@ def test_f1_without_a_hit_is_zero() -> None:
 
 def test_protocols_tell_modes_and_classifiers_apart(counter, small: DataPaths) -> None:
     rules = {
-        evaluate(counter, small, protocol=protocol, mode=mode, tasks=["sst2"])[0].protocol
+        evaluate(counter, small, protocol=protocol, mode=mode, members=["sst2"])[0].protocol
         for protocol in ("senteval", "fast")
         for mode in ("test", "dev")
     }
@@ -80,7 +79,7 @@ def test_pairs_become_difference_and_product(counter, small: DataPaths) -> None:
 @pytest.mark.parametrize("protocol", ["senteval", "fast"])
 def test_T8_no_global_random_state_is_touched(protocol, counter, small: DataPaths) -> None:
     before = torch.get_rng_state(), np.random.get_state(), random.getstate()
-    evaluate(counter, small, protocol=protocol, mode="dev", tasks=["cr", "trec", "sst2"])
+    evaluate(counter, small, protocol=protocol, mode="dev", members=["cr", "trec", "sst2"])
     assert torch.equal(before[0], torch.get_rng_state())
     assert all(np.array_equal(a, b) for a, b in zip(before[1], np.random.get_state(), strict=True))
     assert before[2] == random.getstate()
@@ -100,14 +99,14 @@ def test_T8_training_with_and_without_transfer_gives_the_same_losses(counter, sm
                 optimiser.step()
                 found.append(loss.item())
                 if evaluated:
-                    evaluate(counter, small, mode="dev", tasks=["sst2"])
+                    evaluate(counter, small, mode="dev", members=["sst2"])
             return found
 
     assert losses(True) == losses(False)
 
 
 def test_the_same_call_gives_the_same_numbers(counter, small: DataPaths) -> None:
-    assert evaluate(counter, small, tasks=["trec"]) == evaluate(counter, small, tasks=["trec"])
+    assert evaluate(counter, small, members=["trec"]) == evaluate(counter, small, members=["trec"])
 
 
 @pytest.mark.parametrize(
@@ -115,7 +114,7 @@ def test_the_same_call_gives_the_same_numbers(counter, small: DataPaths) -> None
     [
         ({"protocol": "sentevil"}, "unknown protocol: protocol=sentevil; .*senteval"),
         ({"mode": "tset"}, "unknown mode: mode=tset; .*test"),
-        ({"tasks": ["mrcp"]}, "unknown task: tasks=mrcp; .*mrpc"),
+        ({"members": ["mrcp"]}, "unknown task: tasks=mrcp; .*mrpc"),
     ],
 )
 def test_unknown_choices_are_one_line(choice: dict, line: str, counter, small: DataPaths) -> None:

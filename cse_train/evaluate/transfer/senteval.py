@@ -9,24 +9,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from torch import Tensor
 
-from cse_train.evaluate.suites.transfer.classifier import (
+from cse_train.evaluate.transfer.classifier import (
     WEIGHT_DECAYS,
     Fitted,
     Problem,
-    Recipe,
     fit,
     held_out,
     predict,
     with_constant,
 )
-from cse_train.evaluate.suites.transfer.folds import Fold, stratified_folds
-from cse_train.evaluate.suites.transfer.outcome import Examples, Outcome, Splits, percent, rounded
-
-RECIPES = {
-    "test": Recipe(folds=10, optimiser="adam", batch_size=64, tenacity=5, epoch_size=4),
-    "dev": Recipe(folds=5, optimiser="rmsprop", batch_size=128, tenacity=3, epoch_size=2),
-}
-"""SimCSE's `test` and `fasttest`/`dev` settings (evaluation.py:67-79), which every paper here took over."""
+from cse_train.evaluate.transfer.folds import Fold, stratified_folds
+from cse_train.evaluate.transfer.outcome import Examples, Outcome, Splits, percent, rounded
+from cse_train.evaluate.transfer.recipes import Recipe
 
 
 def score(splits: Splits, classes: int, recipe: Recipe) -> Outcome:

@@ -1,0 +1,110 @@
+"""Rows without training that stand under tables, each with the hashes of what it was computed from.
+
+Their table is younger than schema version 1. A ledger that is older than the table gets it when it is opened for
+writing, with what `baselines.json` beside a SQLite ledger holds; until then the file is read instead.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, inspect, select
+
+from analysis.ledger import schema
+from analysis.ledger.integrity import edited
+
+OLD_FILE = "baselines.json"
+OLD_KEY = re.compile(r"(.+) train\.corpus=(.+) train\.dev_max_length=(\d+) train\.encoder=(.+)")
+"""A key of the old file: the column, and the settings in alphabetical order."""
+
+
+Key = tuple[str, str, str, int]
+"""Column, encoder, corpus, and tokens kept of a sentence."""
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """The rows without training of one column for one encoder and corpus."""
+
+    suite: str
+    """The column."""
+    encoder: str
+    corpus: str
+    dev_max_length: int
+    inputs: Mapping[str, str]
+    """Content hashes of what the values come from."""
+    rows: Mapping[str, float]
+    """Name of the row -> value, in the order in which a table prints them."""
+
+    @property
+    def key(self) -> Key:
+        """What tells the entry from others."""
+        return self.suite, self.encoder, self.corpus, self.dev_max_length
+
+
+def read(connection: Connection) -> list[Baselines]:
+    """All of them; a ledger without the table is asked for its old file. LedgerError for a row edited by hand."""
+    if not inspect(connection).has_table(schema.baselines.name):
+        return _from_old_file(connection)
+    entries = (entry._asdict() for entry in connection.execute(select(*_columns())))
+    return [Baselines(**(entry | {"rows": _rows(entry)})) for entry in entries]
+
+
+def store(connection: Connection, entries: Iterable[Baselines]) -> None:
+    """Add entries; one of the same column, encoder, corpus and length is replaced."""
+    add_table(connection)
+    table = schema.baselines
+    for entry in entries:
+        key = dict(zip((column.name for column in table.primary_key), entry.key, strict=True))
+        connection.execute(delete(table).where(*(table.c[name] == value for name, value in key.items())))
+        rows = [[name, value] for name, value in entry.rows.items()]
+        connection.execute(insert(table).values(**key, inputs=dict(entry.inputs), rows=rows, at=schema.now()))
+
+
+def add_table(connection: Connection) -> None:
+    """Make the table where the ledger is older, and fill it from the old file."""
+    if not inspect(connection).has_table(schema.baselines.name):
+        entries = _from_old_file(connection)
+        schema.baselines.create(connection, checkfirst=True)
+        store(connection, entries)
+
+
+def _columns() -> list[Any]:
+    return [schema.baselines.c[name] for name in Baselines.__dataclass_fields__]
+
+
+def _rows(entry: Mapping[str, Any]) -> dict[str, float]:
+    """JSON objects are stored with sorted keys, so that rows are a list of pairs."""
+    try:
+        return {str(name): float("nan") if value is None else float(value) for name, value in entry["rows"]}
+    except (TypeError, ValueError) as error:
+        raise edited(schema.baselines, entry, "rows is not a list of [name, number]") from error
+
+
+def _from_old_file(connection: Connection) -> list[Baselines]:
+    """What the file beside a SQLite ledger holds; entries that cannot be read are left out and computed again."""
+    url = connection.engine.url
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return []
+    try:
+        content = json.loads(Path(url.database).with_name(OLD_FILE).read_text(encoding="utf8"))
+    except (OSError, ValueError):
+        return []
+    entries = content.items() if isinstance(content, dict) else ()
+    return [entry for key, value in entries if (entry := _old_entry(key, value)) is not None]
+
+
+def _old_entry(key: str, value: Any) -> Baselines | None:
+    match = OLD_KEY.fullmatch(key)
+    try:
+        rows = {str(name): float(number) for name, number in value["rows"].items()}
+        inputs = {str(name): str(content) for name, content in value.get("inputs", {}).items()}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    if match is None:
+        return None
+    suite, corpus, length, encoder = match.groups()
+    return Baselines(suite, encoder, corpus, int(length), inputs, rows)

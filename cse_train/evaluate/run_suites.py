@@ -1,0 +1,82 @@
+"""Scores of a model on suites by name, and on single sets and tasks."""
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.protocol import Score
+from cse_train.evaluate.suites import geometry, retrieval, sts, transfer
+from cse_train.evaluate.suites.registry import require_known, suite_of
+from cse_train.fields import ConfigError, nearest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What may be chosen; each suite reads what concerns it and states it in its protocol."""
+
+    aggregation: str = "all"
+    """Of a year's subsets: all, mean or wmean."""
+    protocol: transfer.Classifier = "senteval"
+    """Of the transfer tasks."""
+    mode: transfer.Mode = "test"
+    """What the transfer tasks report."""
+    queries: tuple[str, ...] = retrieval.QUERIES
+    """Texts whose nearest neighbours `retrieval` lists."""
+    positives: tuple[str, ...] = ("gold > 4", "gold == 5")
+    """Pairs that count as positives of `geometry`'s alignment."""
+
+
+def options(
+    protocol: str,
+    mode: str,
+    aggregation: str,
+    queries: Sequence[str] | None = None,
+    positives: Sequence[str] | None = None,
+) -> Options:
+    """Options from words of a command line; None keeps a default. ConfigError lists every unknown word."""
+    choices = {
+        "protocol": (protocol, get_args(transfer.Classifier)),
+        "mode": (mode, get_args(transfer.Mode)),
+        "aggregation": (aggregation, sts.AGGREGATIONS),
+    }
+    wrong = [
+        f"unknown {what}: {what}={word}; {nearest(word, valid)}"
+        for what, (word, valid) in choices.items()
+        if word not in valid
+    ]
+    wrong += [
+        f"unknown positives: positives={name}; valid: {', '.join(geometry.POSITIVES)}"
+        for name in positives or []
+        if name not in geometry.POSITIVES
+    ]
+    if wrong:
+        raise ConfigError(wrong)
+    lists = {"queries": tuple(queries or ()), "positives": tuple(positives or ())}
+    return Options(
+        aggregation=aggregation,
+        protocol=cast(transfer.Classifier, protocol),
+        mode=cast(transfer.Mode, mode),
+        **{name: words for name, words in lists.items() if words},
+    )
+
+
+def evaluate(model: TextModel, paths: DataPaths, names: Sequence[str], options: Options) -> list[Score]:
+    """The scores of each suite, set and task in the order asked for.
+
+    Raises ConfigError for unknown names before anything is read, and for missing data where a suite begins.
+    """
+    require_known(names)
+    return [score for name in dict.fromkeys(names) for score in _scores(model, paths, name, options)]
+
+
+def _scores(model: TextModel, paths: DataPaths, name: str, options: Options) -> list[Score]:
+    suite = suite_of(name)
+    accepted = inspect.signature(suite.evaluate).parameters
+    chosen: dict[str, Any] = {option: value for option, value in vars(options).items() if option in accepted}
+    if name != suite.NAME:
+        chosen["members"] = (name,)
+    scores: list[Score] = suite.evaluate(model, paths, **chosen)
+    return scores

@@ -1,0 +1,15 @@
+"""SentEval's accuracies on held-out folds: the transfer tasks as one looks at them while developing."""
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.protocol import DEV, Score
+from cse_train.evaluate.suites import transfer
+
+NAME = "transfer_dev"
+COLUMNS = tuple(f"{column}{DEV}" for column in transfer.COLUMNS)
+NEEDS = transfer.NEEDS
+
+
+def evaluate(model: TextModel, paths: DataPaths, *, protocol: transfer.Classifier = "senteval") -> list[Score]:
+    """As `transfer.evaluate` in the mode `dev`."""
+    return transfer.evaluate(model, paths, protocol=protocol, mode="dev")
