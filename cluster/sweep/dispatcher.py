@@ -11,6 +11,7 @@ from cluster.plan.run_source import Planned, Source
 from cluster.runtime.code_version import provenance
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import within
+from cluster.slots.group_api import Job
 from cluster.sweep.events import OnEvent
 from cluster.sweep.recorder import Bookings, Ticket
 from cse_train.data_paths import DataPaths
@@ -143,10 +144,22 @@ class Desk(Bookings):
             self._provenance = provenance()
         return self._provenance
 
-    def job(self, ticket: Ticket) -> dict[str, Any]:
-        """The ticket as plain data for the ranks."""
-        claim = ticket.claim
-        return job_of(ticket, earlier(claim, self._home(claim.signature)) if claim else (), self.paths, self.options)
+    def job(self, ticket: Ticket) -> Job:
+        """What the ranks are to do."""
+        claim, planned, options = ticket.claim, ticket.planned, self.options
+        return Job(
+            signature=planned.signature,
+            kind="train" if claim else "score",
+            run=planned.run,
+            paths=self.paths,
+            folder=ticket.folder,
+            previous=earlier(claim, self._home(claim.signature)) if claim else (),
+            suites=ticket.suites,
+            function=options.function,
+            scorer=options.scorer,
+            gated=options.asha is not None,
+            threads=max(1, int(options.cpus_per_worker)),
+        )
 
 
 LOST = ("workers lost", "nodes lost", "slot lost")
@@ -159,27 +172,7 @@ def failed_twice(history: Iterable[HistoryRow]) -> bool:
     return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(LOST)
 
 
-def job_of(ticket: Ticket, previous: Sequence[str], paths: DataPaths, options: SweepOptions) -> dict[str, Any]:
-    """What to train or score, where, and how; `previous` are folders of earlier attempts, newest first."""
-    train = ticket.planned.run.train
-    return {
-        "signature": ticket.planned.signature,
-        "kind": "train" if ticket.claim else "score",
-        "config": ticket.planned.run.flat(),
-        "paths": {k: str(v) if v else None for k, v in vars(paths).items()},
-        "folder": str(ticket.folder),
-        "previous": list(previous),
-        "suites": list(ticket.suites),
-        "function": options.function,
-        "scorer": options.scorer,
-        "gated": options.asha is not None,
-        "threads": max(1, int(options.cpus_per_worker)),
-        "seed": train.seed,
-        "total_examples": max(1, train.examples // train.batch_size) * train.batch_size,
-    }
-
-
-def earlier(claim: Claim, home: Path) -> list[str]:
-    """Folders of earlier attempts, newest first; a `final` that was renamed but never booked comes first."""
-    unbooked = [str(home / "final")] if (home / "final").is_dir() else []
-    return list(dict.fromkeys([*unbooked, *claim.previous_folders]))
+def earlier(claim: Claim, home: Path) -> tuple[Path, ...]:
+    """Folders of earlier attempts, newest first; a `final` that was renamed but never recorded comes first."""
+    unrecorded = [home / "final"] if (home / "final").is_dir() else []
+    return tuple(dict.fromkeys([*unrecorded, *map(Path, claim.previous_folders)]))

@@ -11,6 +11,7 @@ from analysis.ledger import Claim, Ledger, LostClaim, RunRow
 from cluster.plan.run_source import Planned, Source
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import StorageFailed, storage_problem
+from cluster.slots.group_api import Plain, SlotResult
 from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent
 
 
@@ -23,9 +24,9 @@ class Ticket:
     claim: Claim | None
     """None where a finished run is only scored."""
     suites: tuple[str, ...]
-    last: dict[str, Any] = dataclasses.field(default_factory=dict)
+    last: Plain = dataclasses.field(default_factory=dict)
     """The newest dev point."""
-    unbooked: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    unbooked: list[Plain] = dataclasses.field(default_factory=list)
     """Points that came with the end: one transaction for both, because each is a wait for the disk."""
 
 
@@ -53,30 +54,30 @@ class Bookings:
             self.ledger.running(ticket.claim, ticket.folder)
             self._say("started", ticket.planned, state="running")
 
-    def progressed(self, ticket: Ticket, result: Mapping[str, Any]) -> None:
+    def progressed(self, ticket: Ticket, result: SlotResult) -> None:
         """Store new points, those of a trial's last result with its end, and tell of them."""
-        if result.get("retried"):
+        if result["retried"]:
             self._say("retried", ticket.planned, state="running", reason=result["retried"], log=self._log(ticket))
-        points = result.get("points") or []
+        points = result["points"]
         if not points or ticket.claim is None:
             return
-        if result.get("done"):
-            ticket.unbooked = list(points)
+        if result["done"]:
+            ticket.unbooked = points
         else:
             self.ledger.add_points(ticket.claim, points)
         ticket.last = points[-1]
         self._say("point", ticket.planned, state="running", examples=ticket.last["examples"], best=ticket.last["best"])
 
-    def ended(self, ticket: Ticket, result: Mapping[str, Any]) -> None:
+    def ended(self, ticket: Ticket, result: SlotResult) -> None:
         """Book a trial's end: what the ranks said, or `stopped` where the scheduler ended it."""
-        state = "stopped" if result["state"] == "running" else str(result["state"])
+        state = "stopped" if result["state"] == "running" else result["state"]
         if ticket.claim is None:
             self._close(ticket)
             self._book_scores(ticket, result)
         elif state in ("done", "stopped"):
             self._book_result(ticket, state, result)
         else:
-            self.failed(ticket, str(result["reason"]))
+            self.failed(ticket, result["reason"])
 
     def failed(self, ticket: Ticket, reason: str) -> None:
         """Book a failure; nothing that other runs did is touched. StorageFailed where every run would fail so."""
@@ -96,8 +97,8 @@ class Bookings:
         self.waiting[ticket.planned.signature] = ticket.planned
         self._say("waiting", ticket.planned, reason="claim lost to another driver")
 
-    def _book_result(self, ticket: Ticket, state: str, result: Mapping[str, Any]) -> None:
-        outcome = result.get("outcome") or {}
+    def _book_result(self, ticket: Ticket, state: str, result: SlotResult) -> None:
+        outcome = result["outcome"]
         folder = self._publish(ticket) if state == "done" else ticket.folder
         best = self._finish(ticket, state, outcome, folder, None)
         self._close(ticket)
@@ -133,8 +134,8 @@ class Bookings:
         ticket.folder.rename(final)
         return final
 
-    def _book_scores(self, ticket: Ticket, result: Mapping[str, Any]) -> None:
-        for score in result.get("scores") or []:
+    def _book_scores(self, ticket: Ticket, result: SlotResult) -> None:
+        for score in result["scores"]:
             file = score.get("cosines_file")
             self.ledger.add_score(
                 ticket.planned.signature,

@@ -3,6 +3,7 @@
 import threading
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ray import tune
@@ -14,6 +15,7 @@ from cluster.runtime.code_version import code_digest
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import HEAD
 from cluster.runtime.start import SLOT
+from cluster.slots.group_api import GroupSettings, SlotResult, SlotSettings
 from cluster.slots.slot import Slot
 from cluster.sweep.dispatcher import Desk
 from cluster.sweep.recorder import Ticket
@@ -39,7 +41,7 @@ class DeskSearcher(Unsaved, Searcher):
     def __init__(self, desk: Desk, trials: dict[str, Ticket], over: threading.Event, slots: int) -> None:
         super().__init__(metric="best", mode="max")
         self._desk, self._trials, self._over = desk, trials, over
-        self._about = slot_config(desk.options) | {"quiet_s": max(1.0, slots / QUIET_RATE)}
+        self._settings = slot_settings(desk.options, quiet_s=max(1.0, slots / QUIET_RATE))
         self._guard = Guard(over)
         self._slots: dict[str, int] = {}
         """Trial -> the number of its slot, from 1."""
@@ -52,7 +54,7 @@ class DeskSearcher(Unsaved, Searcher):
             return Searcher.FINISHED if self._over.is_set() or self._desk.finished() else None
         self._trials[trial_id] = ticket
         name = f"slot {self._number(trial_id)} of {ticket.planned.sweep}"
-        return {"job": self._desk.job(ticket), "name": name, **self._about}
+        return {"job": self._desk.job(ticket), "slot": replace(self._settings, name=name)}
 
     def _number(self, trial_id: str) -> int:
         """The lowest that no open trial has. A slot keeps the name that its first trial gave it."""
@@ -87,9 +89,7 @@ class Books(Unsaved, tune.Callback):
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         self._book(trial, self._desk.started)
 
-    def on_trial_result(
-        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
-    ) -> None:
+    def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: SlotResult, **info: Any) -> None:
         self._book(trial, lambda ticket: self._desk.progressed(ticket, result))
         if result["state"] == "refused":
             self.refused = result["reason"]
@@ -153,21 +153,24 @@ class Ending(Unsaved, tune.Stopper):
         return self._over.is_set()
 
 
-def slot_config(options: SweepOptions) -> dict[str, Any]:
-    """What a slot needs beside the job."""
-    return {
-        "group": {
-            "workers": options.workers,
-            "cpus": options.cpus_per_worker,
-            "gpus": options.gpus_per_worker,
-            "timeout_s": options.timeout_s,
-            "storage": str(options.storage),
-            "digest": code_digest(),
-        },
-        "group_class": options.group,
-        "recycle_after": options.recycle_after,
-        "max_retries": options.max_retries,
-    }
+def slot_settings(options: SweepOptions, quiet_s: float) -> SlotSettings:
+    """The settings that all slots share; the name is set for each."""
+    group = GroupSettings(
+        workers=options.workers,
+        cpus=options.cpus_per_worker,
+        gpus=options.gpus_per_worker,
+        timeout_s=options.timeout_s,
+        storage=str(options.storage),
+        digest=code_digest(),
+    )
+    return SlotSettings(
+        name="",
+        group=group,
+        group_class=options.group,
+        recycle_after=options.recycle_after,
+        max_retries=options.max_retries,
+        quiet_s=quiet_s,
+    )
 
 
 def run_trials(desk: Desk, options: SweepOptions, slots: int, over: threading.Event) -> None:

@@ -5,13 +5,14 @@ from types import SimpleNamespace
 import pytest
 
 from cluster.slots.slot import Slot
+from tests.cluster.jobs import job, run_of
 
 
 def slot_of(*, gated: bool) -> tuple[Slot, list[tuple[int, int, bool]]]:
     """A slot at job 7 of 64 examples, and the answers that its group gets."""
     slot, answers = object.__new__(Slot), []
     slot.group = SimpleNamespace(decide=lambda *answer: answers.append(answer))
-    slot.job = {"gated": gated, "total_examples": 64}
+    slot.job = job(gated=gated, run=run_of(examples=64))
     slot.number, slot.undecided, slot.points, slot.examples, slot.judged, slot.best = 7, None, [], 0, 0, 0.0
     slot.echo, slot.group.lost, slot.scores = None, lambda: "", []
     return slot, answers

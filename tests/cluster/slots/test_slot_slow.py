@@ -14,48 +14,37 @@ import pytest
 from analysis.ledger import Ledger
 from cluster.runtime.code_version import code_digest
 from cluster.runtime.options import AshaOptions, SweepOptions
-from cluster.slots.group_api import GroupSettings
+from cluster.slots.group_api import DoneEvent, ErrorEvent, GroupSettings
 from cluster.slots.worker_group import WorkerGroup
 from cluster.sweep.run_sweep import run_sweep
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.training.loop import train
+from tests.cluster.jobs import job
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 HERE = Path(__file__).resolve().parents[1]
 
 
 def group_settings(folder, **changes):
-    known = {"workers": 2, "cpus": 1, "gpus": 0, "timeout_s": 120, "storage": str(folder), "digest": code_digest()}
-    return GroupSettings(**(known | changes))
+    settings = {"workers": 2, "cpus": 1, "gpus": 0, "timeout_s": 120, "storage": str(folder), "digest": code_digest()}
+    return GroupSettings(**(settings | changes))
 
 
-def payload(folder: Path, told, seed=0, **changes):
+def job_in(folder: Path, behaviour, **changes):
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "script.json").write_text(json.dumps({"": told}))
-    run = parse_run({"method": "simcse", "train.examples": 128, "train.evaluations": 4, "train.seed": seed})
-    return {
-        "kind": "train",
-        "config": run.flat(),
-        "paths": {"train_file": str(folder / "script.json")},
-        "folder": str(folder),
-        "resume_from": None,
-        "suites": [],
-        "function": "stub_training:train",
-        "scorer": "stub_training:score",
-        "threads": 1,
-        "seed": seed,
-    } | changes
+    (folder / "script.json").write_text(json.dumps({"": behaviour}))
+    return job(**({"folder": folder, "paths": DataPaths(train_file=folder / "script.json")} | changes))
 
 
-def wait_for(group, kind: str, seconds: float):
+def wait_for(group, kind: type, seconds: float):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for event in group.events(1.0):
-            if event["kind"] in (kind, "error"):
+            if isinstance(event, (kind, ErrorEvent)):
                 return event
         assert group.lost() is None, group.lost()
-    raise AssertionError(f"no {kind} in {seconds} s")
+    raise AssertionError(f"no {kind.__name__} in {seconds} s")
 
 
 @pytest.fixture
@@ -67,37 +56,37 @@ def group(ray_cluster):
 
 def test_a_group_idle_for_three_times_the_timeout_serves_the_next_job(group, tmp_path):
     settings = group_settings(tmp_path, timeout_s=10)
-    group.submit(settings, payload(tmp_path / "a", {}))
-    assert wait_for(group, "done", 300)["kind"] == "done"
-    pids = {facts["pid"] for facts in group.ranks().values()}
+    group.submit(settings, job_in(tmp_path / "a", {}))
+    assert isinstance(wait_for(group, DoneEvent, 300), DoneEvent)
+    pids = {facts.pid for facts in group.ranks().values()}
     time.sleep(30)
-    group.submit(settings, payload(tmp_path / "b", {}))
-    ended = wait_for(group, "done", 60)
-    assert ended["kind"] == "done", ended
-    assert {facts["pid"] for facts in group.ranks().values()} == pids
+    group.submit(settings, job_in(tmp_path / "b", {}))
+    ended = wait_for(group, DoneEvent, 60)
+    assert isinstance(ended, DoneEvent), ended
+    assert {facts.pid for facts in group.ranks().values()} == pids
 
 
 def test_a_raise_on_rank_1_while_rank_0_is_in_all_reduce_is_known_at_once_and_both_end_within_5_s(group, tmp_path):
     settings = group_settings(tmp_path)
-    group.submit(settings, payload(tmp_path / "a", {}))
-    wait_for(group, "done", 300)
-    pids = [facts["pid"] for facts in group.ranks().values()]
+    group.submit(settings, job_in(tmp_path / "a", {}))
+    wait_for(group, DoneEvent, 300)
+    pids = [facts.pid for facts in group.ranks().values()]
     begun = time.monotonic()
-    group.submit(settings, payload(tmp_path / "b", {"raise_on": 1, "at": 2}))
-    event = wait_for(group, "error", 30)
+    group.submit(settings, job_in(tmp_path / "b", {"raise_on": 1, "at": 2}))
+    event = wait_for(group, ErrorEvent, 30)
     group.abort()
     while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() - begun < 20:
         time.sleep(0.05)
-    assert (event["rank"], event["reason"]) == (1, "KeyError: 'the real error'")
+    assert (event.rank, event.reason) == (1, "KeyError: 'the real error'")
     assert time.monotonic() - begun < 5.0
 
 
 def test_a_group_is_replaced_after_its_share_of_jobs_and_when_the_world_size_changes(ray_cluster, tmp_path):
     group, seen = WorkerGroup(recycle_after=2), []
     for index, workers in enumerate((1, 1, 1, 2)):
-        group.submit(group_settings(tmp_path, workers=workers), payload(tmp_path / str(index), {}))
-        assert wait_for(group, "done", 300)["kind"] == "done"
-        seen.append({facts["pid"] for facts in group.ranks().values()})
+        group.submit(group_settings(tmp_path, workers=workers), job_in(tmp_path / str(index), {}))
+        assert isinstance(wait_for(group, DoneEvent, 300), DoneEvent)
+        seen.append({facts.pid for facts in group.ranks().values()})
     group.close()
     assert seen[0] == seen[1] and not seen[1] & seen[2] and not seen[2] & seen[3]
     assert [len(pids) for pids in seen] == [1, 1, 1, 2]
@@ -183,15 +172,14 @@ def stand_in(seed: int, examples: int = 8) -> Planned:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_rank_grows_by_less_than_50_mb_over_200_runs(group, tmp_path, workers):
     settings = group_settings(tmp_path, workers=workers)
-    config = real_run(0, "simcse", 0, 8).run.flat()
-    sizes = []
-    paths = {"train_file": str(small_corpus(tmp_path)), "cache": str(tmp_path / "cache")}
+    run, sizes = real_run(0, "simcse", 0, 8).run, []
+    paths = DataPaths(train_file=small_corpus(tmp_path), cache=tmp_path / "cache")
     for index in range(201):
-        job = payload(tmp_path / f"r{index}", {}, config=config, paths=paths, function="cse_train.training.loop:train")
+        real = job_in(tmp_path / f"r{index}", {}, run=run, paths=paths, function="cse_train.training.loop:train")
         group.recycle_after = 1000
-        group.submit(settings, job)
-        assert wait_for(group, "done", 300)["kind"] == "done"
-        sizes.append([rss_mb(facts["pid"]) for facts in group.ranks().values()])
+        group.submit(settings, real)
+        assert isinstance(wait_for(group, DoneEvent, 300), DoneEvent)
+        sizes.append([rss_mb(facts.pid) for facts in group.ranks().values()])
     growth = [after - before for before, after in zip(sizes[0], sizes[200], strict=True)]
     print("MB after the first and after 200 more runs, by rank:", sizes[0], sizes[200])
     assert len(growth) == workers and max(growth) < 50, sizes[::20]

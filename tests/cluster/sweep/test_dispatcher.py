@@ -1,4 +1,5 @@
-import json
+import copy
+import pickle
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from cluster.sweep.events import SweepEvent
 from cse.cli.exit import verdict
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
+from tests.cluster.jobs import slot_result
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,9 @@ class Driver:
             "best": 60.0,
             "best_examples": 64,
         }
-        self.desk.progressed(ticket, {"points": [point]})
+        self.desk.progressed(ticket, slot_result(points=[point]))
         outcome = {"state": "done", "examples": 128, "best": 60.0, "best_examples": 64, "seconds": 1.5}
-        self.desk.ended(ticket, {"state": "done", "outcome": outcome, "scores": [], "reason": ""} | changes)
+        self.desk.ended(ticket, slot_result(state="done", outcome=outcome, **changes))
 
     def said(self) -> list[str]:
         return [event.kind for event in self.events]
@@ -136,11 +138,11 @@ def test_a_dead_drivers_run_is_taken_over_and_its_orphan_can_neither_report_nor_
     heir = Driver(tmp_path, [1], "heir")
     ticket = heir.start()
     assert ticket.folder.name == "attempt-2"
-    assert heir.desk.job(ticket)["previous"] == [str(orphan.folder)]
+    assert heir.desk.job(ticket).previous == (orphan.folder,)
     with pytest.raises(LostClaim):
-        dead.desk.progressed(orphan, {"points": [{"examples": 1, "metrics": {}, "best": 1.0}]})
+        dead.desk.progressed(orphan, slot_result(points=[{"examples": 1, "metrics": {}, "best": 1.0}]))
     with pytest.raises(LostClaim):
-        dead.desk.ended(orphan, {"state": "done", "outcome": {"best": 1.0}})
+        dead.desk.ended(orphan, slot_result(state="done", outcome={"best": 1.0}))
     assert not (orphan.folder.parent / "final").exists()
     dead.desk.taken_over(orphan)
     heir.train(ticket)
@@ -155,7 +157,7 @@ def test_a_folder_published_but_not_booked_is_where_the_next_attempt_goes_on(tmp
     assert driver.desk._publish(ticket).name == "final"
     heir = Driver(tmp_path, [1], "heir")
     taken = heir.start()
-    assert heir.desk.job(taken)["previous"][0] == str(tmp_path / "runs" / "signature1" / "final")
+    assert heir.desk.job(taken).previous[0] == tmp_path / "runs" / "signature1" / "final"
     heir.train(taken)
     assert Path(heir.ledger.run("signature1").folder, "best").is_dir()
 
@@ -163,9 +165,9 @@ def test_a_folder_published_but_not_booked_is_where_the_next_attempt_goes_on(tmp
 def test_a_stopped_run_is_trained_on_by_a_grid_and_is_an_answer_to_a_search(tmp_path):
     first = Driver(tmp_path, [1], "first", asha=AshaOptions(grace_examples=32, max_examples=128))
     ticket = first.start()
-    assert first.desk.job(ticket)["gated"]
-    first.desk.progressed(ticket, {"points": [{"examples": 32, "step": 1, "metrics": {}, "best": 9.0}]})
-    first.desk.ended(ticket, {"state": "running", "outcome": {}, "scores": []})
+    assert first.desk.job(ticket).gated
+    first.desk.progressed(ticket, slot_result(points=[{"examples": 32, "step": 1, "metrics": {}, "best": 9.0}]))
+    first.desk.ended(ticket, slot_result())
     row = first.ledger.run("signature1")
     assert (row.state, row.examples, row.best, row.folder) == ("stopped", 32, 9.0, str(ticket.folder))
     assert first.desk.counts.stopped == 1
@@ -174,7 +176,7 @@ def test_a_stopped_run_is_trained_on_by_a_grid_and_is_an_answer_to_a_search(tmp_
     search.source.keeps_stopped = True
     assert search.start() is None and search.told == [(1, "stopped", 9.0, 32)]
     grid = Driver(tmp_path, [1], "grid")
-    assert grid.desk.job(grid.start())["previous"] == [str(ticket.folder)]
+    assert grid.desk.job(grid.start()).previous == (ticket.folder,)
 
 
 def test_a_suite_added_later_scores_the_stored_checkpoint_and_trains_nothing(tmp_path):
@@ -188,22 +190,22 @@ def test_a_suite_added_later_scores_the_stored_checkpoint_and_trains_nothing(tmp
     later = Driver(tmp_path, [1], "later", suites=["a", "b"])
     ticket = later.desk.next_ticket()
     job = later.desk.job(ticket)
-    assert (job["kind"], job["suites"], job["folder"]) == ("score", ["b"], final)
+    assert (job.kind, job.suites, job.folder) == ("score", ("b",), Path(final))
     later.desk.started(ticket)
     more = score | {"suite": "b", "protocol": {"suite": "b"}, "cosines_file": f"{final}/scores/b.npz"}
-    later.desk.ended(ticket, {"state": "done", "outcome": {}, "scores": [more]})
+    later.desk.ended(ticket, slot_result(state="done", scores=[more]))
     assert {one.suite for one in later.ledger.scores(["signature1"])} == {"a", "b"}
     assert later.ledger.run("signature1").attempt == 1 and later.desk.finished()
 
 
-def test_a_job_is_plain_data_and_counts_whole_batches(tmp_path):
+def test_a_job_is_pickled_whole_never_copied_and_counts_whole_batches(tmp_path):
     driver = Driver(tmp_path, [1], "me", cpus_per_worker=2)
     ticket = driver.start()
     run = ticket.planned.run
     ticket.planned = replace(ticket.planned, run=replace(run, train=replace(run.train, examples=1000, batch_size=64)))
     job = driver.desk.job(ticket)
-    assert json.loads(json.dumps(job)) == job
-    assert (job["threads"], job["total_examples"]) == (2, 960)
+    assert pickle.loads(pickle.dumps(job)) == job and copy.deepcopy(job) is job
+    assert (job.threads, job.total_examples, job.run) == (2, 960, ticket.planned.run)
 
 
 def fail(folder: Path, owner: str, reason: str, **options: Any) -> Driver:

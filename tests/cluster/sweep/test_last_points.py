@@ -10,6 +10,7 @@ from sqlalchemy import event
 from analysis.ledger import Claim, Ledger, LostClaim
 from cluster.runtime.options import SweepOptions
 from cluster.sweep.recorder import Bookings, Ticket
+from tests.cluster.jobs import slot_result
 
 END = {"examples": 64, "best": 2.0, "best_examples": 64, "seconds": 1.0}
 
@@ -44,11 +45,11 @@ def opened_ticket(ledger: Ledger, folder: Path) -> tuple[Bookings, Ticket]:
 @pytest.mark.parametrize("state", ["done", "running", "failed"])
 def test_the_last_result_is_one_commit_and_all_its_points_are_there(ledger: Ledger, tmp_path: Path, state: str) -> None:
     bookings, ticket = opened_ticket(ledger, tmp_path)
-    bookings.progressed(ticket, {"state": "running", "points": [point(32)]})
+    bookings.progressed(ticket, slot_result(points=[point(32)]))
     assert [one["examples"] for one in ledger.curve("s" * 64)] == [32]
     commits: list[object] = []
     event.listen(ledger._engine, "commit", lambda connection: commits.append(connection))
-    last = {"state": state, "points": [point(64)], "outcome": END, "reason": "nan", "done": True}
+    last = slot_result(state=state, points=[point(64)], outcome=END, reason="nan", done=True)
     bookings.progressed(ticket, last)
     assert commits == [] and len(ledger.curve("s" * 64)) == 1
     before = len(commits)
