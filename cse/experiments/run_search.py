@@ -20,7 +20,7 @@ from cluster.search.search import JointSearch, make_search
 from cluster.search.seed_race import Race, RaceSource
 from cluster.search.source import SearchSource
 from cluster.sweep.events import SweepEvent, SweepOutcome
-from cluster.sweep.ledger_retry import PatientLedger
+from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
 from cse.experiments.request import Request, record
@@ -53,7 +53,7 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
 
     def runs_for(cell: Cell, seeds: Sequence[int]) -> list[PlannedRun]:
         runs = [dataclasses.replace(run, sweep=name) for run in runs_of(resolved, cell, seeds, identify)]
-        record(request, patient, runs, asked=asked)  # type: ignore[arg-type]
+        record(request, retrying, runs, asked=asked)  # type: ignore[arg-type]
         sweeps.update({run.signature: name for run in runs})
         labels.update({run.signature: label(run.cell, run.seed) for run in runs})
         horizon.update({run.signature: run.run.train.examples for run in runs})
@@ -68,8 +68,8 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
         Pruner(request.ledger, options) as pruner,
     ):
         tell = each(progress, monitor, pruner)
-        patient = PatientLedger(ledger, over, lambda line: tell(SweepEvent(kind="ledger", reason=line)))
-        source, account = _source_of(request, patient, identify, runs_for)  # type: ignore[arg-type]
+        retrying = RetryingLedger(ledger, over, lambda line: tell(SweepEvent(kind="ledger", reason=line)))
+        source, account = _source_of(request, retrying, identify, runs_for)  # type: ignore[arg-type]
         outcome = run_sweep(source, request.ledger, request.paths, options, tell, suites, over)
     if account:
         print(account.line())
