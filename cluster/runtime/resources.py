@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from cluster.runtime.options import SweepOptions
 from cse_train.fields import ConfigError
 
@@ -159,15 +161,8 @@ def _cards() -> int:
 
 def _free_memory() -> float:
     """Bytes; the least of what the kernel calls available and what is left of the control group's limit."""
-    free = [_available()]
+    free = [float(psutil.virtual_memory().available)]
     limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
     if limit.exists() and used.exists() and (text := limit.read_text().strip()) != "max":
         free.append(float(text) - float(used.read_text()))
     return min(free)
-
-
-def _available() -> float:
-    for line in Path("/proc/meminfo").read_text().splitlines() if Path("/proc/meminfo").exists() else ():
-        if line.startswith("MemAvailable:"):
-            return float(line.split()[1]) * 1024
-    return float("inf")

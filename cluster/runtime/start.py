@@ -1,27 +1,16 @@
-"""What Ray's dashboard leaves among the temporary files: it is killed, and Python tidies up only after an end in order.
-
-One folder `pymp-*` for each start of a cluster, with the socket of the server that forks the dashboard's modules.
-"""
+"""Starting and ending Ray for our drivers, quietly, with what slots and ranks need in their environment."""
 
 import contextlib
 import logging
 import os
-import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cluster.runtime import processes, start
+from cluster.runtime import processes
 from cluster.runtime.code_version import leave_user_folder, package_parents
 from cluster.runtime.join import check_address, connect
 from cluster.runtime.security import keep_token_private, on_loopback, require_token
-
-
-def remove(folders: Iterable[Path]) -> None:
-    """After the processes have ended."""
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
-
 
 SLOT = "trial_slot"
 TRIAL_SLOTS = 1024
@@ -39,7 +28,7 @@ WORKER_ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     # oneDNN keeps 1024 compiled shapes by default, which length groups fill with 0.2 GB and no gain in speed.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
-    # Else Ray leaves every card visible to a rank that was granted none, and it would train there.
+    # Else Ray leaves every GPU visible to a rank that was given none, and it would train there.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
 }
 DRIVER_ENVIRONMENT = {
@@ -89,18 +78,18 @@ def ray_cluster(
             start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
             yield
     finally:
-        left = _left_by_dashboard() if address is None else set()
+        folders = _dashboard_folders() if address is None else set()
         ray.shutdown()
-        start.remove(left)
+        processes.remove(folders)
         os.chdir(before)
 
 
-def _left_by_dashboard() -> set[Path]:
+def _dashboard_folders() -> set[Path]:
     """What the dashboard that was started here will leave among the temporary files."""
     import ray
 
     node = ray._private.worker.global_worker.node if ray.is_initialized() else None
-    return processes.of_dashboard(Path(node.address_info["session_dir"])) if node else set()
+    return processes.dashboard_folders(Path(node.address_info["session_dir"])) if node else set()
 
 
 def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None) -> None:

@@ -34,9 +34,9 @@ class Measured:
 
     group_gb: float
     """Peak main memory of the worker group's processes."""
-    card_gb: float = 0.0
+    gpu_gb: float = 0.0
     """Peak memory on a card, of all ranks together."""
-    card_size_gb: float = 0.0
+    gpu_size_gb: float = 0.0
     seconds: float
     """Of training."""
     examples: int
@@ -58,9 +58,9 @@ def packing(measured: Measured, options: SweepOptions, node: Node) -> Packing:
     """As many runs at once as cores, free memory and cards hold. A rank has whole cards, or shares one with as many
     others as its memory allows and as there are cores for; parts divide the card. ConfigError where none fits."""
     gpus = options.gpus_per_worker
-    if gpus and options.workers == 1 and measured.card_gb:
+    if gpus and options.workers == 1 and measured.gpu_gb:
         cores = node.cpus / options.cpus_per_worker / max(1.0, node.gpus)
-        parts = min(int(MARGIN * measured.card_size_gb / measured.card_gb), int(cores))
+        parts = min(int(MARGIN * measured.gpu_size_gb / measured.gpu_gb), int(cores))
         gpus = math.floor(1e4 / parts) / 1e4 if parts > 1 else 1.0
     free = dataclasses.replace(options, gpus_per_worker=gpus, max_concurrent=None)
     by_memory = int(MARGIN * node.memory_gb / measured.group_gb)
@@ -85,7 +85,7 @@ def probe(
 
 def told(measured: Measured, cell: str, whole_s: float) -> list[str]:
     """What was measured, in words; `whole_s`: seconds of a whole run at this speed."""
-    card = f", {measured.card_gb:.1f} of {measured.card_size_gb:.0f} GB on the card" if measured.card_gb else ""
+    card = f", {measured.gpu_gb:.1f} of {measured.gpu_size_gb:.0f} GB on the card" if measured.gpu_gb else ""
     return [
         f"{cell}: {measured.examples} examples in {measured.seconds:.1f} s, at most {measured.group_gb:.1f} GB{card}",
         f"a whole run at this speed, alone on the machine: about {whole_s:.0f} s",
@@ -114,7 +114,7 @@ def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measure
     with tempfile.TemporaryDirectory(prefix="cse-probe-") as folder:
         file = Path(folder, "ledger.db")
         own = dataclasses.replace(options, storage=Path(folder, "runs"))
-        with MemoryWatch(os.getpid(), cards=bool(options.gpus_per_worker)) as watch:
+        with MemoryWatch(os.getpid(), gpus=bool(options.gpus_per_worker)) as watch:
             outcome = run_sweep([run], file, paths, own)
         if not outcome.done:
             reason = outcome.failures[0].reason if outcome.failures else "interrupted"
@@ -123,7 +123,7 @@ def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measure
         row = ledger.run(run.signature)
         ledger.close()
     assert row is not None and row.seconds is not None and row.examples is not None
-    gigabytes = {"group_gb": watch.peak, "card_gb": watch.card_peak, "card_size_gb": watch.card_size}
+    gigabytes = {"group_gb": watch.peak, "gpu_gb": watch.gpu_peak, "gpu_size_gb": watch.gpu_size}
     return Measured(
         **{name: size / _GB for name, size in gigabytes.items()}, seconds=row.seconds, examples=row.examples
     )
