@@ -14,7 +14,7 @@ class Tally:
 
     total: int
     """Runs in all."""
-    horizon: Mapping[str, int] = field(default_factory=dict)
+    total_examples: Mapping[str, int] = field(default_factory=dict)
     """Signature -> examples of that run, for the share that is trained."""
     begun: float | None = None
     """Clock reading at the first start; None before it."""
@@ -43,8 +43,8 @@ class Tally:
 
     def share(self, signature: str) -> float:
         """Trained part of a run, 0 where its length is not known."""
-        horizon = self.horizon.get(signature)
-        return min(1.0, self.trained.get(signature, 0) / horizon) if horizon else 0.0
+        total_examples = self.total_examples.get(signature)
+        return min(1.0, self.trained.get(signature, 0) / total_examples) if total_examples else 0.0
 
     def seconds_left(self, now: float) -> float | None:
         """Time to the end at the pace so far; None while there is no pace."""

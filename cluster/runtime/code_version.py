@@ -43,12 +43,12 @@ def code_digest() -> str:
 
 def digest_problem(expected: str) -> str | None:
     """One line when this process would run other code than the driver; None when it is the same."""
-    found = code_digest()
-    if found == expected:
+    digest = code_digest()
+    if digest == expected:
         return None
     where = package_folder("cluster").parent
     return (
-        f"different code: digest={found} in {where} on {platform.node()}, the driver has {expected}; "
+        f"different code: digest={digest} in {where} on {platform.node()}, the driver has {expected}; "
         "install the same version of cse-search on every node"
     )
 

@@ -17,7 +17,7 @@ import psutil
 SCRIPTS = {"dashboard.py": "dashboard", "monitor.py": "autoscaler", "log_monitor.py": "log monitor"}
 """Ray's own Python programs by their file."""
 TEMP = Path("/tmp/ray")
-"""Where Ray keeps its sessions unless told otherwise."""
+"""Where Ray keeps its sessions by default."""
 FOLDER = re.compile(r"^(/.*/pymp-[^/]+)/listener-[^/]+$")
 """The socket of a server that Python's multiprocessing starts, in a folder of its own."""
 T = TypeVar("T")

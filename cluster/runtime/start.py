@@ -19,7 +19,7 @@ OBJECT_STORE_BYTES = 256 * 1024**2
 
 HEALTH_CHECK_MS = 120_000
 """Time that our own node has to answer Ray's head. Ray's 10 s, missed five times, declare the only node of a starved
-machine dead; one that was killed refuses at once and is still found within 15 s."""
+machine dead; one that was killed refuses at once and is still noticed within 15 s."""
 
 WORKER_ENVIRONMENT = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.25",
@@ -44,7 +44,7 @@ LOUDEST = {
     "ray": logging.ERROR,
     "ray.tune": logging.ERROR,
     "ray.train": logging.ERROR,
-    # Tune's own state, which nothing of ours reads: a full disk is told in one line by the run that meets it.
+    # Tune's own state, which nothing of ours reads: the run that meets a full disk reports it in one line.
     "ray.tune.execution.experiment_state": logging.CRITICAL,
 }
 """Ray's loggers -> the least level that is shown."""
@@ -129,18 +129,18 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
 
 
 def _why_not(error: Exception) -> str:
-    said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
-    return f"Ray did not start: {load} ({said}); when the machine has time and memory, give the same command again"
+    return f"Ray did not start: {load} ({reason}); when the machine has time and memory, give the same command again"
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Ray's own talk goes to its log files; what Tune and Train read from the environment is set meanwhile."""
+    """Ray's messages go to its log files; what Tune and Train read from the environment is set meanwhile."""
     import ray
 
     worker = ray._private.worker
-    said = getattr(worker, "print_to_stdstream", None)
+    printer = getattr(worker, "print_to_stdstream", None)
     before = {name: os.environ.get(name) for name in DRIVER_ENVIRONMENT}
     levels = {name: logging.getLogger(name).level for name in LOUDEST}
     os.environ.update(DRIVER_ENVIRONMENT)
@@ -150,7 +150,7 @@ def quiet() -> Iterator[None]:
     try:
         yield
     finally:
-        worker.print_to_stdstream = said
+        worker.print_to_stdstream = printer
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
         for name, level in levels.items():

@@ -1,4 +1,4 @@
-"""What a slot is given, what its worker group tells it, and what it tells Tune. Imports neither Ray nor torch."""
+"""The data between driver, slot and worker group: jobs, settings, events, results. Imports neither Ray nor torch."""
 
 import importlib
 from dataclasses import dataclass

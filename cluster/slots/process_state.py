@@ -19,13 +19,13 @@ _ONEDNN: Any = getattr(torch.backends.mkldnn, "matmul")  # noqa: B009
 
 @contextlib.contextmanager
 def process_settings(threads: int, seed: int) -> Iterator[None]:
-    """Known settings and random states inside, the ones found before outside."""
+    """Fixed settings and random states inside, the earlier ones again outside."""
     before = [(put, take()) for take, put in _KNOBS]
     environment = dict(os.environ)
     folder = Path.cwd()
     with warnings.catch_warnings():
         try:
-            _set_known(threads, seed)
+            _set_fixed(threads, seed)
             yield
         finally:
             for put, value in before:
@@ -34,7 +34,7 @@ def process_settings(threads: int, seed: int) -> Iterator[None]:
             os.chdir(folder)
 
 
-def _set_known(threads: int, seed: int) -> None:
+def _set_fixed(threads: int, seed: int) -> None:
     torch.set_num_threads(threads)
     torch.set_float32_matmul_precision("highest")
     torch.set_grad_enabled(True)

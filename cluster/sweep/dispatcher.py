@@ -168,7 +168,7 @@ LOST = ("workers lost", "nodes lost", "slot lost")
 
 
 def failed_twice(history: Iterable[HistoryRow]) -> bool:
-    """Whether a run's last two failures had one reason, of its own making."""
+    """Whether a run's last two failures had one reason, of the run's making."""
     reasons = [row.reason or "" for row in history if row.state == "failed"][-2:]
     return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(LOST)
 

@@ -31,7 +31,7 @@ __all__ = ["AshaOptions", "Failure", "SweepEvent", "SweepOptions", "SweepOutcome
 
 HEARTBEAT_S = 10.0
 PROMPT_S = 5.0
-"""Seconds after the end was asked for in which runs may still report, before others may have them."""
+"""Seconds after a stop was requested in which runs may still report, before others may have them."""
 
 
 def run_sweep(

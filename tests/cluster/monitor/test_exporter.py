@@ -54,7 +54,7 @@ def test_every_sample_is_a_listed_metric_with_its_labels() -> None:
 
 def test_without_ray_and_ledger_the_sweep_goes_on(tmp_path: Path, monkeypatch: object) -> None:
     seen: list[SweepEvent] = []
-    monitor = Monitor(str(tmp_path / "absent.db"), {}, totals={"E7": 1}, labels={}, horizon={})
+    monitor = Monitor(str(tmp_path / "absent.db"), {}, totals={"E7": 1}, labels={}, total_examples={})
     monkeypatch.setattr("cluster.monitor.exporter.start_exporter", _no_ray)  # type: ignore[attr-defined]
     with monitor:
         each(monitor, seen.append)(SweepEvent(kind="cluster", reason="1 x 1 workers; dashboard 127.0.0.1:8265"))

@@ -22,7 +22,7 @@ def shown(terminal: bool) -> tuple[Progress, io.StringIO, Clock]:
     out, now = io.StringIO(), Clock()
     console = Console(file=out, force_terminal=terminal, width=100, highlight=False, soft_wrap=not terminal)
     labels = {"a": "dup_rate=0.32 seed 0", "b": "dup_rate=0.32 seed 1"}
-    return Progress(4, labels=labels, horizon={"a": 100, "b": 100}, console=console, now=now), out, now
+    return Progress(4, labels=labels, total_examples={"a": 100, "b": 100}, console=console, now=now), out, now
 
 
 def test_time_left_counts_the_share_of_a_running_run_and_leaves_reused_ones_out() -> None:
@@ -46,9 +46,9 @@ def test_summary_counts_each_kind_once() -> None:
 
 
 def test_a_search_names_its_runs_as_it_proposes_them() -> None:
-    out, labels, horizon = io.StringIO(), {}, {}
-    with Progress(1, labels=labels, horizon=horizon, console=Console(file=out)) as progress:
-        labels["a"], horizon["a"] = "learning_rate=0.001 seed 0", 100
+    out, labels, total_examples = io.StringIO(), {}, {}
+    with Progress(1, labels=labels, total_examples=total_examples, console=Console(file=out)) as progress:
+        labels["a"], total_examples["a"] = "learning_rate=0.001 seed 0", 100
         progress(SweepEvent(kind="started", signature="a"))
         progress(SweepEvent(kind="point", signature="a", examples=25, best=51.0))
         assert progress.tally.share("a") == 0.25

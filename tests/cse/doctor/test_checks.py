@@ -128,8 +128,8 @@ def test_a_card_that_torch_cannot_use_counts_where_one_is_asked(
 
     monkeypatch.setattr(checks, "this_machine", lambda: Node(cpus=4, gpus=2, memory_gb=16))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    (one,) = checks.cards(asked)
-    assert one.level == level and one.line.startswith("cards that torch cannot use: gpus=2 torch=")
+    (finding,) = checks.gpus(asked)
+    assert finding.level == level and finding.line.startswith("GPUs that torch cannot use: gpus=2 torch=")
 
 
 def test_a_space_without_its_corpus_is_told(capsys: pytest.CaptureFixture[str]) -> None:

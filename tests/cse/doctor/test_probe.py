@@ -1,4 +1,4 @@
-"""`cse doctor --probe`: what a group takes is measured, and a packing keeps to cores, memory and cards."""
+"""`cse doctor --probe`: what a group takes is measured, and a packing keeps to cores, memory and GPUs."""
 
 import os
 import subprocess
@@ -79,7 +79,7 @@ def test_cores_and_measured_memory_limit_a_packing() -> None:
     assert advised(Node(cpus=8, gpus=0, memory_gb=64), workers=2) == Packing(4)
 
 
-def test_a_card_is_shared_by_as_many_as_its_memory_holds() -> None:
+def test_a_gpu_is_shared_by_as_many_as_its_memory_holds() -> None:
     node = Node(cpus=16, gpus=1, memory_gb=128)
     assert advised(node, gpu_gb=20, gpus_per_worker=1) == Packing(3, 0.3333)
     assert advised(node, gpu_gb=50, gpus_per_worker=1) == Packing(1, 1.0)
@@ -88,7 +88,7 @@ def test_a_card_is_shared_by_as_many_as_its_memory_holds() -> None:
     assert str(advised(node, gpu_gb=20, gpus_per_worker=1)) == "--max-concurrent 3 --gpus-per-worker 0.3333"
 
 
-def test_two_ranks_never_share_a_card() -> None:
+def test_two_ranks_never_share_a_gpu() -> None:
     node = Node(cpus=16, gpus=2, memory_gb=128)
     assert advised(node, gpu_gb=1, workers=2, gpus_per_worker=1) == Packing(1, 1)
 
