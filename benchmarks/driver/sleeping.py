@@ -126,7 +126,7 @@ class SleepingGroup:
         point = PointEvent(0, end | {"step": 1, "metrics": process_facts()})
         return [point, DoneEvent(end | {"state": "done"})]
 
-    def decide(self, number: int, index: int, stop: bool) -> None:
+    def proceed(self, number: int, index: int) -> None:
         """Nothing: no trial is gated."""
 
     def stop(self, number: int) -> None:

@@ -156,7 +156,7 @@ def _gpus() -> int:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return len([gpu for gpu in visible.split(",") if gpu.strip() not in ("", "-1")])
-    return len(list(Path("/proc/driver/nvidia/gpus").glob("*"))) if Path("/proc/driver/nvidia/gpus").is_dir() else 0
+    return len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
 
 
 def _free_memory() -> float:

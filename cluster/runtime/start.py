@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.runtime import processes
-from cluster.runtime.code_version import leave_user_folder, package_parents
+from cluster.runtime.code_version import package_parents
 from cluster.runtime.join import check_address, connect
 from cluster.runtime.security import keep_token_private, on_loopback, require_token
 
@@ -62,7 +62,8 @@ def ray_cluster(
     """Ray while inside, started here unless `address` names a cluster or this process has one already.
 
     A Ray that is started here offers `num_cpus` and `memory_gb`, else what the machine has. The process works from
-    `folder` meanwhile, so that no folder of the user's shadows ours on the workers.
+    `folder` (made if absent) meanwhile: Ray puts the driver's folder first on the workers' path, where a folder of the
+    user's named `analysis` would hide ours.
     """
     import ray
 
@@ -72,16 +73,16 @@ def ray_cluster(
         with quiet():
             yield
         return
-    before = leave_user_folder(folder)
-    try:
-        with quiet():
-            start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
-            yield
-    finally:
-        folders = _dashboard_folders() if address is None else set()
-        ray.shutdown()
-        processes.remove(folders)
-        os.chdir(before)
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.chdir(folder):
+        try:
+            with quiet():
+                start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
+                yield
+        finally:
+            folders = _dashboard_folders() if address is None else set()
+            ray.shutdown()
+            processes.remove(folders)
 
 
 def _dashboard_folders() -> set[Path]:

@@ -9,7 +9,7 @@ from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 
 Plain = dict[str, Any]
-"""A point, a score or an outcome of `cse_train` as nested plain data: their classes would bring torch into the slot."""
+"""A point, a score or an outcome of `cse_train` as nested data: its class would bring torch into the mailbox."""
 
 
 def load_object(reference: str) -> Any:
@@ -135,8 +135,8 @@ class Group(Protocol):
     def events(self, timeout_s: float) -> list[Event]:
         """What happened since the last call; waits up to `timeout_s` for something."""
 
-    def decide(self, number: int, index: int, stop: bool) -> None:
-        """Answer report `index` of a gated job."""
+    def proceed(self, number: int, index: int) -> None:
+        """Let the ranks of a gated job go on after report `index`."""
 
     def stop(self, number: int) -> None:
         """End the current job early."""

@@ -92,10 +92,10 @@ class Mailbox:
         events, self.events = self.events, []
         return [ErrorEvent(cause="setup", reason=self.problem)] if self.problem else events
 
-    async def decide(self, number: int, index: int, stop: bool) -> None:
-        """Answer report `index` of a gated job, once."""
+    async def proceed(self, number: int, index: int) -> None:
+        """Let the ranks of a gated job go on after report `index`, unless they stop there already."""
         if self.job and self.job.number == number:
-            self.job.decisions.setdefault(index, stop)
+            self.job.decisions.setdefault(index, False)
             await self._wake()
 
     async def stop(self, number: int) -> None:

@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 import random
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,8 +21,7 @@ def process_settings(threads: int, seed: int) -> Iterator[None]:
     """Fixed settings and random states inside, the earlier ones again outside."""
     before = [(put, take()) for take, put in _KNOBS]
     environment = dict(os.environ)
-    folder = Path.cwd()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.chdir(Path.cwd()):
         try:
             _set_fixed(threads, seed)
             yield
@@ -31,7 +29,6 @@ def process_settings(threads: int, seed: int) -> Iterator[None]:
             for put, value in before:
                 put(value)
             _restore_environment(environment)
-            os.chdir(folder)
 
 
 def _set_fixed(threads: int, seed: int) -> None:
@@ -101,11 +98,9 @@ def job_log(path: Path) -> Iterator[None]:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         root.handlers = [handler]
         root.setLevel(logging.INFO)
-        out, err = sys.stdout, sys.stderr
-        sys.stdout = sys.stderr = stream
         try:
-            yield
+            with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+                yield
         finally:
-            sys.stdout, sys.stderr = out, err
             root.handlers = handlers
             root.setLevel(level)

@@ -64,7 +64,7 @@ class Slot(tune.Trainable):
         with self._called():
             if self.resting:
                 self._submit()
-            self._answer(stop=False)
+            self._answer()
             return self._next_result()
 
     def _called(self) -> AbstractContextManager[None]:
@@ -129,16 +129,16 @@ class Slot(tune.Trainable):
             self.group.stop(self.number)
             self.running = False
 
-    def _answer(self, stop: bool) -> None:
+    def _answer(self) -> None:
         """Tune calls again: the ranks may go on after the report that it has just seen."""
         if self.undecided is not None:
-            self._decide(self.undecided, stop)
+            self._proceed(self.undecided)
             self.undecided = None
 
-    def _decide(self, index: int, stop: bool) -> None:
+    def _proceed(self, index: int) -> None:
         """Only a gated job's ranks wait for the word; to others it would cost a round trip between two trials."""
         if self.job.gated:
-            self.group.decide(self.number, index, stop)
+            self.group.proceed(self.number, index)
 
     # Events of the ranks
 
@@ -170,7 +170,7 @@ class Slot(tune.Trainable):
             self.points.append(point)
             self.examples, self.best = point["examples"], point["best"]
         if not news or point["examples"] >= self.job.total_examples:
-            self._decide(index, stop=False)
+            self._proceed(index)
             return None
         self.undecided, self.judged = index, self.examples
         return self._result("running")

@@ -99,8 +99,8 @@ class WorkerGroup:
         events: list[Event] = self._call("take_events", timeout_s)
         return events
 
-    def decide(self, number: int, index: int, stop: bool) -> None:
-        self._call("decide", number, index, stop)
+    def proceed(self, number: int, index: int) -> None:
+        self._call("proceed", number, index)
 
     def stop(self, number: int) -> None:
         """End the current job at its next report; a group that does not leave it in time is aborted."""

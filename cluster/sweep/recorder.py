@@ -1,9 +1,8 @@
 """Records in the ledger what happens to the runs of one driver, publishes what is finished, and reports it."""
 
-import dataclasses
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from cluster.plan.run_source import Planned, Source
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import StorageFailed, storage_problem
 from cluster.slots.group_api import Plain, SlotResult
-from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent
+from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent, SweepOutcome
 
 
 @dataclass
@@ -24,19 +23,9 @@ class ClaimedRun:
     claim: Claim | None
     """None where a finished run is only scored."""
     suites: tuple[str, ...]
-    last_point: Plain = dataclasses.field(default_factory=dict)
-    unrecorded: list[Plain] = dataclasses.field(default_factory=list)
+    last_point: Plain = field(default_factory=dict)
+    unrecorded: list[Plain] = field(default_factory=list)
     """Points that came with the end: one transaction for both, because each is a wait for the disk."""
-
-
-@dataclass
-class Counts:
-    """What this call did so far."""
-
-    done: int = 0
-    reused: int = 0
-    stopped: int = 0
-    failures: list[Failure] = dataclasses.field(default_factory=list)
 
 
 class Recorder:
@@ -44,7 +33,8 @@ class Recorder:
 
     def __init__(self, source: Source, ledger: Ledger, options: SweepOptions, owner: str, on_event: OnEvent) -> None:
         self.source, self.ledger, self.options, self.owner, self.on_event = source, ledger, options, owner, on_event
-        self.counts = Counts()
+        self.outcome = SweepOutcome()
+        """What this call did so far."""
         self.open: dict[str, ClaimedRun] = {}
         """Runs by signature whose end is not recorded yet."""
 
@@ -93,7 +83,7 @@ class Recorder:
     def reused(self, planned: Planned, row: RunRow) -> None:
         """The ledger has the run's end already."""
         self.source.tell(planned, row.state, row.best, row.examples)
-        self.counts.reused += 1
+        self.outcome = replace(self.outcome, reused=self.outcome.reused + 1)
         self.report("reused", planned, row=row)
 
     def failed_before(self, planned: Planned, reason: str, log: str) -> None:
@@ -115,9 +105,9 @@ class Recorder:
         folder = self._publish(claimed) if state == "done" else claimed.folder
         best = self._finish(claimed, state, outcome, folder, None)
         self.close(claimed)
-        self._record_scores(dataclasses.replace(claimed, folder=folder), result)
-        self.counts.done += state == "done"
-        self.counts.stopped += state == "stopped"
+        self._record_scores(replace(claimed, folder=folder), result)
+        done, stopped = self.outcome.done + (state == "done"), self.outcome.stopped + (state == "stopped")
+        self.outcome = replace(self.outcome, done=done, stopped=stopped)
         examples = outcome.get("examples", claimed.last_point.get("examples", 0))
         self.source.tell(claimed.planned, state, best, examples)
         kind: EventKind = "done" if state == "done" else "stopped"
@@ -161,7 +151,8 @@ class Recorder:
             self.report("scored", claimed.planned, state="done", best=score["value"], reason=score["suite"])
 
     def _count_failure(self, planned: Planned, reason: str, log: str) -> None:
-        self.counts.failures.append(Failure(signature=planned.signature, reason=reason, log=log))
+        failure = Failure(signature=planned.signature, reason=reason, log=log)
+        self.outcome = replace(self.outcome, failures=(*self.outcome.failures, failure))
         self.report("failed", planned, state="failed", reason=reason, log=log)
 
 

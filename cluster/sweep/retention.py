@@ -175,7 +175,6 @@ def _may_go(row: RunRow, item: Removable) -> bool:
 
 PERIOD_S = 30.0
 """Least time between two looks at the disk: each visits every file of every run."""
-ENDS = ("done", "stopped")
 
 
 class Pruner:
@@ -201,7 +200,7 @@ class Pruner:
             self._prune()
 
     def __call__(self, event: SweepEvent) -> None:
-        if event.kind in ENDS and self._now() >= self._next:
+        if event.kind in ENDED and self._now() >= self._next:
             self._prune()
             self._next = self._now() + PERIOD_S
 

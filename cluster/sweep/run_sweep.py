@@ -67,15 +67,8 @@ def run_sweep(
             with contextlib.suppress(LedgerError):  # what ended the sweep is reported; leases give the claims back
                 ledger.release(owner)
             ledger.close()
-    counts = dispatcher.recorder.counts
-    return SweepOutcome(
-        done=counts.done,
-        reused=counts.reused,
-        stopped=counts.stopped,
-        failures=tuple(counts.failures),
-        interrupted=signals.seen,
-        seconds=time.monotonic() - begun,
-    )
+    outcome = dispatcher.recorder.outcome
+    return dataclasses.replace(outcome, interrupted=signals.seen, seconds=time.monotonic() - begun)
 
 
 def _run(

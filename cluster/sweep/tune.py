@@ -35,25 +35,44 @@ class Unsaved:
         return self
 
 
+class Guard:
+    """Calls ours; the first error but a lost claim is kept and ends the sweep, since Tune would hide or retry it."""
+
+    def __init__(self, over: threading.Event) -> None:
+        self.over = over
+        self.error: Exception | None = None
+
+    def __call__(self, action: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return action(*args)
+        except LostClaim:
+            raise
+        except Exception as error:
+            self.fail(error)
+            return None
+
+    def fail(self, error: Exception) -> None:
+        """End the sweep with this error, unless there is one already."""
+        self.error = self.error or error
+        self.over.set()
+
+
 class DispatchSearcher(Unsaved, Searcher):
     """Asks the dispatcher for the next run when one of `slots` is free; the callback records results."""
 
-    def __init__(
-        self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], over: threading.Event, slots: int
-    ) -> None:
+    def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], guard: Guard, slots: int) -> None:
         super().__init__(metric="best", mode="max")
-        self._dispatcher, self._trials, self._over = dispatcher, trials, over
+        self._dispatcher, self._trials, self._guard = dispatcher, trials, guard
         self._settings = slot_settings(dispatcher.options, quiet_s=max(1.0, slots / QUIET_RATE))
-        self._guard = Guard(over)
         self._slots: dict[str, int] = {}
         """Trial -> the number of its slot, from 1."""
 
     def suggest(self, trial_id: str) -> Any:
-        if self._over.is_set():
+        if self._guard.over.is_set():
             return Searcher.FINISHED
         claimed = self._guard(self._dispatcher.next_run)
         if claimed is None:
-            return Searcher.FINISHED if self._over.is_set() or self._dispatcher.finished() else None
+            return Searcher.FINISHED if self._guard.over.is_set() or self._dispatcher.finished() else None
         self._trials[trial_id] = claimed
         name = f"slot {self._number(trial_id)} of {claimed.planned.sweep}"
         return {"job": self._dispatcher.job(claimed), "slot": replace(self._settings, name=name)}
@@ -74,19 +93,13 @@ class DispatchSearcher(Unsaved, Searcher):
     def restore(self, checkpoint_path: str) -> None:
         """Nothing: see `save`."""
 
-    @property
-    def error(self) -> BaseException | None:
-        return self._guard.error
-
 
 class RecordingCallback(Unsaved, tune.Callback):
     """Records every result. An error here ends the sweep and is raised by `run_sweep`, not by Tune."""
 
-    def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], over: threading.Event) -> None:
+    def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], guard: Guard) -> None:
         self._dispatcher, self._recorder = dispatcher, dispatcher.recorder
-        self._trials, self._over = trials, over
-        self._guard = Guard(over)
-        self.refused: str | None = None
+        self._trials, self._guard = trials, guard
         self.lost: set[str] = set()
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
@@ -95,12 +108,11 @@ class RecordingCallback(Unsaved, tune.Callback):
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: SlotResult, **info: Any) -> None:
         self._record(trial, lambda claimed: self._recorder.progressed(claimed, result))
         if result["state"] == "refused":
-            self.refused = result["reason"]
-            self._over.set()
+            self._guard.fail(ConfigError([result["reason"]]))
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         result = trial.last_result
-        if self.refused is None and result and "state" in result:
+        if result and result.get("state", "refused") != "refused":
             self._record(trial, lambda claimed: self._recorder.ended(claimed, result))
         self._trials.pop(trial.trial_id, None)
 
@@ -119,28 +131,6 @@ class RecordingCallback(Unsaved, tune.Callback):
         except LostClaim:
             self.lost.add(trial.trial_id)
             self._guard(self._dispatcher.taken_over, claimed)
-
-    @property
-    def error(self) -> BaseException | None:
-        return self._guard.error
-
-
-class Guard:
-    """Calls ours; the first error but a lost claim is kept and ends the sweep, since Tune would hide or retry it."""
-
-    def __init__(self, over: threading.Event) -> None:
-        self._over = over
-        self.error: BaseException | None = None
-
-    def __call__(self, action: Callable[..., Any], *args: Any) -> Any:
-        try:
-            return action(*args)
-        except LostClaim:
-            raise
-        except Exception as error:
-            self.error = self.error or error
-            self._over.set()
-            return None
 
 
 class SweepStopper(Unsaved, tune.Stopper):
@@ -179,8 +169,9 @@ def slot_settings(options: SweepOptions, quiet_s: float) -> SlotSettings:
 def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: threading.Event) -> None:
     """Run what the dispatcher gives out, `slots` runs at once; returns when there is no more or `over` is set."""
     trials: dict[str, ClaimedRun] = {}
-    searcher = DispatchSearcher(dispatcher, trials, over, slots)
-    callback = RecordingCallback(dispatcher, trials, over)
+    guard = Guard(over)
+    searcher = DispatchSearcher(dispatcher, trials, guard, slots)
+    callback = RecordingCallback(dispatcher, trials, guard)
     tuner = tune.Tuner(
         tune.with_resources(Slot, tune.PlacementGroupFactory([_slot_bundle()])),
         tune_config=tune.TuneConfig(
@@ -204,11 +195,8 @@ def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: 
         ),
     )
     tuner.fit()
-    if callback.refused is not None:
-        raise ConfigError([callback.refused])
-    for error in (searcher.error, callback.error):
-        if error is not None:
-            raise error
+    if guard.error is not None:
+        raise guard.error
 
 
 def _scheduler(options: SweepOptions) -> Any:

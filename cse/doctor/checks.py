@@ -1,7 +1,6 @@
 """What on this machine would stop a sweep, as data: each check gives findings, each finding that counts one fix."""
 
 import contextlib
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -15,7 +14,7 @@ from analysis.ledger import Ledger, LedgerError
 from analysis.ledger.database import network_file_system, parse_url
 from cluster.plan.missing_inputs import by_reason
 from cluster.plan.planner import plan_all
-from cluster.runtime.code_version import code_digest, package_folder
+from cluster.runtime.code_version import code_digest, installed_version, package_folder
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.processes import listeners, sessions
 from cluster.runtime.resources import group_memory_gb, slots_that_fit, this_machine
@@ -60,13 +59,7 @@ def tried(part: str, check: Callable[[], str]) -> list[Finding]:
 
 def versions() -> dict[str, str]:
     """Package -> version in this process; empty for one that is not installed."""
-    installed = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            installed[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            installed[name] = ""
-    return installed
+    return {"python": platform.python_version(), **{name: installed_version(name) for name in PACKAGES}}
 
 
 def check_versions() -> str:

@@ -68,9 +68,10 @@ def test_a_gated_report_waits_for_the_slot():
         asked = [asyncio.create_task(box.report(generation, number, rank, 0, {})) for rank in (0, 1)]
         await asyncio.sleep(0.02)
         assert not any(task.done() for task in asked)
-        await box.decide(number, 0, stop=True)
-        await box.decide(number, 0, stop=False)
-        assert [await task for task in asked] == [True, True]
+        await box.proceed(number, 0)
+        await box.stop(number)
+        assert [await task for task in asked] == [False, False], "an answer is given once"
+        assert [await box.report(generation, number, rank, 1, {}) for rank in (0, 1)] == [True, True]
 
     run(story())
 

@@ -101,7 +101,7 @@ def test_a_run_is_claimed_only_when_a_slot_asks_trained_once_and_published_by_re
     assert driver.dispatcher.next_run() is None and driver.dispatcher.finished()
     again = Driver(tmp_path, [1, 2], "me again")
     assert again.dispatcher.next_run() is None and again.dispatcher.finished()
-    assert (again.recorder.counts.reused, again.kinds()) == (2, ["reused", "reused"])
+    assert (again.recorder.outcome.reused, again.kinds()) == (2, ["reused", "reused"])
 
 
 def test_two_drivers_share_the_runs_and_each_waits_for_the_others_result(tmp_path):
@@ -116,8 +116,8 @@ def test_two_drivers_share_the_runs_and_each_waits_for_the_others_result(tmp_pat
         driver.train(claimed)
     for driver in (one, two):
         assert driver.dispatcher.next_run() is None and driver.dispatcher.finished()
-    assert (one.recorder.counts.done, one.recorder.counts.reused) == (2, 1)
-    assert (two.recorder.counts.done, two.recorder.counts.reused) == (1, 2)
+    assert (one.recorder.outcome.done, one.recorder.outcome.reused) == (2, 1)
+    assert (two.recorder.outcome.done, two.recorder.outcome.reused) == (1, 2)
     assert all(row.attempt == 1 for row in one.ledger.runs())
 
 
@@ -127,7 +127,7 @@ def test_a_failure_of_another_driver_is_not_tried_again_here(tmp_path):
     assert two.start() is None
     one.recorder.failed(claimed, "loss is nan")
     assert two.start() is None and two.dispatcher.finished()
-    assert [f.reason for f in two.recorder.counts.failures] == ["loss is nan"]
+    assert [f.reason for f in two.recorder.outcome.failures] == ["loss is nan"]
     later = Driver(tmp_path, [1], "later")
     assert later.start().claim.attempt == 2
 
@@ -148,7 +148,7 @@ def test_a_dead_drivers_run_is_taken_over_and_its_orphan_can_neither_report_nor_
     dead.dispatcher.taken_over(orphan)
     heir.train(claimed)
     assert dead.dispatcher.next_run() is None and dead.dispatcher.finished()
-    assert dead.recorder.counts.reused == 1 and heir.ledger.run("signature1").best == 60.0
+    assert dead.recorder.outcome.reused == 1 and heir.ledger.run("signature1").best == 60.0
 
 
 def test_a_folder_published_but_not_booked_is_where_the_next_attempt_goes_on(tmp_path):
@@ -171,7 +171,7 @@ def test_a_stopped_run_is_trained_on_by_a_grid_and_is_an_answer_to_a_search(tmp_
     first.recorder.ended(claimed, slot_result())
     row = first.ledger.run("signature1")
     assert (row.state, row.examples, row.best, row.folder) == ("stopped", 32, 9.0, str(claimed.folder))
-    assert first.recorder.counts.stopped == 1
+    assert first.recorder.outcome.stopped == 1
 
     search = Driver(tmp_path, [1], "search")
     search.source.keeps_stopped = True
@@ -223,7 +223,7 @@ def test_a_run_that_failed_twice_the_same_way_is_told_and_left_unless_asked(tmp_
     for owner in ("first", "second"):
         fail(tmp_path, owner, "loss is nan")
     third = fail(tmp_path, "third", "never said")
-    (failure,) = third.recorder.counts.failures
+    (failure,) = third.recorder.outcome.failures
     assert failure.reason == "loss is nan (the same way twice; --retry-failed tries again)" and failure.log
     assert third.observed == [(1, "failed", None, None)] and third.ledger.run("signature1").attempt == 2
     assert fail(tmp_path, "asked", "loss is nan", retry_failed=True).ledger.run("signature1").attempt == 3
@@ -254,4 +254,4 @@ def test_storage_that_takes_no_more_ends_the_sweep_and_fails_no_run(tmp_path, re
     code, (line,) = verdict(raised.value)
     assert code == 1 and line.startswith(said)
     row = driver.ledger.run("signature1")
-    assert (row.state, row.reason, driver.recorder.counts.failures) == ("lost", reason, [])
+    assert (row.state, row.reason, driver.recorder.outcome.failures) == ("lost", reason, ())
