@@ -69,12 +69,11 @@ class Monitor:
         *,
         totals: Mapping[str, int],
         labels: Mapping[str, str],
-        total_examples: Mapping[str, int],
         reused: Iterable[str] = (),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`sweeps`: signature -> its sweep; `totals`: sweep -> its runs; the mappings may grow meanwhile."""
-        self.board = Board(sweeps, totals, labels, total_examples, reused)
+        self.board = Board(sweeps, totals, labels, reused)
         self._ledger, self._totals, self._now = ledger, totals, now
         self._over, self._thread = threading.Event(), threading.Thread(target=self._export, daemon=True)
         self._cluster = ""

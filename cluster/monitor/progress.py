@@ -25,13 +25,11 @@ class Progress:
         total: int,
         *,
         labels: Mapping[str, str] | None = None,
-        total_examples: Mapping[str, int] | None = None,
         reused: Iterable[str] = (),
         console: Console | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        sizes = {} if total_examples is None else total_examples
-        self.tally = Tally(total, sizes, state=dict.fromkeys(reused, "reused"))
+        self.tally = Tally(total, state=dict.fromkeys(reused, "reused"))
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._labels, self._now = {} if labels is None else labels, now
         self._live = Live(console=self.console, refresh_per_second=4, transient=False, get_renderable=self._block)

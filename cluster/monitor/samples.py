@@ -68,11 +68,10 @@ class Board:
         sweeps: Mapping[str, str],
         totals: Mapping[str, int],
         labels: Mapping[str, str],
-        total_examples: Mapping[str, int],
         reused: Iterable[str] = (),
     ) -> None:
         self._sweeps, self._labels, self._lock = sweeps, labels, threading.Lock()
-        self.figures = {name: Figures(Tally(total, total_examples)) for name, total in totals.items()}
+        self.figures = {name: Figures(Tally(total)) for name, total in totals.items()}
         for signature in reused:
             self.add(SweepEvent(kind="reused", signature=signature), 0.0)
 

@@ -96,8 +96,7 @@ class WorkerGroup:
 
     def events(self, timeout_s: float) -> list[Event]:
         """What the ranks posted; waits up to `timeout_s`."""
-        events: list[Event] = self._call("take_events", timeout_s)
-        return events
+        return self._call("take_events", timeout_s)
 
     def proceed(self, number: int, index: int) -> None:
         self._call("proceed", number, index)
@@ -155,8 +154,7 @@ class WorkerGroup:
 
     def ranks(self) -> dict[int, RankFacts]:
         """What the ranks say of themselves."""
-        facts: dict[int, RankFacts] = self._call("ranks")
-        return facts
+        return self._call("ranks")
 
     def _start(self, settings: GroupSettings) -> None:
         generation = self._call("open", settings.workers)

@@ -16,6 +16,8 @@ class SweepEvent:
     kind: EventKind
     signature: str = ""
     examples: int = 0
+    total_examples: int = 0
+    """Examples of the whole run."""
     best: float | None = None
     state: str = ""
     """The run's state in the ledger after this event."""

@@ -46,7 +46,7 @@ class RetryingLedger:
                 self._give_back(signature, owner)
             return self._ledger.claim(signature, config, owner=owner, **rest)
 
-        return self._retried(attempt)  # type: ignore[no-any-return]
+        return self._retried(attempt)
 
     def _give_back(self, signature: str, owner: str) -> None:
         row = self._ledger.run(signature)

@@ -32,12 +32,11 @@ def run_planned(
 ) -> SweepOutcome:
     """`run_sweep` of distinct runs with progress; `finished` are those that the ledger has, `also` listens too."""
     labels = {run.signature: label(run.cell, run.seed) for run in runs}
-    sizes = {run.signature: run.run.train.examples for run in runs}
     sweeps = {run.signature: run.sweep for run in runs}
     totals = Counter(sweeps.values())
     with (
-        Progress(len(runs), labels=labels, total_examples=sizes, reused=finished) as progress,
-        Monitor(ledger, sweeps, totals=totals, labels=labels, total_examples=sizes, reused=finished) as monitor,
+        Progress(len(runs), labels=labels, reused=finished) as progress,
+        Monitor(ledger, sweeps, totals=totals, labels=labels, reused=finished) as monitor,
         Pruner(ledger, options) as pruner,
     ):
         outcome = run_sweep(runs, ledger, paths, options, each(progress, monitor, pruner, *also), suites)

@@ -47,7 +47,6 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     resolved, name = request.resolved, sweep_name(request.resolved)
     identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
     labels: dict[str, str] = {}
-    total_examples: dict[str, int] = {}
     sweeps: dict[str, str] = {}
     asked = _asked(resolved) * len(request.seeds)
 
@@ -56,15 +55,14 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
         record(request, retrying, runs, asked=asked)  # type: ignore[arg-type]
         sweeps.update({run.signature: name for run in runs})
         labels.update({run.signature: label(run.cell, run.seed) for run in runs})
-        total_examples.update({run.signature: run.run.train.examples for run in runs})
         return runs
 
     options = dataclasses.replace(request.options, asha=_asha(resolved))
     over = threading.Event()
     suites = {name: resolved.space.evaluate}
     with (
-        Progress(asked, labels=labels, total_examples=total_examples) as progress,
-        Monitor(request.ledger, sweeps, totals={name: asked}, labels=labels, total_examples=total_examples) as monitor,
+        Progress(asked, labels=labels) as progress,
+        Monitor(request.ledger, sweeps, totals={name: asked}, labels=labels) as monitor,
         Pruner(request.ledger, options) as pruner,
     ):
         tell = each(progress, monitor, pruner)

@@ -113,10 +113,10 @@ def test_a_run_is_bit_identical_as_the_first_and_as_the_50th_of_a_slot(ray_clust
     script.write_text(json.dumps({"6": {"score": 1000.0}, "7": {"raise_on": workers - 1}, "8": {"diverge_on": 0}}))
     paths = DataPaths(train_file=small_corpus(tmp_path), documents=script, cache=tmp_path / "cache")
     runs = [real_run(0, "simcse", 3, batch=16)]
-    runs += [stand_in(6, examples=192), real_run(50, "esimcse", 5, batch=48), stand_in(7), stand_in(8)]
+    runs += [stub_run(6, examples=192), real_run(50, "esimcse", 5, batch=48), stub_run(7), stub_run(8)]
     runs += [real_run(i, ("simcse", "esimcse")[i % 2], 10 + i, batch=8 + 8 * (i % 3)) for i in range(1, 45)]
     runs.append(real_run(99, "simcse", 3, batch=16))
-    # Only the run of 192 real examples reaches the rung, where the stand-in's 1000 points are the bar.
+    # Only the run of 192 real examples reaches the rung, where the stub's 1000 points are the bar.
     asha = AshaOptions(grace_examples=144, max_examples=192)
     options = SweepOptions(
         storage=tmp_path / "runs", workers=workers, max_concurrent=1, asha=asha, function="stub_training:mixed"
@@ -165,9 +165,9 @@ def real_run(number: int, method: str, seed: int, batch: int) -> Planned:
     return Planned(f"run{number}", parse_run({"method": method} | settings), seed)
 
 
-def stand_in(seed: int, examples: int = 8) -> Planned:
+def stub_run(seed: int, examples: int = 8) -> Planned:
     settings = {"method": "simcse", "train.seed": seed, "train.examples": examples, "train.evaluations": 4}
-    return Planned(f"stand-in{seed}", parse_run(settings), seed)
+    return Planned(f"stub{seed}", parse_run(settings), seed)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

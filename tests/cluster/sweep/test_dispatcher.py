@@ -95,6 +95,7 @@ def test_a_run_is_claimed_only_when_a_slot_asks_trained_once_and_published_by_re
     assert (row.state, row.best, row.best_examples, row.seconds) == ("done", 60.0, 64, 1.5)
     assert row.folder == str(tmp_path / "runs" / "signature1" / "final") and not claimed.folder.exists()
     assert driver.kinds() == ["started", "point", "done"]
+    assert {event.total_examples for event in driver.events} == {128}
     assert driver.observed == [(1, "done", 60.0, 128)]
     assert not driver.dispatcher.finished()
     driver.train(driver.start())

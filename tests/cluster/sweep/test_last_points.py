@@ -10,7 +10,7 @@ from sqlalchemy import event
 from analysis.ledger import Claim, Ledger, LostClaim
 from cluster.runtime.options import SweepOptions
 from cluster.sweep.recorder import ClaimedRun, Recorder
-from tests.cluster.jobs import slot_result
+from tests.cluster.jobs import run_of, slot_result
 
 END = {"examples": 64, "best": 2.0, "best_examples": 64, "seconds": 1.0}
 
@@ -38,7 +38,7 @@ def recording(ledger: Ledger, folder: Path) -> tuple[Recorder, ClaimedRun]:
     recorder = Recorder(source, ledger, SweepOptions(storage=folder), "me", lambda event: None)  # type: ignore[arg-type]
     attempt = folder / "runs" / ("s" * 64) / "attempt-1"
     attempt.mkdir(parents=True)
-    planned = SimpleNamespace(signature="s" * 64, seed=0, sweep="t")
+    planned = SimpleNamespace(signature="s" * 64, run=run_of(), seed=0, sweep="t")
     return recorder, ClaimedRun(planned, attempt, claim_of(ledger), ())  # type: ignore[arg-type]
 
 
