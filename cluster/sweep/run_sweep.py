@@ -8,15 +8,16 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, LedgerError
 from cluster.plan.run_source import GridSource, Planned, Source
+from cluster.runtime.background import background
 from cluster.runtime.code_version import other_code
-from cluster.runtime.head_watch import ClusterWatch
+from cluster.runtime.head_watch import cluster_watch
 from cluster.runtime.options import AshaOptions, SweepOptions
 from cluster.runtime.resources import check_options, cluster_nodes, slots_that_fit, this_machine
 from cluster.runtime.start import ray_cluster
@@ -60,7 +61,7 @@ def run_sweep(
     owner = _owner()
     dispatcher = Dispatcher(chosen, retrying, _absolute_paths(paths), options, owner, suites or {}, on_event)  # type: ignore[arg-type]
     heartbeats, given_back = partial(_heartbeats, ledger, owner), partial(_given_back, ledger, owner, over)
-    with _Signals(over) as signals, _beside(heartbeats), _beside(given_back):
+    with _Signals(over) as signals, background(heartbeats), background(given_back):
         try:
             _run(dispatcher, options, over, signals, on_event)
         finally:
@@ -98,7 +99,7 @@ def _run(
         if options.address is None:
             slots = min(slots, slots_that_fit(options, [this_machine()]))
         on_event(SweepEvent(kind="cluster", reason=_described(slots, options, ray)))
-        with ClusterWatch(over):
+        with cluster_watch(over):
             run_trials(dispatcher, options, slots, over)
 
 
@@ -155,19 +156,6 @@ class _Signals:
     def _restore(self) -> None:
         for name, handler in self._before.items():
             signal.signal(name, handler)
-
-
-@contextlib.contextmanager
-def _beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """`work` in a thread while inside; it ends soon after the event that it is given is set."""
-    done = threading.Event()
-    thread = threading.Thread(target=work, args=(done,), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join(5)
 
 
 def _heartbeats(ledger: Ledger, owner: str, done: threading.Event) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import subprocess
 import threading
-from typing import Any
 
 import psutil
 
@@ -16,25 +15,15 @@ QUERY = ("nvidia-smi", "--query-gpu=memory.used,memory.total", "--format=csv,noh
 
 
 class MemoryWatch:
-    """Samples while inside. `peak`: bytes of main memory, pages shared with others counted in part (PSS)."""
+    """Samples of a process. `peak`: bytes of main memory of its worker groups, shared pages counted in part (PSS)."""
 
     def __init__(self, pid: int, gpus: bool = False) -> None:
         self._process, self._gpus = psutil.Process(pid), gpus
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
         self._before, self.gpu_size = gpu_memory() if gpus else (0.0, 0.0)
         """Bytes taken on the GPUs before, and bytes of the largest GPU."""
         self.peak = 0.0
         self.gpu_peak = 0.0
         """Bytes on the GPUs, over what was taken before."""
-
-    def __enter__(self) -> "MemoryWatch":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._over.set()
-        self._thread.join()
 
     def sample(self) -> None:
         """Look once at the descendants of the process."""
@@ -42,8 +31,8 @@ class MemoryWatch:
         if self._gpus:
             self.gpu_peak = max(self.gpu_peak, gpu_memory()[0] - self._before)
 
-    def _watch(self) -> None:
-        while not self._over.wait(PERIOD_S):
+    def sample_until(self, done: threading.Event) -> None:
+        while not done.wait(PERIOD_S):
             self.sample()
 
 

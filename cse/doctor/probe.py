@@ -11,6 +11,7 @@ from analysis.ledger import Ledger
 from cluster.plan.missing_inputs import Inputs
 from cluster.plan.plan import PlannedRun
 from cluster.plan.signature import signature
+from cluster.runtime.background import background
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import Node, slots_that_fit, this_machine
 from cluster.sweep.run_sweep import run_sweep
@@ -114,7 +115,8 @@ def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measure
     with tempfile.TemporaryDirectory(prefix="cse-probe-") as folder:
         file = Path(folder, "ledger.db")
         settings = dataclasses.replace(options, storage=Path(folder, "runs"))
-        with MemoryWatch(os.getpid(), gpus=bool(options.gpus_per_worker)) as watch:
+        watch = MemoryWatch(os.getpid(), gpus=bool(options.gpus_per_worker))
+        with background(watch.sample_until):
             outcome = run_sweep([run], file, paths, settings)
         if not outcome.done:
             reason = outcome.failures[0].reason if outcome.failures else "interrupted"
