@@ -58,6 +58,6 @@ def test_packages_are_found_from_a_folder_with_other_packages_of_that_name(tmp_p
 
 
 def test_provenance_is_plain_data_with_versions_and_host():
-    found = code_version.provenance()
-    assert json.loads(json.dumps(found)) == found
-    assert found["versions"]["torch"] and found["host"] and found["code_digest"] == code_version.code_digest()
+    facts = code_version.provenance()
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["versions"]["torch"] and facts["host"] and facts["code_digest"] == code_version.code_digest()

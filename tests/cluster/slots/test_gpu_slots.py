@@ -55,4 +55,4 @@ def test_two_trials_share_a_card(ray_cluster: None, tmp_path: Path) -> None:
 
 def together(notes: list[dict[str, Any]]) -> int:
     """Most runs that trained at one moment."""
-    return max(sum(one["begun"] <= other["begun"] < one["ended"] for one in notes) for other in notes)
+    return max(sum(note["begun"] <= other["begun"] < note["ended"] for note in notes) for other in notes)

@@ -195,10 +195,10 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {here!r})
 import importlib.util
-spec = importlib.util.spec_from_file_location("sweeps", Path({here!r}) / "conftest.py")
+spec = importlib.util.spec_from_file_location("sweeps", Path({here!r}).parent / "conftest.py")
 sweeps = importlib.util.module_from_spec(spec); sys.modules["sweeps"] = sweeps; spec.loader.exec_module(sweeps)
 folder = Path(sys.argv[1])
-swept = sweeps.sweep_of(folder, {told!r}, [0, 1, 2], max_concurrent=1)
+swept = sweeps.sweep_of(folder, {behaviour!r}, [0, 1, 2], max_concurrent=1)
 for at, e in swept.events:
     print(f"{{at:6.2f}} {{e.kind}} {{e.signature}} {{e.examples}}", flush=True)
 print(swept.outcome)
@@ -206,10 +206,10 @@ sys.exit(130 if swept.outcome.interrupted else 0)
 """
 
 
-def driver(folder: Path, told) -> subprocess.Popen[str]:
+def driver(folder: Path, behaviour) -> subprocess.Popen[str]:
     """A process with a Ray cluster of its own."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
-    code = DRIVER.format(here=str(HERE), told=told)
+    code = DRIVER.format(here=str(HERE), behaviour=behaviour)
     return subprocess.Popen(
         [sys.executable, "-c", code, str(folder)],
         env=environment,
@@ -230,8 +230,8 @@ def test_a_signal_saves_everything_within_10_s_and_the_same_call_goes_on(tmp_pat
     assert time.monotonic() - begun < 10
     said, _ = slow.communicate(timeout=60)
     assert slow.returncode == 130, said
-    known = len(ledger.curve("signature0"))
-    assert ledger.run("signature0").state == "lost" and known < 4
+    points = len(ledger.curve("signature0"))
+    assert ledger.run("signature0").state == "lost" and points < 4
 
     again = driver(tmp_path, {})
     said, _ = again.communicate(timeout=400)
@@ -245,8 +245,8 @@ def test_a_signal_saves_everything_within_10_s_and_the_same_call_goes_on(tmp_pat
 
 def test_two_drivers_at_once_train_every_run_exactly_once(tmp_path):
     both = [driver(tmp_path, {"": {"pause": 0.5}}) for _ in range(2)]
-    said = [one.communicate(timeout=600)[0] for one in both]
-    assert [one.returncode for one in both] == [0, 0], "\n".join(said)
+    said = [process.communicate(timeout=600)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], "\n".join(said)
     rows = Ledger.open(tmp_path / "ledger.db").runs()
     assert [(row.state, row.attempt) for row in rows] == [("done", 1)] * 3
     assert sum(text.count(" started ") for text in said) == 3

@@ -106,29 +106,29 @@ def test_a_run_is_claimed_only_when_a_slot_asks_trained_once_and_published_by_re
 
 
 def test_two_drivers_share_the_runs_and_each_waits_for_the_others_result(tmp_path):
-    one, two = Driver(tmp_path, [1, 2, 3], "one"), Driver(tmp_path, [1, 2, 3], "two")
-    held = one.start(), two.start()
+    first, second = Driver(tmp_path, [1, 2, 3], "one"), Driver(tmp_path, [1, 2, 3], "two")
+    held = first.start(), second.start()
     assert [claimed.planned.seed for claimed in held] == [1, 2]
-    assert two.kinds() == ["waiting", "started"] and "one" in two.events[0].reason
-    third = one.start()
+    assert second.kinds() == ["waiting", "started"] and "one" in second.events[0].reason
+    third = first.start()
     assert third.planned.seed == 3
-    assert two.dispatcher.next_run() is None and not two.dispatcher.finished()
-    for driver, claimed in ((one, held[0]), (one, third), (two, held[1])):
+    assert second.dispatcher.next_run() is None and not second.dispatcher.finished()
+    for driver, claimed in ((first, held[0]), (first, third), (second, held[1])):
         driver.train(claimed)
-    for driver in (one, two):
+    for driver in (first, second):
         assert driver.dispatcher.next_run() is None and driver.dispatcher.finished()
-    assert (one.recorder.outcome.done, one.recorder.outcome.reused) == (2, 1)
-    assert (two.recorder.outcome.done, two.recorder.outcome.reused) == (1, 2)
-    assert all(row.attempt == 1 for row in one.ledger.runs())
+    assert (first.recorder.outcome.done, first.recorder.outcome.reused) == (2, 1)
+    assert (second.recorder.outcome.done, second.recorder.outcome.reused) == (1, 2)
+    assert all(row.attempt == 1 for row in first.ledger.runs())
 
 
 def test_a_failure_of_another_driver_is_not_tried_again_here(tmp_path):
-    one, two = Driver(tmp_path, [1], "one"), Driver(tmp_path, [1], "two")
-    claimed = one.start()
-    assert two.start() is None
-    one.recorder.failed(claimed, "loss is nan")
-    assert two.start() is None and two.dispatcher.finished()
-    assert [f.reason for f in two.recorder.outcome.failures] == ["loss is nan"]
+    first, second = Driver(tmp_path, [1], "one"), Driver(tmp_path, [1], "two")
+    claimed = first.start()
+    assert second.start() is None
+    first.recorder.failed(claimed, "loss is nan")
+    assert second.start() is None and second.dispatcher.finished()
+    assert [f.reason for f in second.recorder.outcome.failures] == ["loss is nan"]
     later = Driver(tmp_path, [1], "later")
     assert later.start().claim.attempt == 2
 
@@ -196,7 +196,7 @@ def test_a_suite_added_later_scores_the_stored_checkpoint_and_trains_nothing(tmp
     later.recorder.started(claimed)
     more = score | {"suite": "b", "protocol": {"suite": "b"}, "cosines_file": f"{final}/scores/b.npz"}
     later.recorder.ended(claimed, slot_result(state="done", scores=[more]))
-    assert {one.suite for one in later.ledger.scores(["signature1"])} == {"a", "b"}
+    assert {row.suite for row in later.ledger.scores(["signature1"])} == {"a", "b"}
     assert later.ledger.run("signature1").attempt == 1 and later.dispatcher.finished()
 
 

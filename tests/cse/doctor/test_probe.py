@@ -130,12 +130,12 @@ def test_a_probe_tells_what_was_measured_and_how_to_run(
 def test_a_real_probe_measures_a_group(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found: list[Measured] = []
+    measured: list[Measured] = []
     measure = probe.measure
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(probe, "measure", lambda *given: found.append(measure(*given)) or found[0])
+    monkeypatch.setattr(probe, "measure", lambda *given: measured.append(measure(*given)) or measured[0])
     Path("mine.yaml").write_text(SPACE)
     assert main(["doctor", "mine.yaml", "--probe", "--set", "train.examples=320"]) == 0
     assert "; cse run mine --max-concurrent " in capsys.readouterr().out
-    assert found[0].examples == 320 and found[0].seconds > 0
-    assert 0.3 < found[0].group_gb < 8
+    assert measured[0].examples == 320 and measured[0].seconds > 0
+    assert 0.3 < measured[0].group_gb < 8
