@@ -105,11 +105,15 @@ class PointEvent:
 
 @dataclass(frozen=True)
 class ScoreEvent:
+    """One score of the run's best checkpoint."""
+
     score: Plain
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorEvent:
+    """What a rank raised, in one line; its traceback is in the rank's log."""
+
     cause: Literal["error", "echo", "setup"]
     """`error`: the job's own; `echo`: only says that another rank is gone; `setup`: this rank cannot serve any job."""
     reason: str

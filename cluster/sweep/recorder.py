@@ -92,6 +92,7 @@ class Recorder:
         self._count_failure(planned, reason, log)
 
     def close(self, claimed: ClaimedRun) -> None:
+        """The run is no longer this driver's to end."""
         self.open.pop(claimed.planned.signature, None)
 
     def report(self, kind: EventKind, planned: Planned, row: RunRow | None = None, **facts: Any) -> None:
