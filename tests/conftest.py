@@ -66,7 +66,7 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Swept:
-    """What a sweep of stand-ins gave."""
+    """What a sweep of stubs gave."""
 
     outcome: Any
     ledger: Any

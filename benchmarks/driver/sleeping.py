@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.slots.group_api import GroupSettings
+from cluster.slots.group_api import DoneEvent, Event, GroupSettings, Job, PointEvent
 
 POLL_S = 0.05
 SETTLE_S = 1.0
@@ -108,25 +108,25 @@ class SleepingGroup:
 
     def __init__(self, recycle_after: int, name: str = "group") -> None:
         self.number = 0
-        self.payload: dict[str, Any] = {}
+        self.total = 0
         self.nap: Nap | None = None
 
-    def submit(self, settings: GroupSettings, payload: dict[str, Any]) -> int:
-        Path(payload["folder"]).mkdir(parents=True, exist_ok=True)
-        self.number, self.payload = self.number + 1, payload
-        self.nap = Nap(Load.read(Path(payload["paths"]["train_file"])), payload["seed"])
+    def submit(self, settings: GroupSettings, job: Job) -> int:
+        assert job.paths.train_file is not None
+        job.folder.mkdir(parents=True, exist_ok=True)
+        self.number, self.total = self.number + 1, job.total_examples
+        self.nap = Nap(Load.read(job.paths.train_file), job.run.train.seed)
         return self.number
 
-    def events(self, timeout_s: float) -> list[dict[str, Any]]:
+    def events(self, timeout_s: float) -> list[Event]:
         if self.nap is None or not self.nap.over(timeout_s):
             return []
         self.nap = None
-        total = self.payload["total_examples"]
-        point = ended(total) | {"step": 1, "metrics": process_facts()}
-        done = {"kind": "done", "outcome": ended(total) | {"state": "done"}}
-        return [{"kind": "point", "index": 0, "point": point}, done]
+        end = ended(self.total)
+        point = PointEvent(0, end | {"step": 1, "metrics": process_facts()})
+        return [point, DoneEvent(end | {"state": "done"})]
 
-    def decide(self, number: int, index: int, stop: bool) -> None:
+    def proceed(self, number: int, index: int) -> None:
         """Nothing: no trial is gated."""
 
     def stop(self, number: int) -> None:

@@ -30,8 +30,8 @@ class SweepMonitor:
 
         kinds = {"gauge": Gauge, "counter": Counter}
         self._title = title
-        self._metrics = {one.name: kinds[one.kind](one.name, one.help, one.labels) for one in METRICS}
-        self._counters = {one.name for one in METRICS if one.kind == "counter"}
+        self._metrics = {metric.name: kinds[metric.kind](metric.name, metric.help, metric.labels) for metric in METRICS}
+        self._counters = {metric.name for metric in METRICS if metric.kind == "counter"}
         self._counted: dict[tuple[str, tuple[str, ...]], float] = {}
 
     def __repr__(self) -> str:
@@ -69,12 +69,11 @@ class Monitor:
         *,
         totals: Mapping[str, int],
         labels: Mapping[str, str],
-        horizon: Mapping[str, int],
         reused: Iterable[str] = (),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`sweeps`: signature -> its sweep; `totals`: sweep -> its runs; the mappings may grow meanwhile."""
-        self.board = Board(sweeps, totals, labels, horizon, reused)
+        self.board = Board(sweeps, totals, labels, reused)
         self._ledger, self._totals, self._now = ledger, totals, now
         self._over, self._thread = threading.Event(), threading.Thread(target=self._export, daemon=True)
         self._cluster = ""
@@ -124,10 +123,10 @@ class Monitor:
 
 
 def each(*listeners: OnEvent) -> OnEvent:
-    """One listener that tells all of these."""
+    """One listener that passes an event on to all of these."""
 
-    def tell(event: SweepEvent) -> None:
+    def pass_on(event: SweepEvent) -> None:
         for listener in listeners:
             listener(event)
 
-    return tell
+    return pass_on

@@ -15,8 +15,8 @@ WIDTH, HEIGHT = 12, 8
 
 
 def dashboard() -> Json:
-    """One panel per metric of a sweep, and one for the memory of cards."""
-    panels = [_panel(one.help, [_query(one)], one.labels[1:], UNITS.get(one.name, "none")) for one in METRICS]
+    """One panel per metric of a sweep, and one for the memory of GPUs."""
+    panels = [_panel(m.help, [_query(m)], m.labels[1:], UNITS.get(m.name, "none")) for m in METRICS]
     memory = [f"sum by (instance) ({name})" for name in RAY_GPU_MEMORY]
     panels.append(_panel("GPU memory used and available", memory, ("instance",), "decmbytes"))
     return {

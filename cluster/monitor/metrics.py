@@ -39,4 +39,4 @@ METRICS = (
 """What the monitor of a sweep exports."""
 
 RAY_GPU_MEMORY = ("ray_node_gram_used", "ray_node_gram_available")
-"""GPU memory in MB by node and card: Ray's own node agents measure it, on nodes that have a card."""
+"""GPU memory in MB by node and GPU: Ray's own node agents measure it, on nodes that have one."""

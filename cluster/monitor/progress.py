@@ -25,12 +25,11 @@ class Progress:
         total: int,
         *,
         labels: Mapping[str, str] | None = None,
-        horizon: Mapping[str, int] | None = None,
         reused: Iterable[str] = (),
         console: Console | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.tally = Tally(total, {} if horizon is None else horizon, state=dict.fromkeys(reused, "reused"))
+        self.tally = Tally(total, state=dict.fromkeys(reused, "reused"))
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._labels, self._now = {} if labels is None else labels, now
         self._live = Live(console=self.console, refresh_per_second=4, transient=False, get_renderable=self._block)
@@ -51,15 +50,15 @@ class Progress:
 
     def line(self, event: SweepEvent) -> str:
         """An event in words, with where the sweep stands after it."""
-        said = [event.kind, self._labels.get(event.signature, event.signature)]
+        words = [event.kind, self._labels.get(event.signature, event.signature)]
         if event.kind in ("done", "stopped") and event.best is not None:
-            said.append(f"best {event.best:.2f}")
+            words.append(f"best {event.best:.2f}")
         if event.reason:
-            said.append(event.reason)
+            words.append(event.reason)
         if event.log and event.kind in ("failed", "retried"):
-            said.append(f"log {event.log}")
+            words.append(f"log {event.log}")
         tail = f"  [{self.tally.summary(self._now())}]" if event.kind in ENDED else ""
-        return "  ".join(part for part in said if part) + tail
+        return "  ".join(part for part in words if part) + tail
 
     def _block(self) -> Table:
         block = Table.grid(expand=True)

@@ -55,9 +55,9 @@ class Figures:
     def states(self) -> dict[str, int]:
         """Runs by the states of `monitor_metrics`."""
         count = self.tally.count
-        known = {"running": count("started"), "done": count("done", "reused")}
-        known |= {state: count(state) for state in ("stopped", "failed")}
-        return {"waiting": max(0, self.tally.total - sum(known.values())), **known}
+        counts = {"running": count("started"), "done": count("done", "reused")}
+        counts |= {state: count(state) for state in ("stopped", "failed")}
+        return {"waiting": max(0, self.tally.total - sum(counts.values())), **counts}
 
 
 class Board:
@@ -68,11 +68,10 @@ class Board:
         sweeps: Mapping[str, str],
         totals: Mapping[str, int],
         labels: Mapping[str, str],
-        horizon: Mapping[str, int],
         reused: Iterable[str] = (),
     ) -> None:
         self._sweeps, self._labels, self._lock = sweeps, labels, threading.Lock()
-        self.figures = {name: Figures(Tally(total, horizon)) for name, total in totals.items()}
+        self.figures = {name: Figures(Tally(total)) for name, total in totals.items()}
         for signature in reused:
             self.add(SweepEvent(kind="reused", signature=signature), 0.0)
 
@@ -80,30 +79,30 @@ class Board:
         """Take one event into account; one of an unknown run is none of ours."""
         with self._lock:
             figures = self.figures.get(self._sweeps.get(event.signature, ""))
-            known = figures is not None and figures.tally.state.get(event.signature)
-            if figures is not None and not (event.kind == "reused" and known == "reused"):
+            state = figures is not None and figures.tally.state.get(event.signature)
+            if figures is not None and not (event.kind == "reused" and state == "reused"):
                 figures.add(event, now)
 
     def samples(self, now: float) -> list[Sample]:
         """Every metric as it stands."""
         with self._lock:
-            return [sample for name, one in self.figures.items() for sample in self._of(name, one, now)]
+            return [sample for name, figures in self.figures.items() for sample in self._of(name, figures, now)]
 
     def _of(self, sweep: str, figures: Figures, now: float) -> Iterator[Sample]:
-        own = {"sweep": sweep}
+        labels = {"sweep": sweep}
         for state, count in figures.states().items():
-            yield "cse_runs", {**own, "state": state}, float(count)
+            yield "cse_runs", {**labels, "state": state}, float(count)
         if figures.tally.best is not None:
-            yield "cse_best", own, figures.tally.best
+            yield "cse_best", labels, figures.tally.best
         for signature, score in figures.scores.items():
-            yield "cse_dev_score", {**own, "run": self._label(signature)}, score
-            yield "cse_run_share", {**own, "run": self._label(signature)}, figures.tally.share(signature)
-        yield "cse_examples_per_second", own, figures.pace(now)
+            yield "cse_dev_score", {**labels, "run": self._label(signature)}, score
+            yield "cse_run_share", {**labels, "run": self._label(signature)}, figures.tally.share(signature)
+        yield "cse_examples_per_second", labels, figures.pace(now)
         left = figures.tally.seconds_left(now)
         if left is not None:
-            yield "cse_seconds_left", own, left
+            yield "cse_seconds_left", labels, left
         for name, total in figures.totals.items():
-            yield name, own, total
+            yield name, labels, total
 
     def _label(self, signature: str) -> str:
         return self._labels.get(signature, signature)[:LABEL]

@@ -1,6 +1,5 @@
 """The counts behind a sweep's progress, and durations as text."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cluster.sweep.events import SweepEvent
@@ -14,12 +13,12 @@ class Tally:
 
     total: int
     """Runs in all."""
-    horizon: Mapping[str, int] = field(default_factory=dict)
-    """Signature -> examples of that run, for the share that is trained."""
     begun: float | None = None
     """Clock reading at the first start; None before it."""
     state: dict[str, str] = field(default_factory=dict)
     trained: dict[str, int] = field(default_factory=dict)
+    total_examples: dict[str, int] = field(default_factory=dict)
+    """Signature -> examples of the whole run, for the share that is trained."""
     best: float | None = None
     best_signature: str = ""
 
@@ -29,6 +28,8 @@ class Tally:
             self.begun = now
         if event.kind in ("started", "reused", *ENDED):
             self.state[event.signature] = event.kind
+        if event.total_examples:
+            self.total_examples[event.signature] = event.total_examples
         if event.examples:
             self.trained[event.signature] = event.examples
         if event.best is not None and event.kind != "failed" and (self.best is None or event.best > self.best):
@@ -43,8 +44,8 @@ class Tally:
 
     def share(self, signature: str) -> float:
         """Trained part of a run, 0 where its length is not known."""
-        horizon = self.horizon.get(signature)
-        return min(1.0, self.trained.get(signature, 0) / horizon) if horizon else 0.0
+        total_examples = self.total_examples.get(signature)
+        return min(1.0, self.trained.get(signature, 0) / total_examples) if total_examples else 0.0
 
     def seconds_left(self, now: float) -> float | None:
         """Time to the end at the pace so far; None while there is no pace."""

@@ -43,12 +43,12 @@ def code_digest() -> str:
 
 def digest_problem(expected: str) -> str | None:
     """One line when this process would run other code than the driver; None when it is the same."""
-    found = code_digest()
-    if found == expected:
+    digest = code_digest()
+    if digest == expected:
         return None
     where = package_folder("cluster").parent
     return (
-        f"different code: digest={found} in {where} on {platform.node()}, the driver has {expected}; "
+        f"different code: digest={digest} in {where} on {platform.node()}, the driver has {expected}; "
         "install the same version of cse-search on every node"
     )
 
@@ -65,24 +65,13 @@ def other_code(codes: Mapping[str, int]) -> str | None:
     )
 
 
-def leave_user_folder(folder: Path) -> Path:
-    """Move the process to `folder` (made if absent) and return where it was.
-
-    Ray puts the driver's working directory first on the workers' path: a folder named `analysis` there would hide ours.
-    """
-    before = Path.cwd()
-    folder.mkdir(parents=True, exist_ok=True)
-    os.chdir(folder)
-    return before
-
-
 def provenance() -> dict[str, Any]:
     """Commit, package versions, host and hardware of this process; plain data for the ledger."""
     return {
         "commit": _commit(),
         "code_digest": code_digest(),
         "python": platform.python_version(),
-        "versions": {name: version for name in _VERSIONED if (version := _version(name))},
+        "versions": {name: version for name in _VERSIONED if (version := installed_version(name))},
         "host": platform.node(),
         "platform": platform.platform(),
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -107,8 +96,9 @@ def _git(folder: Path, *args: str) -> str:
     return done.stdout.strip()
 
 
-def _version(name: str) -> str | None:
+def installed_version(name: str) -> str:
+    """Of a package in this process; empty for one that is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        return None
+        return ""

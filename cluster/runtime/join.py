@@ -67,9 +67,9 @@ def check_address(address: str) -> None:
 def problem(address: str, error: BaseException) -> str:
     """What `ray.init` raised, as one line with what to do."""
     text = str(error)
-    found = VERSIONS.findall(text)
-    if len(found) == 2:
-        (there, python_there), (here, python_here) = found
+    versions = VERSIONS.findall(text)
+    if len(versions) == 2:
+        (there, python_there), (here, python_here) = versions
         return (
             f"different versions: ray={here} python={python_here} here, ray={there} python={python_there} at "
             f"{address}; install Ray {there} here (pip install ray=={there}) under Python {python_there}, "

@@ -1,19 +1,26 @@
-"""Which ports the processes of a Ray session listen on, read from Linux's /proc: no client, no connection, no token."""
+"""The processes of a Ray session on this machine: the ports they listen on, and the folders that they leave.
+
+Both are read from the operating system, without a client, a connection or a token.
+"""
 
 import contextlib
 import ipaddress
-import os
 import re
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-LISTEN = "0A"
-"""A listening socket's state in /proc/net/tcp."""
+import psutil
+
 SCRIPTS = {"dashboard.py": "dashboard", "monitor.py": "autoscaler", "log_monitor.py": "log monitor"}
 """Ray's own Python programs by their file."""
 TEMP = Path("/tmp/ray")
-"""Where Ray keeps its sessions unless told otherwise."""
+"""Where Ray keeps its sessions by default."""
+FOLDER = re.compile(r"^(/.*/pymp-[^/]+)/listener-[^/]+$")
+"""The socket of a server that Python's multiprocessing starts, in a folder of its own."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, order=True)
@@ -40,65 +47,61 @@ class Listener:
 
 def sessions(temp: Path = TEMP) -> list[Path]:
     """Folders of the sessions that have a living process here, oldest first."""
-    found = {name for pid in _pids() for name in _sessions_of(pid, temp)}
-    return [temp / name for name in sorted(found)]
+    names = {name for process in psutil.process_iter() for name in _sessions_of(process, temp)}
+    return [temp / name for name in sorted(names)]
 
 
-def listeners(session: Path, proc: Path = Path("/proc")) -> list[Listener]:
+def listeners(session: Path) -> list[Listener]:
     """The listening sockets of a session's processes on this machine; other users' processes only for root."""
-    bound = _listening(proc)
-    found = set()
-    for pid in _pids(proc):
-        if session.name in _sessions_of(pid, session.parent, proc):
-            name = _name(pid, proc)
-            found |= {Listener(name, *bound[inode], pid) for inode in sockets(pid, proc) if inode in bound}
-    return sorted(found)
+    return sorted(
+        {
+            Listener(_name(process), socket.laddr.ip, socket.laddr.port, process.pid)
+            for process in _of_session(session)
+            for socket in _readable(process.net_connections, "tcp")
+            if socket.status == psutil.CONN_LISTEN
+        }
+    )
 
 
-def _pids(proc: Path = Path("/proc")) -> list[int]:
-    return [int(entry.name) for entry in proc.iterdir() if entry.name.isdigit()]
+def dashboard_folders(session: Path) -> set[Path]:
+    """The temporary folders that a session's dashboard will leave; none where it does not run here.
+
+    The dashboard is killed, and Python removes the folder of the server that forks its modules only after an end in
+    order: one folder `pymp-*` for each start of a cluster.
+    """
+    dashboards = (process for process in _of_session(session) if _name(process) == "dashboard")
+    return listener_folders(child for process in dashboards for child in _readable(process.children))
 
 
-def _listening(proc: Path) -> dict[str, tuple[str, int]]:
-    """Inode -> (address, port) of every listening TCP socket."""
-    found = {}
-    for table in ("tcp", "tcp6"):
-        for line in _read(proc / "net" / table).splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == LISTEN:
-                host, _, port = fields[1].partition(":")
-                found[fields[9]] = (_address(host), int(port, 16))
-    return found
+def listener_folders(processes: Iterable[psutil.Process]) -> set[Path]:
+    """Folders in which one of these processes listens; nothing of those that are gone or another user's."""
+    return {
+        Path(match[1])
+        for process in processes
+        for socket in _readable(process.net_connections, "unix")
+        if (match := FOLDER.match(str(socket.laddr)))
+    }
 
 
-def _address(digits: str) -> str:
-    """`0100007F` -> 127.0.0.1: words of four bytes, each in the machine's (little-endian) order."""
-    words = [bytes.fromhex(digits[at : at + 8])[::-1] for at in range(0, len(digits), 8)]
-    return str(ipaddress.ip_address(b"".join(words)))
+def remove(folders: Iterable[Path]) -> None:
+    """After the processes have ended."""
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _sessions_of(pid: int, temp: Path, proc: Path = Path("/proc")) -> set[str]:
+def _of_session(session: Path) -> Iterator[psutil.Process]:
+    return (process for process in psutil.process_iter() if session.name in _sessions_of(process, session.parent))
+
+
+def _sessions_of(process: psutil.Process, temp: Path) -> set[str]:
     """Sessions under `temp` in which the process has a file open (each of Ray's has its log there) or that it names."""
-    words = [*_links(pid, proc), *_words(pid, proc)]
+    words = [*(file.path for file in _readable(process.open_files)), *_readable(process.cmdline)]
     inside = re.compile(rf"{re.escape(str(temp))}/(session_[\d_-]+)")
     return {match[1] for word in words for match in inside.finditer(word)}
 
 
-def sockets(pid: int, proc: Path = Path("/proc")) -> list[str]:
-    """Inodes of the sockets that a process has open; none where it is gone or not ours to look at."""
-    return [target[8:-1] for target in _links(pid, proc) if target.startswith("socket:[")]
-
-
-def _links(pid: int, proc: Path) -> Iterator[str]:
-    """What the process has open; nothing where it is gone or not ours to look at."""
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(proc / str(pid) / "fd"):
-            with contextlib.suppress(FileNotFoundError):
-                yield os.readlink(entry.path)
-
-
-def _name(pid: int, proc: Path) -> str:
-    words = _words(pid, proc)
+def _name(process: psutil.Process) -> str:
+    words = _readable(process.cmdline) or [""]
     if words[0].startswith("ray::"):
         return words[0]
     if Path(words[0]).name in ("gcs_server", "raylet"):
@@ -106,41 +109,8 @@ def _name(pid: int, proc: Path) -> str:
     return next((SCRIPTS[Path(word).name] for word in words if Path(word).name in SCRIPTS), "driver")
 
 
-def _words(pid: int, proc: Path) -> list[str]:
-    return _read(proc / str(pid) / "cmdline").rstrip("\0").split("\0")
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-FOLDER = re.compile(r"^(/.*/pymp-[^/]+)/listener-[^/]+$")
-
-
-def of_dashboard(session: Path, proc: Path = Path("/proc")) -> set[Path]:
-    """The folders that a session's dashboard will leave; none where it does not run here."""
-    dashboards = {one.pid for one in listeners(session, proc) if one.process == "dashboard"}
-    return of_processes((pid for pid, parent in parents(proc) if parent in dashboards), proc)
-
-
-def of_processes(pids: Iterable[int], proc: Path = Path("/proc")) -> set[Path]:
-    """Folders in which one of these processes listens; nothing of those that are gone or another user's."""
-    found = set()
-    for pid in pids:
-        owned = set(sockets(pid, proc))
-        with contextlib.suppress(OSError):
-            for line in (proc / str(pid) / "net" / "unix").read_text(errors="replace").splitlines()[1:]:
-                inode, path = [*line.split(maxsplit=7)[6:], ""][:2]
-                if inode in owned and (match := FOLDER.match(path)):
-                    found.add(Path(match[1]))
-    return found
-
-
-def parents(proc: Path = Path("/proc")) -> Iterator[tuple[int, int]]:
-    """(pid, its parent's) of every process."""
-    for file in proc.glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            yield int(file.parent.name), int(file.read_text(errors="replace").rpartition(")")[2].split()[1])
+def _readable(read: Callable[..., Iterable[T]], *args: str) -> list[T]:
+    """What psutil reads of a process; nothing where the process is gone or not ours to look at."""
+    with contextlib.suppress(psutil.Error):
+        return list(read(*args))
+    return []

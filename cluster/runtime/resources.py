@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from cluster.runtime.options import SweepOptions
 from cse_train.fields import ConfigError
 
@@ -37,15 +39,15 @@ class Node:
 
 def check_options(options: SweepOptions) -> None:
     """ConfigError for settings that no machine could run."""
-    found = []
+    problems = []
     for name in ("workers", "cpus_per_worker", "recycle_after"):
         if getattr(options, name) <= 0:
-            found.append(f"out of range: {name}={getattr(options, name)}; give a number > 0")
+            problems.append(f"out of range: {name}={getattr(options, name)}; give a number > 0")
     if options.max_concurrent is not None and options.max_concurrent < 1:
-        found.append(f"out of range: max_concurrent={options.max_concurrent}; give 1 or more, or leave it out")
-    found += _gpu_problems(options)
-    if found:
-        raise ConfigError(found)
+        problems.append(f"out of range: max_concurrent={options.max_concurrent}; give 1 or more, or leave it out")
+    problems += _gpu_problems(options)
+    if problems:
+        raise ConfigError(problems)
 
 
 def _gpu_problems(options: SweepOptions) -> list[str]:
@@ -55,17 +57,17 @@ def _gpu_problems(options: SweepOptions) -> list[str]:
     if gpus == int(gpus):
         return []
     if options.workers > 1:
-        line = f"two ranks on one card: workers={options.workers} gpus_per_worker={gpus}"
+        line = f"two ranks on one GPU: workers={options.workers} gpus_per_worker={gpus}"
         return [f"{line}; NCCL refuses that: give gpus_per_worker=1, or workers=1"]
     near = nearest_fractions(gpus)
     if not divides_one(gpus):
         wanted = " or ".join(f"{fraction:g}" for fraction in near)
-        return [f"part of a card is left over: gpus_per_worker={gpus}; give a fraction that divides 1: {wanted}"]
+        return [f"part of a GPU is left over: gpus_per_worker={gpus}; give a fraction that divides 1: {wanted}"]
     return []
 
 
 def divides_one(fraction: float) -> bool:
-    """Whether a whole number of such parts fills a card, to the four decimals that Ray keeps."""
+    """Whether a whole number of such parts fills a GPU, to the four decimals that Ray keeps."""
     parts = round(1 / fraction)
     return 1 - parts * 1e-4 <= parts * fraction <= 1 + 1e-9
 
@@ -103,26 +105,26 @@ def group_memory_gb(options: SweepOptions) -> float:
 
 
 def this_machine() -> Node:
-    """CPUs this process may use, NVIDIA cards, and RAM that is free now, within the container's limits."""
+    """CPUs this process may use, NVIDIA GPUs, and RAM that is free now, within the container's limits."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Node(cpus=cpus, gpus=_cards(), memory_gb=_free_memory() / _GB)
+    return Node(cpus=cpus, gpus=_gpus(), memory_gb=_free_memory() / _GB)
 
 
 def cluster_nodes() -> list[Node]:
     """The alive nodes of the Ray cluster that this process is connected to, as they are when idle."""
     import ray
 
-    return [_node(found) for found in ray.nodes() if found["Alive"]]
+    return [_node(node) for node in ray.nodes() if node["Alive"]]
 
 
-def _node(found: Mapping[str, Any]) -> Node:
-    there = found["Resources"]
+def _node(facts: Mapping[str, Any]) -> Node:
+    resources = facts["Resources"]
     return Node(
-        cpus=there.get("CPU", 0),
-        gpus=there.get("GPU", 0),
-        memory_gb=there.get("memory", 0) / _GB,
-        name=found.get("NodeManagerHostname") or found.get("NodeManagerAddress", "a node"),
-        head=HEAD in there,
+        cpus=resources.get("CPU", 0),
+        gpus=resources.get("GPU", 0),
+        memory_gb=resources.get("memory", 0) / _GB,
+        name=facts.get("NodeManagerHostname") or facts.get("NodeManagerAddress", "a node"),
+        head=HEAD in resources,
     )
 
 
@@ -137,12 +139,12 @@ def _ranks_on(node: Node, options: SweepOptions, slots: int) -> int:
 def _misfit(options: SweepOptions, nodes: Sequence[Node]) -> str:
     if options.gpus_per_worker and nodes and not any(node.gpus for node in nodes):
         line = f"no GPU: gpus_per_worker={options.gpus_per_worker:g}; there: {_listed(nodes)}"
-        return f"{line}; start Ray on a machine with cards (ray start --num-gpus N), or leave --gpus-per-worker out"
-    asked = (
+        return f"{line}; start Ray on a machine with GPUs (ray start --num-gpus N), or leave --gpus-per-worker out"
+    needs = (
         f"workers={options.workers} x (cpus_per_worker={options.cpus_per_worker:g}, "
         f"gpus_per_worker={options.gpus_per_worker:g}) and {group_memory_gb(options):.1f} GB of RAM"
     )
-    return f"a run does not fit: {asked}; there: {_listed(nodes)}; ask for fewer or smaller workers"
+    return f"a run does not fit: {needs}; there: {_listed(nodes)}; ask for fewer or smaller workers"
 
 
 def _listed(nodes: Sequence[Node]) -> str:
@@ -150,24 +152,17 @@ def _listed(nodes: Sequence[Node]) -> str:
     return "; ".join([*map(str, nodes[:NAMED]), *more]) or "no node"
 
 
-def _cards() -> int:
+def _gpus() -> int:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        return len([card for card in visible.split(",") if card.strip() not in ("", "-1")])
-    return len(list(Path("/proc/driver/nvidia/gpus").glob("*"))) if Path("/proc/driver/nvidia/gpus").is_dir() else 0
+        return len([gpu for gpu in visible.split(",") if gpu.strip() not in ("", "-1")])
+    return len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
 
 
 def _free_memory() -> float:
     """Bytes; the least of what the kernel calls available and what is left of the control group's limit."""
-    free = [_available()]
+    free = [float(psutil.virtual_memory().available)]
     limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
     if limit.exists() and used.exists() and (text := limit.read_text().strip()) != "max":
         free.append(float(text) - float(used.read_text()))
     return min(free)
-
-
-def _available() -> float:
-    for line in Path("/proc/meminfo").read_text().splitlines() if Path("/proc/meminfo").exists() else ():
-        if line.startswith("MemAvailable:"):
-            return float(line.split()[1]) * 1024
-    return float("inf")

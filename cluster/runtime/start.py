@@ -1,27 +1,16 @@
-"""What Ray's dashboard leaves among the temporary files: it is killed, and Python tidies up only after an end in order.
-
-One folder `pymp-*` for each start of a cluster, with the socket of the server that forks the dashboard's modules.
-"""
+"""Starting and ending Ray for our drivers, quietly, with what slots and ranks need in their environment."""
 
 import contextlib
 import logging
 import os
-import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cluster.runtime import processes, start
-from cluster.runtime.code_version import leave_user_folder, package_parents
+from cluster.runtime import processes
+from cluster.runtime.code_version import package_parents
 from cluster.runtime.join import check_address, connect
 from cluster.runtime.security import keep_token_private, on_loopback, require_token
-
-
-def remove(folders: Iterable[Path]) -> None:
-    """After the processes have ended."""
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
-
 
 SLOT = "trial_slot"
 TRIAL_SLOTS = 1024
@@ -30,7 +19,7 @@ OBJECT_STORE_BYTES = 256 * 1024**2
 
 HEALTH_CHECK_MS = 120_000
 """Time that our own node has to answer Ray's head. Ray's 10 s, missed five times, declare the only node of a starved
-machine dead; one that was killed refuses at once and is still found within 15 s."""
+machine dead; one that was killed refuses at once and is still noticed within 15 s."""
 
 WORKER_ENVIRONMENT = {
     "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.25",
@@ -39,7 +28,7 @@ WORKER_ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     # oneDNN keeps 1024 compiled shapes by default, which length groups fill with 0.2 GB and no gain in speed.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
-    # Else Ray leaves every card visible to a rank that was granted none, and it would train there.
+    # Else Ray leaves every GPU visible to a rank that was given none, and it would train there.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
 }
 DRIVER_ENVIRONMENT = {
@@ -55,7 +44,7 @@ LOUDEST = {
     "ray": logging.ERROR,
     "ray.tune": logging.ERROR,
     "ray.train": logging.ERROR,
-    # Tune's own state, which nothing of ours reads: a full disk is told in one line by the run that meets it.
+    # Tune's own state, which nothing of ours reads: the run that meets a full disk reports it in one line.
     "ray.tune.execution.experiment_state": logging.CRITICAL,
 }
 """Ray's loggers -> the least level that is shown."""
@@ -73,7 +62,8 @@ def ray_cluster(
     """Ray while inside, started here unless `address` names a cluster or this process has one already.
 
     A Ray that is started here offers `num_cpus` and `memory_gb`, else what the machine has. The process works from
-    `folder` meanwhile, so that no folder of the user's shadows ours on the workers.
+    `folder` (made if absent) meanwhile: Ray puts the driver's folder first on the workers' path, where a folder of the
+    user's named `analysis` would hide ours.
     """
     import ray
 
@@ -83,24 +73,24 @@ def ray_cluster(
         with quiet():
             yield
         return
-    before = leave_user_folder(folder)
-    try:
-        with quiet():
-            start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
-            yield
-    finally:
-        left = _left_by_dashboard() if address is None else set()
-        ray.shutdown()
-        start.remove(left)
-        os.chdir(before)
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.chdir(folder):
+        try:
+            with quiet():
+                start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
+                yield
+        finally:
+            folders = _dashboard_folders() if address is None else set()
+            ray.shutdown()
+            processes.remove(folders)
 
 
-def _left_by_dashboard() -> set[Path]:
+def _dashboard_folders() -> set[Path]:
     """What the dashboard that was started here will leave among the temporary files."""
     import ray
 
     node = ray._private.worker.global_worker.node if ray.is_initialized() else None
-    return processes.of_dashboard(Path(node.address_info["session_dir"])) if node else set()
+    return processes.dashboard_folders(Path(node.address_info["session_dir"])) if node else set()
 
 
 def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None) -> None:
@@ -140,18 +130,18 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
 
 
 def _why_not(error: Exception) -> str:
-    said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
-    return f"Ray did not start: {load} ({said}); when the machine has time and memory, give the same command again"
+    return f"Ray did not start: {load} ({reason}); when the machine has time and memory, give the same command again"
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Ray's own talk goes to its log files; what Tune and Train read from the environment is set meanwhile."""
+    """Ray's messages go to its log files; what Tune and Train read from the environment is set meanwhile."""
     import ray
 
     worker = ray._private.worker
-    said = getattr(worker, "print_to_stdstream", None)
+    printer = getattr(worker, "print_to_stdstream", None)
     before = {name: os.environ.get(name) for name in DRIVER_ENVIRONMENT}
     levels = {name: logging.getLogger(name).level for name in LOUDEST}
     os.environ.update(DRIVER_ENVIRONMENT)
@@ -161,7 +151,7 @@ def quiet() -> Iterator[None]:
     try:
         yield
     finally:
-        worker.print_to_stdstream = said
+        worker.print_to_stdstream = printer
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
         for name, level in levels.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from cluster.runtime.ask_nodes import answers, other_nodes, without_code
+from cluster.runtime.every_node import other_nodes, run_on_nodes, without_code
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 
@@ -18,7 +18,7 @@ PROBE = ".cse-probe-"
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What one node found."""
+    """What is so on one node."""
 
     host: str
     sees: bool
@@ -61,7 +61,7 @@ def check_here(folder: Path) -> None:
 def check_nodes(folder: Path, inputs: Sequence[Path]) -> None:
     """ConfigError naming every node of the cluster that lacks this folder, our code or one of the inputs.
 
-    A node that runs on this very host has been checked with it, and is not asked.
+    A node that runs on this very host has been checked with it, and is left out.
     """
     nodes = other_nodes()
     if not nodes:
@@ -69,12 +69,12 @@ def check_nodes(folder: Path, inputs: Sequence[Path]) -> None:
     token = PROBE + secrets.token_hex(8)
     (folder / token).touch()
     try:
-        found = problems(folder, token, answers(nodes, look, str(folder), token, [str(path) for path in inputs]))
+        lines = problems(folder, token, run_on_nodes(nodes, look, str(folder), token, [str(path) for path in inputs]))
     finally:
         for left in folder.glob(f"{token}*"):
             left.unlink(missing_ok=True)
-    if found:
-        raise ConfigError(found)
+    if lines:
+        raise ConfigError(lines)
 
 
 def inputs_of(paths: DataPaths) -> list[Path]:
@@ -83,27 +83,27 @@ def inputs_of(paths: DataPaths) -> list[Path]:
     return [path for path in given if path.exists()]
 
 
-def problems(folder: Path, token: str, told: Mapping[str, Answer | str]) -> list[str]:
-    """One line per node that cannot take part; `told`: node -> what it found, or why it did not answer."""
-    found = []
-    for node, answer in told.items():
+def problems(folder: Path, token: str, answers: Mapping[str, Answer | str]) -> list[str]:
+    """One line per node that cannot take part; `answers`: node -> its answer, or why there is none."""
+    lines = []
+    for node, answer in answers.items():
         if isinstance(answer, str):
-            found.append(without_code(node, answer))
+            lines.append(without_code(node, answer))
             continue
         if not answer.sees:
-            found.append(
+            lines.append(
                 f"storage not shared: node={node} storage={folder} does not show there what the driver wrote; "
                 "mount one shared folder at this path on every node"
             )
         elif answer.error or not (folder / f"{token}-{answer.host}").exists():
             reason = answer.error or "what it wrote does not arrive here"
-            found.append(f"storage not writable: node={node} storage={folder} ({reason}); allow writing there")
-        found += [f"node without data: node={node} path={path}; copy or mount it there" for path in answer.absent]
-    return found
+            lines.append(f"storage not writable: node={node} storage={folder} ({reason}); allow writing there")
+        lines += [f"node without data: node={node} path={path}; copy or mount it there" for path in answer.absent]
+    return lines
 
 
 def look(folder: str, token: str, inputs: Sequence[str]) -> Answer:
-    """What this machine finds; runs on each node."""
+    """The answer of this machine; runs on each node."""
     host = platform.node()
     sees = Path(folder, token).is_file()
     error = _writing(Path(folder), f"{token}-{host}", keep=True) if sees else ""

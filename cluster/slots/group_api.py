@@ -1,14 +1,55 @@
-"""What an option names as `module:name`, so that a process imports it only where it is used."""
+"""The data between driver, slot and worker group: jobs, settings, events, results. Imports neither Ray nor torch."""
 
 import importlib
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypedDict
+
+from cse_train.config import RunConfig
+from cse_train.data_paths import DataPaths
+
+Plain = dict[str, Any]
+"""A point, a score or an outcome of `cse_train` as nested data: its class would bring torch into the mailbox."""
 
 
-def named(reference: str) -> Any:
-    """The object that `module:name` names."""
+def load_object(reference: str) -> Any:
+    """The object that `module:name` names; a process imports it only where it is used."""
     module, _, name = reference.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What to train or score, where, and how; made by the driver and pickled to the ranks."""
+
+    signature: str
+    kind: Literal["train", "score"]
+    """`score`: the run is finished and only its suites are wanted."""
+    run: RunConfig
+    paths: DataPaths
+    folder: Path
+    previous: tuple[Path, ...] = ()
+    """Folders of earlier attempts, newest first."""
+    resume_from: Path | None = None
+    """The folder whose checkpoint the ranks continue; the slot sets it."""
+    suites: tuple[str, ...] = ()
+    function: str
+    """`module:name` of what trains."""
+    scorer: str
+    """`module:name` of what scores."""
+    gated: bool
+    """Whether the ranks wait for the scheduler's decision after each report."""
+    threads: int
+
+    @property
+    def total_examples(self) -> int:
+        """Examples of the whole run: whole batches, at least one."""
+        train = self.run.train
+        return max(1, train.examples // train.batch_size) * train.batch_size
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Job":
+        """Itself, because nothing in it changes; Tune copies a trial's configuration several times."""
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,23 +64,86 @@ class GroupSettings:
     digest: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class SlotSettings:
+    """What a slot needs beside the job."""
+
+    name: str
+    group: GroupSettings
+    group_class: str
+    """`module:name` of a `Group`."""
+    recycle_after: int
+    max_retries: int
+    quiet_s: float
+    """Seconds without news after which `step` returns."""
+
+
+class SlotResult(TypedDict):
+    """What a slot gives Tune, and the driver records; points and scores are those since the last result."""
+
+    examples: int
+    """Examples at the newest point that Tune may decide on; at the end, of the whole run."""
+    best: float
+    state: str
+    """running, done, stopped, failed, or refused: the sweep cannot go on."""
+    points: list[Plain]
+    scores: list[Plain]
+    reason: str
+    outcome: Plain
+    retried: str
+    """Why the job began again; empty where it did not."""
+    done: bool
+
+
+@dataclass(frozen=True)
+class PointEvent:
+    """Rank 0 reports its dev point number `index`."""
+
+    index: int
+    point: Plain
+
+
+@dataclass(frozen=True)
+class ScoreEvent:
+    """One score of the run's best checkpoint."""
+
+    score: Plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorEvent:
+    """What a rank raised, in one line; its traceback is in the rank's log."""
+
+    cause: Literal["error", "echo", "setup"]
+    """`error`: the job's own; `echo`: only says that another rank is gone; `setup`: this rank cannot serve any job."""
+    reason: str
+    rank: int = 0
+
+
+@dataclass(frozen=True)
+class DoneEvent:
+    """Every rank has finished the job."""
+
+    outcome: Plain
+
+
+Event = PointEvent | ScoreEvent | ErrorEvent | DoneEvent
+
+
 class Group(Protocol):
-    """Runs one job at a time and tells what happens as events; made as `Group(recycle_after, name)`.
+    """Runs one job at a time and reports events; made as `Group(recycle_after, name)`."""
 
-    An event has a `kind`: `point` (index, point), `score` (score), `error` (cause, reason) or `done` (outcome).
-    """
-
-    def submit(self, settings: GroupSettings, payload: dict[str, Any]) -> int:
+    def submit(self, settings: GroupSettings, job: Job) -> int:
         """Begin a job and return its number."""
 
-    def events(self, timeout_s: float) -> list[dict[str, Any]]:
+    def events(self, timeout_s: float) -> list[Event]:
         """What happened since the last call; waits up to `timeout_s` for something."""
 
-    def decide(self, number: int, index: int, stop: bool) -> None:
-        """Answer report `index` of a gated job."""
+    def proceed(self, number: int, index: int) -> None:
+        """Let the ranks of a gated job go on after report `index`."""
 
     def stop(self, number: int) -> None:
-        """End the job in hand early."""
+        """End the current job early."""
 
     def lost(self) -> str | None:
         """Why there is no group any more; None while there is one."""

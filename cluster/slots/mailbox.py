@@ -1,30 +1,46 @@
 """The one channel between a slot and the ranks of its worker group. No control message is a torch collective.
 
-A generation is one worker group's life. A rank of a dead generation is told so at its next call and leaves.
+A generation is one worker group's life. A rank of a dead generation learns it at its next call and leaves.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
+
+from cluster.slots.group_api import DoneEvent, ErrorEvent, Event, Job, Plain, PointEvent
 
 LONG_POLL_S = 20.0
 
-Reply = tuple[Literal["job", "wait", "leave"], int, dict[str, Any] | None]
+Reply = tuple[Literal["job", "wait", "leave"], int, Job | None]
 Ended = Literal["open", "closed", "aborted"]
-T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankFacts:
+    """What a rank says of itself when it is up."""
+
+    pid: int
+    host: str
+    node: str
+    """The node's ID in Ray."""
+    actor: Any
+    problem: str | None = None
+    """Why it cannot serve, if so."""
 
 
 @dataclass
-class Job:
-    """What is known of the job in hand."""
+class JobState:
+    """A job and how far its ranks are."""
 
     number: int
-    payload: dict[str, Any]
+    job: Job
     stopping: bool = False
     decisions: dict[int, bool] = field(default_factory=dict)
     """Report index -> whether all ranks stop there; fixed once."""
     finished: set[int] = field(default_factory=set)
+    outcome: Plain = field(default_factory=dict)
+    """Of rank 0."""
     ended: bool = False
 
 
@@ -36,10 +52,10 @@ class Mailbox:
         self.generation = 0
         self.ended: Ended = "open"
         self.size = 0
-        self.present: dict[int, dict[str, Any]] = {}
-        self.job: Job | None = None
+        self.present: dict[int, RankFacts] = {}
+        self.job: JobState | None = None
         self.numbers = 0
-        self.events: list[dict[str, Any]] = []
+        self.events: list[Event] = []
         self.problem: str | None = None
         self.changed = asyncio.Condition()
 
@@ -57,31 +73,29 @@ class Mailbox:
         return self.generation
 
     async def end(self, generation: int, how: Ended) -> None:
-        """`closed`: ranks leave after the job in hand; `aborted`: their processes end now, also out of a collective."""
+        """`closed`: ranks leave after the current job; `aborted`: their processes end now, also out of a collective."""
         if generation == self.generation and self.ended != "aborted":
             self.ended = how
             await self._wake()
 
-    async def submit(self, payload: dict[str, Any]) -> int:
+    async def submit(self, job: Job) -> int:
         """Hand every rank a job; returns its number."""
         self.numbers += 1
-        self.job = Job(self.numbers, payload)
+        self.job = JobState(self.numbers, job)
         self.events = []
         await self._wake()
         return self.numbers
 
-    async def take_events(self, timeout_s: float) -> list[dict[str, Any]]:
-        """What ranks posted about the job in hand, in order of arrival; empty after `timeout_s` without any."""
+    async def take_events(self, timeout_s: float) -> list[Event]:
+        """What ranks posted about the current job, in order of arrival; empty after `timeout_s` without any."""
         await self._until(lambda: bool(self.events or self.problem), timeout_s)
-        taken, self.events = self.events, []
-        if self.problem:
-            return [{"kind": "error", "rank": 0, "cause": "setup", "reason": self.problem}]
-        return taken
+        events, self.events = self.events, []
+        return [ErrorEvent(cause="setup", reason=self.problem)] if self.problem else events
 
-    async def decide(self, number: int, index: int, stop: bool) -> None:
-        """Answer report `index` of a gated job, once."""
+    async def proceed(self, number: int, index: int) -> None:
+        """Let the ranks of a gated job go on after report `index`, unless they stop there already."""
         if self.job and self.job.number == number:
-            self.job.decisions.setdefault(index, stop)
+            self.job.decisions.setdefault(index, False)
             await self._wake()
 
     async def stop(self, number: int) -> None:
@@ -91,69 +105,63 @@ class Mailbox:
             await self._wake()
 
     async def idle(self, timeout_s: float) -> bool:
-        """Wait until every rank has left the job in hand; False when some have not after `timeout_s`."""
+        """Wait until every rank has left the current job; False when some have not after `timeout_s`."""
         return await self._until(lambda: self.job is None or len(self.job.finished) >= self.size, timeout_s)
 
-    async def ranks(self) -> dict[int, dict[str, Any]]:
-        """What each rank that said hello told of itself (pid, host, node, actor)."""
+    async def ranks(self) -> dict[int, RankFacts]:
+        """What each rank that said hello says of itself."""
         return dict(self.present)
 
     # The ranks' side
 
-    async def hello(self, generation: int, rank: int, facts: dict[str, Any]) -> None:
-        """A rank is up; `facts["problem"]` says why it cannot serve, if so."""
+    async def hello(self, generation: int, rank: int, facts: RankFacts) -> None:
+        """A rank is up."""
         if self._alive(generation):
             self.present[rank] = facts
-            self.problem = self.problem or facts.get("problem")
+            self.problem = self.problem or facts.problem
             await self._wake()
 
     async def next_job(self, generation: int, rank: int, after: int) -> Reply:
         """The job after number `after`; `wait` when there is none yet (ask again); `leave` when the group ends."""
         await self._until(lambda: not self._alive(generation) or self._pending(after) is not None, LONG_POLL_S)
-        job = self._pending(after)
+        state = self._pending(after)
         if not self._alive(generation):
             return ("leave", after, None)
-        return ("job", job.number, job.payload) if job else ("wait", after, None)
+        return ("job", state.number, state.job) if state else ("wait", after, None)
 
-    async def report(self, generation: int, number: int, rank: int, index: int, point: dict[str, Any]) -> bool:
+    async def report(self, generation: int, number: int, rank: int, index: int, point: Plain) -> bool:
         """Post a dev point; True when all ranks stop here. A gated job waits for the slot's decision."""
         if not self._current(generation, number):
             return True
-        job = self.job
-        assert job is not None
+        state = self.job
+        assert state is not None
+        decisions = state.decisions
         if rank == 0:
-            self.events.append({"kind": "point", "index": index, "point": point})
+            self.events.append(PointEvent(index, point))
             await self._wake()
-        if not job.payload.get("gated"):
-            return job.decisions.setdefault(index, job.stopping)
-        await self._until(lambda: index in job.decisions or job.stopping or not self._current(generation, number), None)
-        return job.decisions.setdefault(index, True)
+        if not state.job.gated:
+            return decisions.setdefault(index, state.stopping)
+        await self._until(lambda: index in decisions or state.stopping or not self._current(generation, number), None)
+        return decisions.setdefault(index, True)
 
-    async def post(self, generation: int, number: int, event: dict[str, Any]) -> None:
-        """Post anything else about the job: a score, a log line."""
+    async def post(self, generation: int, number: int, event: Event) -> None:
+        """Post a score or an error. Errors keep their order; the slot shows the first that is no echo of another."""
         if self._current(generation, number):
             self.events.append(event)
             await self._wake()
 
-    async def finish(self, generation: int, number: int, rank: int, outcome: dict[str, Any] | None) -> None:
-        """A rank is through with the job; rank 0's outcome is the job's, told when the last rank is through."""
+    async def finish(self, generation: int, number: int, rank: int, outcome: Plain | None) -> None:
+        """A rank has finished the job; rank 0's outcome is the job's, posted when the last rank has finished."""
         if not self._current(generation, number):
             return
-        job = self.job
-        assert job is not None
-        job.finished.add(rank)
-        if outcome is not None:
-            job.payload["outcome"] = outcome
-        if len(job.finished) == self.size and not job.ended:
-            job.ended = True
-            self.events.append({"kind": "done", "outcome": job.payload.get("outcome")})
+        state = self.job
+        assert state is not None
+        state.finished.add(rank)
+        state.outcome = outcome or state.outcome
+        if len(state.finished) == self.size and not state.ended:
+            state.ended = True
+            self.events.append(DoneEvent(state.outcome))
         await self._wake()
-
-    async def fail(self, generation: int, number: int, rank: int, error: dict[str, Any]) -> None:
-        """A rank's error. Every error is kept in order; the slot shows the first that is not a mere echo of another."""
-        if self._current(generation, number):
-            self.events.append({"kind": "error", "rank": rank, **error})
-            await self._wake()
 
     async def wait_end(self, generation: int) -> Ended:
         """Long poll of a rank's watcher: how its group ended, or `open` after a while (ask again)."""
@@ -166,10 +174,10 @@ class Mailbox:
         return generation == self.generation and self.ended == "open"
 
     def _current(self, generation: int, number: int) -> bool:
-        known = self.job is not None and self.job.number == number
-        return known and generation == self.generation and self.ended != "aborted"
+        same = self.job is not None and self.job.number == number
+        return same and generation == self.generation and self.ended != "aborted"
 
-    def _pending(self, after: int) -> Job | None:
+    def _pending(self, after: int) -> JobState | None:
         return self.job if self.job and self.job.number > after and not self.job.ended else None
 
     async def _wake(self) -> None:

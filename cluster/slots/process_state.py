@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 import random
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,22 +18,20 @@ _ONEDNN: Any = getattr(torch.backends.mkldnn, "matmul")  # noqa: B009
 
 @contextlib.contextmanager
 def process_settings(threads: int, seed: int) -> Iterator[None]:
-    """Known settings and random states inside, the ones found before outside."""
+    """Fixed settings and random states inside, the earlier ones again outside."""
     before = [(put, take()) for take, put in _KNOBS]
     environment = dict(os.environ)
-    folder = Path.cwd()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.chdir(Path.cwd()):
         try:
-            _set_known(threads, seed)
+            _set_fixed(threads, seed)
             yield
         finally:
             for put, value in before:
                 put(value)
             _restore_environment(environment)
-            os.chdir(folder)
 
 
-def _set_known(threads: int, seed: int) -> None:
+def _set_fixed(threads: int, seed: int) -> None:
     torch.set_num_threads(threads)
     torch.set_float32_matmul_precision("highest")
     torch.set_grad_enabled(True)
@@ -101,11 +98,9 @@ def job_log(path: Path) -> Iterator[None]:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         root.handlers = [handler]
         root.setLevel(logging.INFO)
-        out, err = sys.stdout, sys.stderr
-        sys.stdout = sys.stderr = stream
         try:
-            yield
+            with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
+                yield
         finally:
-            sys.stdout, sys.stderr = out, err
             root.handlers = handlers
             root.setLevel(level)

@@ -4,68 +4,81 @@ import time
 from collections import Counter, deque
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ray import tune
 
-from cluster.slots.group_api import Group, GroupSettings, named
-from cluster.slots.idle_timer import Idleness
+from cluster.slots.group_api import (
+    ErrorEvent,
+    Event,
+    Group,
+    Job,
+    Plain,
+    PointEvent,
+    ScoreEvent,
+    SlotResult,
+    SlotSettings,
+    load_object,
+)
+from cluster.slots.idle_timer import IdleTimer
 
 HEARTBEAT_S = 1.0
 """Seconds without news after which a slot looks whether its group is still there."""
 ECHO_S = 3.0
-"""Seconds to wait for the real error after one that only tells that a rank is gone."""
+"""Seconds to wait for the real error after one that only says that a rank is gone."""
 IDLE_S = 20.0
-"""Seconds without a job after which the group gives its CPUs and cards to another slot that may wait for them."""
-UNASKED_S = 360.0
-"""The same with a job in hand: Tune has ended its trial without a word, or waits for the database (300 s at most)."""
+"""Seconds without a job after which the group gives its CPUs and GPUs to another slot that may wait for them."""
+IDLE_JOB_S = 360.0
+"""The same with a job begun: Tune has ended its trial without a word, or waits for the database (300 s at most)."""
 
 
 class Slot(tune.Trainable):
-    """One trial is one job. `step` returns at each dev point, at the end, and after `config["quiet_s"]` without news.
+    """One trial is one job. `step` returns at each dev point, at the end, and after `quiet_s` without news.
 
     A user's error is a result (`state: failed`), never an exception: Tune would run it again. Lost workers are replaced
     here and the job goes on from its checkpoint. With `isolation: trial` Tune gives each trial a slot of its own.
-    A slot that Tune keeps but asks for nothing gives up its group.
+    A slot that Tune keeps but does not call gives up its group.
     """
 
     def setup(self, config: dict[str, Any]) -> None:
-        self.name = config["name"]
-        self.group: Group = named(config["group_class"])(config["recycle_after"], self.name)
-        self.idleness = Idleness(self._rest)
+        settings: SlotSettings = config["slot"]
+        self.name = settings.name
+        self.group: Group = load_object(settings.group_class)(settings.recycle_after, self.name)
+        self.idle_timer = IdleTimer(self._rest)
         self.running = self.resting = False
-        with self._asked():
-            self._begin(config)
+        with self._called():
+            self._begin(config["job"], settings)
 
     def __repr__(self) -> str:
-        return str(self.name)
+        return self.name
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        with self._asked():
+        with self._called():
             self._end_job()
-            self._begin(new_config)
+            self._begin(new_config["job"], new_config["slot"])
         return True
 
-    def step(self) -> dict[str, Any]:
-        with self._asked():
+    def step(self) -> SlotResult:
+        with self._called():
             if self.resting:
                 self._submit()
-            self._answer(stop=False)
+            self._answer()
             return self._next_result()
 
-    def _asked(self) -> AbstractContextManager[None]:
-        return self.idleness.asked(lambda: UNASKED_S if self.running else IDLE_S)
+    def _called(self) -> AbstractContextManager[None]:
+        return self.idle_timer.call(lambda: IDLE_JOB_S if self.running else IDLE_S)
 
     def _rest(self) -> None:
-        """Let the group go; a job in hand stops at its next report, and goes on from there when Tune asks again."""
+        """Let the group go; a job that runs stops at its next report, and goes on from there at Tune's next call."""
         if self.running:
             self.group.stop(self.number)
         self.group.close()
         self.resting = self.running
 
-    def _next_result(self) -> dict[str, Any]:
-        until = time.monotonic() + self.quiet_s
+    def _next_result(self) -> SlotResult:
+        until = time.monotonic() + self.settings.quiet_s
         while True:
             event = self._next_event()
             result = self._on_silence(until) if event is None else self._on_event(event)
@@ -73,7 +86,7 @@ class Slot(tune.Trainable):
                 return result
 
     def cleanup(self) -> None:
-        self.idleness.end()
+        self.idle_timer.end()
         if self.running:
             self.group.abort()
         self.group.close()
@@ -84,15 +97,15 @@ class Slot(tune.Trainable):
     def load_checkpoint(self, checkpoint: Any) -> None:
         """Nothing: see `save_checkpoint`."""
 
-    # The job in hand
+    # The current job
 
-    def _begin(self, config: dict[str, Any]) -> None:
-        self.job, self.settings = config["job"], GroupSettings(**config["group"])
-        self.max_retries, self.losses, self.quiet_s = config["max_retries"], Counter[str](), config["quiet_s"]
+    def _begin(self, job: Job, settings: SlotSettings) -> None:
+        self.job, self.settings = job, settings
+        self.losses = Counter[str]()
         self.examples, self.judged, self.best = 0, 0, float("-inf")
-        self.points: list[dict[str, Any]] = []
-        self.scores: list[dict[str, Any]] = []
-        self.events: deque[dict[str, Any]] = deque()
+        self.points: list[Plain] = []
+        self.scores: list[Plain] = []
+        self.events: deque[Event] = deque()
         self.undecided: int | None = None
         self.echo: tuple[float, str] | None = None
         self._submit()
@@ -100,15 +113,15 @@ class Slot(tune.Trainable):
     def _submit(self) -> None:
         self.events.clear()
         self.undecided, self.echo = None, None
-        self.number = self.group.submit(self.settings, {**self.job, "resume_from": self._checkpoint()})
+        self.number = self.group.submit(self.settings.group, replace(self.job, resume_from=self._checkpoint()))
         self.running, self.resting = True, False
 
-    def _checkpoint(self) -> str | None:
-        """The folder to go on from: this attempt's own, else the newest earlier attempt's that has a checkpoint."""
-        for folder in (self.job["folder"], *self.job["previous"]):
-            last = Path(folder, "last")
+    def _checkpoint(self) -> Path | None:
+        """The folder to go on from: this attempt's, else the newest earlier attempt's that has a checkpoint."""
+        for folder in (self.job.folder, *self.job.previous):
+            last = folder / "last"
             if last.is_dir() and any(not path.name.startswith(".") for path in last.iterdir()):
-                return str(folder)
+                return folder
         return None
 
     def _end_job(self) -> None:
@@ -116,63 +129,61 @@ class Slot(tune.Trainable):
             self.group.stop(self.number)
             self.running = False
 
-    def _answer(self, stop: bool) -> None:
-        """Tune asks for more: the report that it has just seen may go on."""
+    def _answer(self) -> None:
+        """Tune calls again: the ranks may go on after the report that it has just seen."""
         if self.undecided is not None:
-            self._decide(self.undecided, stop)
+            self._proceed(self.undecided)
             self.undecided = None
 
-    def _decide(self, index: int, stop: bool) -> None:
+    def _proceed(self, index: int) -> None:
         """Only a gated job's ranks wait for the word; to others it would cost a round trip between two trials."""
-        if self.job["gated"]:
-            self.group.decide(self.number, index, stop)
+        if self.job.gated:
+            self.group.proceed(self.number, index)
 
     # Events of the ranks
 
-    def _next_event(self) -> dict[str, Any] | None:
+    def _next_event(self) -> Event | None:
         if not self.events:
             self.events.extend(self.group.events(HEARTBEAT_S))
         return self.events.popleft() if self.events else None
 
-    def _on_event(self, event: dict[str, Any]) -> dict[str, Any] | None:
-        kind = event["kind"]
-        if kind == "point":
-            return self._on_point(event["index"], event["point"])
-        if kind == "score":
-            self.scores.append(event["score"])
+    def _on_event(self, event: Event) -> SlotResult | None:
+        if isinstance(event, PointEvent):
+            return self._on_point(event.index, event.point)
+        if isinstance(event, ScoreEvent):
+            self.scores.append(event.score)
             return None
-        if kind == "error":
+        if isinstance(event, ErrorEvent):
             return self._on_error(event)
-        self.running = False
-        outcome = event["outcome"] or {}
+        self.running, outcome = False, event.outcome
         self.best = outcome.get("best", self.best)
         self.examples = outcome.get("examples", self.examples)
         return self._final(outcome.get("state", "done"), "", outcome=outcome)
 
-    def _on_point(self, index: int, point: dict[str, Any]) -> dict[str, Any] | None:
+    def _on_point(self, index: int, point: Plain) -> SlotResult | None:
         """A point seen before (the run was continued) or the last one is not Tune's to decide on.
 
-        Of the last one Tune hears with the end alone: told before, while suites are scored, it would be a rung.
+        Of the last one Tune hears with the end alone: earlier, while suites are scored, it would be a rung.
         """
         news = point["examples"] > self.examples
         if news:
             self.points.append(point)
             self.examples, self.best = point["examples"], point["best"]
-        if not news or point["examples"] >= self.job["total_examples"]:
-            self._decide(index, stop=False)
+        if not news or point["examples"] >= self.job.total_examples:
+            self._proceed(index)
             return None
         self.undecided, self.judged = index, self.examples
         return self._result("running")
 
-    def _on_error(self, event: dict[str, Any]) -> dict[str, Any] | None:
-        if event["cause"] == "echo":
-            self.echo = self.echo or (time.monotonic(), event["reason"])
+    def _on_error(self, event: ErrorEvent) -> SlotResult | None:
+        if event.cause == "echo":
+            self.echo = self.echo or (time.monotonic(), event.reason)
             return None
         self.running = False
         self.group.abort()
-        return self._final("refused" if event["cause"] == "setup" else "failed", event["reason"])
+        return self._final("refused" if event.cause == "setup" else "failed", event.reason)
 
-    def _on_silence(self, until: float) -> dict[str, Any] | None:
+    def _on_silence(self, until: float) -> SlotResult | None:
         lost = self.group.lost()
         if self.echo and (lost or time.monotonic() - self.echo[0] > ECHO_S):
             lost = lost or self.echo[1]
@@ -180,20 +191,20 @@ class Slot(tune.Trainable):
             return self._on_lost(lost)
         return self._result("running") if time.monotonic() >= until else None
 
-    def _on_lost(self, reason: str) -> dict[str, Any]:
+    def _on_lost(self, reason: str) -> SlotResult:
         """The job goes on from its checkpoint in a new group, so often for lost workers and so often for lost nodes."""
         cause = "nodes" if self.group.node_lost() else "workers"
         self.group.abort()
         self.running = False
         self.losses[cause] += 1
-        if self.losses[cause] > self.max_retries:
+        if self.losses[cause] > self.settings.max_retries:
             return self._final("failed", f"{' and '.join(_counted(self.losses))}: {reason}")
         self._submit()
         return self._result("running", retried=f"node lost: {reason}" if cause == "nodes" else reason)
 
     # Results
 
-    def _result(self, state: str, **more: Any) -> dict[str, Any]:
+    def _result(self, state: str, retried: str = "") -> SlotResult:
         points, self.points = self.points, []
         return {
             "examples": self.judged,
@@ -203,14 +214,15 @@ class Slot(tune.Trainable):
             "scores": [],
             "reason": "",
             "outcome": {},
-            "retried": "",
+            "retried": retried,
             "done": False,
-            **more,
         }
 
-    def _final(self, state: str, reason: str, outcome: dict[str, Any] | None = None) -> dict[str, Any]:
-        told = {"examples": self.examples, "scores": self.scores, "reason": reason, "outcome": outcome or {}}
-        return self._result(state, **told, done=True)
+    def _final(self, state: str, reason: str, outcome: Plain | None = None) -> SlotResult:
+        end: SlotResult = self._result(state)
+        end.update({"examples": self.examples, "scores": self.scores, "reason": reason, "done": True})
+        end["outcome"] = outcome or {}
+        return end
 
 
 def _counted(losses: Mapping[str, int]) -> list[str]:

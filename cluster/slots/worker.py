@@ -11,17 +11,15 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from cluster.runtime.code_version import digest_problem
-from cluster.slots.group_api import named
+from cluster.slots.group_api import ErrorEvent, Job, Plain, ScoreEvent, load_object
+from cluster.slots.mailbox import RankFacts
 from cluster.slots.process_state import job_log, process_settings
-from cse_train.config import parse_run
-from cse_train.data_paths import DataPaths
 
 ECHOES = ("gloo", "nccl", "connection closed by peer", "connection reset by peer", "broken pipe", "processgroup")
-"""Words in the message of an error that only tells that another rank is gone."""
+"""Words in the message of an error that only says that another rank is gone."""
 
 GRACE_S = 2.0
 
@@ -48,38 +46,38 @@ def serve(config: dict[str, Any]) -> None:
     rank = ray.train.get_context().get_world_rank()
     channel = Channel(config["mailbox"], config["generation"], rank)
     threading.Thread(target=_leave_when_aborted, args=(channel,), daemon=True).start()
-    facts = {
-        "pid": os.getpid(),
-        "host": platform.node(),
-        "node": ray.get_runtime_context().get_node_id(),
-        "actor": ray.get_runtime_context().current_actor,
-        "problem": digest_problem(config["digest"]),
-    }
+    context = ray.get_runtime_context()
+    facts = RankFacts(
+        pid=os.getpid(),
+        host=platform.node(),
+        node=context.get_node_id(),
+        actor=context.current_actor,
+        problem=digest_problem(config["digest"]),
+    )
     channel.call("hello", rank, facts)
     done = 0
     while True:
-        what, number, payload = channel.call("next_job", rank, done)
+        what, number, job = channel.call("next_job", rank, done)
         if what == "leave":
             return
         if what == "job":
-            serve_one(channel, number, payload)
+            serve_job(channel, number, job)
             _collect(first=done == 0)
             done = number
 
 
-def serve_one(channel: Channel, number: int, payload: dict[str, Any]) -> None:
-    """Run one job under its own log and settings and tell the mailbox how it ended."""
-    log = Path(payload["folder"], "logs", f"rank{channel.rank}.log")
+def serve_job(channel: Channel, number: int, job: Job) -> None:
+    """Run one job under its own log and settings and post how it ended."""
     try:
-        with job_log(log):
+        with job_log(job.folder / "logs" / f"rank{channel.rank}.log"):
             try:
-                with process_settings(payload["threads"], payload["seed"]):
-                    outcome = run_job(Reporter(channel, number), payload)
+                with process_settings(job.threads, job.run.train.seed):
+                    outcome = run_job(Reporter(channel, number), job)
             except BaseException:
                 traceback.print_exc()
                 raise
     except BaseException as error:
-        channel.call("fail", number, channel.rank, describe(error))
+        channel.call("post", number, error_event(error, channel.rank))
         return
     channel.call("finish", number, channel.rank, outcome if channel.rank == 0 else None)
 
@@ -97,7 +95,7 @@ def _collect(first: bool) -> None:
 
 
 class Reporter:
-    """`report` as the training loop calls it, and `post` for the rest."""
+    """`report` as the training loop calls it."""
 
     def __init__(self, channel: Channel, number: int) -> None:
         self.channel, self.number, self.index = channel, number, 0
@@ -107,48 +105,32 @@ class Reporter:
         index, self.index = self.index, self.index + 1
         return bool(self.channel.call("report", self.number, self.channel.rank, index, _plain(point)))
 
-    def post(self, event: dict[str, Any]) -> None:
-        self.channel.call("post", self.number, event)
 
-
-def run_job(reporter: Reporter, payload: dict[str, Any]) -> dict[str, Any]:
+def run_job(reporter: Reporter, job: Job) -> Plain:
     """Train, unless the job is to score alone; then score the best checkpoint of a finished run."""
-    paths = _paths(payload["paths"])
-    outcome: dict[str, Any] = {"state": "done"}
-    if payload["kind"] == "train":
-        outcome = _train(reporter, payload, paths)
-    if outcome["state"] == "done" and payload["suites"]:
-        _score(reporter, payload, paths)
+    outcome: Plain = {"state": "done"}
+    if job.kind == "train":
+        train = load_object(job.function)
+        ended = train(job.run, job.paths, job.folder, reporter, resume_from=job.resume_from)
+        outcome = {k: v for k, v in _plain(ended).items() if k != "points"}
+    if outcome["state"] == "done" and job.suites:
+        _score(reporter, job)
     return outcome
 
 
-def _train(reporter: Reporter, payload: dict[str, Any], paths: Any) -> dict[str, Any]:
-    resume = payload["resume_from"]
-    train = named(payload["function"])
-    ended = train(
-        parse_run(payload["config"]),
-        paths,
-        Path(payload["folder"]),
-        reporter,
-        resume_from=Path(resume) if resume else None,
-    )
-    return {k: v for k, v in _plain(ended).items() if k != "points"}
-
-
-def _score(reporter: Reporter, payload: dict[str, Any], paths: Any) -> None:
+def _score(reporter: Reporter, job: Job) -> None:
     """Every rank scores, because the evaluator shares its batches among them; rank 0 posts."""
-    folder = Path(payload["folder"])
-    scores = named(payload["scorer"])(folder / "best", payload["suites"], paths, folder / "scores")
+    scores = load_object(job.scorer)(job.folder / "best", job.suites, job.paths, job.folder / "scores")
     if reporter.channel.rank == 0:
         for score in scores:
-            reporter.post({"kind": "score", "score": score.record()})
+            reporter.channel.call("post", reporter.number, ScoreEvent(score.record()))
 
 
-def describe(error: BaseException) -> dict[str, Any]:
-    """An exception as plain data: `cause` (`echo` of a lost rank, or `error`), one line, and the traceback."""
+def error_event(error: BaseException, rank: int = 0) -> ErrorEvent:
+    """An exception in one line, and whether it is a mere echo of a lost rank; its traceback is in the rank's log."""
     text = str(error).strip() or type(error).__name__
-    cause = "echo" if isinstance(error, RuntimeError) and any(w in text.lower() for w in ECHOES) else "error"
-    return {"cause": cause, "reason": _one_line(error, text), "traceback": traceback.format_exc()}
+    echo = isinstance(error, RuntimeError) and any(words in text.lower() for words in ECHOES)
+    return ErrorEvent(cause="echo" if echo else "error", reason=_one_line(error, text), rank=rank)
 
 
 def _one_line(error: BaseException, text: str) -> str:
@@ -159,15 +141,11 @@ def _one_line(error: BaseException, text: str) -> str:
     return first if plain else f"{type(error).__name__}: {first}"
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _plain(value: Any) -> Plain:
     """A dataclass, or an object with attributes, as nested plain data."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     return dict(value) if isinstance(value, dict) else dict(vars(value))
-
-
-def _paths(given: dict[str, str | None]) -> Any:
-    return DataPaths(**{k: Path(v) if v else None for k, v in given.items()})
 
 
 def _leave_when_aborted(channel: Channel) -> None:

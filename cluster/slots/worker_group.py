@@ -10,8 +10,8 @@ import ray
 
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import cluster_nodes, slots_that_fit
-from cluster.slots.group_api import GroupSettings
-from cluster.slots.mailbox import start_mailbox
+from cluster.slots.group_api import Event, GroupSettings, Job
+from cluster.slots.mailbox import RankFacts, start_mailbox
 from cluster.slots.worker import serve
 from cse_train.fields import ConfigError
 
@@ -41,12 +41,12 @@ class _Life:
 
     def _fit(self, mailbox: Any) -> None:
         try:
-            _trainer(self.settings, {"mailbox": mailbox, "generation": self.generation}, self.name).fit()
+            _trainer(self.settings, mailbox, self.generation, self.name).fit()
         except BaseException as error:
             self.error = error
 
 
-def _trainer(settings: GroupSettings, channel: dict[str, Any], name: str) -> Any:
+def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) -> Any:
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
@@ -55,7 +55,7 @@ def _trainer(settings: GroupSettings, channel: dict[str, Any], name: str) -> Any
     failures = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
     return TorchTrainer(
         serve,
-        train_loop_config={**channel, "digest": settings.digest},
+        train_loop_config={"mailbox": mailbox, "generation": generation, "digest": settings.digest},
         torch_config=TorchConfig(backend=backend(settings.gpus), timeout_s=int(settings.timeout_s)),
         scaling_config=ScalingConfig(
             num_workers=settings.workers, use_gpu=bool(settings.gpus), resources_per_worker=per_worker
@@ -69,7 +69,7 @@ def _trainer(settings: GroupSettings, channel: dict[str, Any], name: str) -> Any
 
 
 def backend(gpus: float) -> str:
-    """What ranks talk through: with cards NCCL, and gloo for what lies in main memory, which NCCL refuses."""
+    """What ranks talk through: with GPUs NCCL, and gloo for what lies in main memory, which NCCL refuses."""
     return "cpu:gloo,cuda:nccl" if gpus else "gloo"
 
 
@@ -83,7 +83,7 @@ class WorkerGroup:
         self.recycle_after = recycle_after
         self.life: _Life | None = None
 
-    def submit(self, settings: GroupSettings, payload: dict[str, Any]) -> int:
+    def submit(self, settings: GroupSettings, job: Job) -> int:
         """Hand a job to a group with these settings, building one if need be; returns the job's number."""
         life = self.life
         if life and life.alive() and (life.settings != settings or life.served >= self.recycle_after):
@@ -92,18 +92,17 @@ class WorkerGroup:
             self._start(settings)
         assert self.life is not None
         self.life.served += 1
-        return int(self._call("submit", payload))
+        return int(self._call("submit", job))
 
-    def events(self, timeout_s: float) -> list[dict[str, Any]]:
+    def events(self, timeout_s: float) -> list[Event]:
         """What the ranks posted; waits up to `timeout_s`."""
-        found: list[dict[str, Any]] = self._call("take_events", timeout_s)
-        return found
+        return self._call("take_events", timeout_s)
 
-    def decide(self, number: int, index: int, stop: bool) -> None:
-        self._call("decide", number, index, stop)
+    def proceed(self, number: int, index: int) -> None:
+        self._call("proceed", number, index)
 
     def stop(self, number: int) -> None:
-        """End the job in hand at its next report; a group that does not leave it in time is aborted."""
+        """End the current job at its next report; a group that does not leave it in time is aborted."""
         if self.lost():
             return
         self._call("stop", number)
@@ -129,15 +128,15 @@ class WorkerGroup:
     def node_lost(self) -> bool:
         """Whether the cluster no longer has a rank's node; before any rank said hello, a node that was there then."""
         alive, ranks = _alive_nodes(), self.ranks().values()
-        known = self.life.nodes if self.life and not ranks else frozenset(facts["node"] for facts in ranks)
-        return not known <= alive
+        nodes = self.life.nodes if self.life and not ranks else frozenset(facts.node for facts in ranks)
+        return not nodes <= alive
 
     def abort(self) -> None:
         """End every rank's process now, also out of a collective."""
         if self.life is None:
             return
         for facts in self.ranks().values():
-            ray.kill(facts["actor"])
+            ray.kill(facts.actor)
         self._call("end", self.life.generation, "aborted")
         self.life = None
 
@@ -153,10 +152,9 @@ class WorkerGroup:
             self.abort()
         self.life = None
 
-    def ranks(self) -> dict[int, dict[str, Any]]:
-        """What the ranks told of themselves: pid, host, node, actor."""
-        found: dict[int, dict[str, Any]] = self._call("ranks")
-        return found
+    def ranks(self) -> dict[int, RankFacts]:
+        """What the ranks say of themselves."""
+        return self._call("ranks")
 
     def _start(self, settings: GroupSettings) -> None:
         generation = self._call("open", settings.workers)

@@ -1,7 +1,8 @@
-"""The driver's desk: claims runs as slots come free, reuses what is finished, waits for what others hold."""
+"""Gives out the runs of one driver: claims what is free, reuses what is finished, waits for what others hold."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from cluster.plan.run_source import RunSource
 from cluster.runtime.code_version import provenance
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import within
+from cluster.slots.group_api import Job
 from cluster.sweep.events import OnEvent
-from cluster.sweep.recorder import Bookings, Ticket
+from cluster.sweep.recorder import ClaimedRun, Recorder
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import unscored
 
@@ -21,8 +23,8 @@ POLL_S = 2.0
 """Seconds between two looks at runs that other drivers hold."""
 
 
-class Desk(Bookings):
-    """Gives out tickets and books how they end."""
+class Dispatcher:
+    """Gives out claimed runs, and the job of each; `recorder` records how they end."""
 
     def __init__(
         self,
@@ -34,51 +36,73 @@ class Desk(Bookings):
         suites: Mapping[str, Sequence[str]],
         on_event: OnEvent,
     ) -> None:
-        super().__init__(source, ledger, options, owner, on_event)
+        self.recorder = Recorder(source, ledger, options, owner, on_event)
+        self.source, self.ledger, self.options, self.owner = source, ledger, options, owner
         self.paths, self.suites = paths, suites
-        self._put_back: list[Ticket] = []
+        self.waiting: dict[str, PlannedRun] = {}
+        """Runs by signature that other drivers hold."""
+        self._put_back: list[ClaimedRun] = []
         self._next_poll = 0.0
-        self._provenance: dict[str, Any] | None = None
 
-    def next_ticket(self) -> Ticket | None:
+    def next_run(self) -> ClaimedRun | None:
         """The next run to do here, claimed; None when there is none now (see `finished`)."""
         if self._put_back:
             return self._put_back.pop()
-        ticket = self._from_waiting()
-        while ticket is None and (planned := self.source.ask()) is not None:
-            ticket = self._consider(planned)
-        if ticket:
-            self.open[ticket.planned.signature] = ticket
-        return ticket
+        claimed = self._from_waiting()
+        while claimed is None and (planned := self.source.ask()) is not None:
+            claimed = self._consider(planned)
+        if claimed:
+            self.recorder.open[claimed.planned.signature] = claimed
+        return claimed
 
-    def put_back(self, ticket: Ticket) -> None:
-        """Give a ticket out again at the next call."""
-        self._put_back.append(ticket)
+    def put_back(self, claimed: ClaimedRun) -> None:
+        """Give a run out again at the next call."""
+        self._put_back.append(claimed)
 
     def finished(self) -> bool:
         """Whether every run that is wanted has an end in the ledger."""
-        return self.source.exhausted() and not self.waiting and not self.open
+        return self.source.exhausted() and not self.waiting and not self.recorder.open
 
-    def _consider(self, planned: PlannedRun) -> Ticket | None:
+    def taken_over(self, claimed: ClaimedRun) -> None:
+        """Another driver holds the run now: wait for its result."""
+        self.recorder.close(claimed)
+        self.waiting[claimed.planned.signature] = claimed.planned
+        self.recorder.report("waiting", claimed.planned, reason="claim lost to another driver")
+
+    def job(self, claimed: ClaimedRun) -> Job:
+        """What the ranks are to do."""
+        claim, planned, options = claimed.claim, claimed.planned, self.options
+        return Job(
+            signature=planned.signature,
+            kind="train" if claim else "score",
+            run=planned.run,
+            paths=self.paths,
+            folder=claimed.folder,
+            previous=earlier(claim, self._home(claim.signature)) if claim else (),
+            suites=claimed.suites,
+            function=options.function,
+            scorer=options.scorer,
+            gated=options.asha is not None,
+            threads=max(1, int(options.cpus_per_worker)),
+        )
+
+    def _consider(self, planned: PlannedRun) -> ClaimedRun | None:
         row = self.ledger.run(planned.signature)
         if row and row.state == "done":
             return self._reuse(planned, row)
         if row and row.state == "stopped" and self.source.keeps_stopped:
-            self.source.observe(planned, "stopped", row.best, row.examples)
-            self.counts.reused += 1
-            self._say("reused", planned, row=row)
+            self.recorder.reused(planned, row)
             return None
         if row and row.state == "failed" and self._hopeless(planned):
-            self.source.observe(planned, "failed", None, None)
             reason = f"{row.reason} (the same way twice; --retry-failed tries again)"
-            self._book_failure(planned, reason, row.folder or "")
+            self.recorder.failed_before(planned, reason, row.folder or "")
             return None
         return self._claim(planned, row)
 
     def _hopeless(self, planned: PlannedRun) -> bool:
         return not self.options.retry_failed and failed_twice(self.ledger.history(planned.signature))
 
-    def _claim(self, planned: PlannedRun, row: RunRow | None) -> Ticket | None:
+    def _claim(self, planned: PlannedRun, row: RunRow | None) -> ClaimedRun | None:
         home = self._home(planned.signature)
         claim = self.ledger.claim(
             planned.signature,
@@ -87,31 +111,28 @@ class Desk(Bookings):
             seed=planned.seed,
             owner=self.owner,
             identity=planned.identity,
-            provenance=self._where_from(),
+            provenance=self._provenance,
         )
         if claim is None:
             if planned.signature not in self.waiting:
                 self.waiting[planned.signature] = planned
-                self._say(
-                    "waiting", planned, row=row, reason=f"held by {row.owner}" if row else "held by another driver"
-                )
+                holder = row.owner if row else "another driver"
+                self.recorder.report("waiting", planned, row=row, reason=f"held by {holder}")
             return None
         folder = within(self.options.storage, home / f"attempt-{claim.attempt}")
-        return Ticket(planned, folder, claim, self._suites(planned))
+        return ClaimedRun(planned, folder, claim, self._suites(planned))
 
-    def _reuse(self, planned: PlannedRun, row: RunRow) -> Ticket | None:
+    def _reuse(self, planned: PlannedRun, row: RunRow) -> ClaimedRun | None:
         """A finished run is not trained again; it is scored on suites of which a column is missing."""
-        self.source.observe(planned, "done", row.best, row.examples)
-        self.counts.reused += 1
-        self._say("reused", planned, row=row)
+        self.recorder.reused(planned, row)
         wanted = self._suites(planned)
         have = {score.suite for score in self.ledger.scores([planned.signature])} if wanted else set()
         missing = unscored(wanted, have)
         if not missing or not row.folder or not Path(row.folder, "best").is_dir():
             return None
-        return Ticket(planned, Path(row.folder), None, missing)
+        return ClaimedRun(planned, Path(row.folder), None, missing)
 
-    def _from_waiting(self) -> Ticket | None:
+    def _from_waiting(self) -> ClaimedRun | None:
         if not self.waiting or time.monotonic() < self._next_poll:
             return None
         self._next_poll = time.monotonic() + POLL_S
@@ -122,32 +143,25 @@ class Desk(Bookings):
                 continue
             del self.waiting[signature]
             if row and row.state == "failed":
-                self.source.observe(planned, "failed", None, None)
-                self._book_failure(planned, row.reason or "failed in another driver", "")
+                self.recorder.failed_before(planned, row.reason or "failed in another driver", "")
                 continue
-            ticket = self._consider(planned)
-            if ticket:
+            claimed = self._consider(planned)
+            if claimed:
                 self._next_poll = 0.0
-                return ticket
+                return claimed
         return None
 
     def _suites(self, planned: PlannedRun) -> tuple[str, ...]:
         """What its sweep wants, and what the run itself is wanted for: tables may share it."""
-        of_sweep, own = self.suites.get(planned.sweep, ()), self.suites.get(planned.signature, ())
-        return tuple(dict.fromkeys((*of_sweep, *own)))
+        of_sweep, of_run = self.suites.get(planned.sweep, ()), self.suites.get(planned.signature, ())
+        return tuple(dict.fromkeys((*of_sweep, *of_run)))
 
     def _home(self, signature: str) -> Path:
         return within(self.options.storage, self.options.storage / "runs" / signature)
 
-    def _where_from(self) -> dict[str, Any]:
-        if self._provenance is None:
-            self._provenance = provenance()
-        return self._provenance
-
-    def job(self, ticket: Ticket) -> dict[str, Any]:
-        """The ticket as plain data for the ranks."""
-        claim = ticket.claim
-        return job_of(ticket, earlier(claim, self._home(claim.signature)) if claim else (), self.paths, self.options)
+    @cached_property
+    def _provenance(self) -> dict[str, Any]:
+        return provenance()
 
 
 LOST = ("workers lost", "nodes lost", "slot lost")
@@ -155,32 +169,12 @@ LOST = ("workers lost", "nodes lost", "slot lost")
 
 
 def failed_twice(history: Iterable[HistoryRow]) -> bool:
-    """Whether a run's last two failures had one reason, of its own making."""
+    """Whether a run's last two failures had one reason, of the run's making."""
     reasons = [row.reason or "" for row in history if row.state == "failed"][-2:]
     return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(LOST)
 
 
-def job_of(ticket: Ticket, previous: Sequence[str], paths: DataPaths, options: SweepOptions) -> dict[str, Any]:
-    """What to train or score, where, and how; `previous` are folders of earlier attempts, newest first."""
-    train = ticket.planned.run.train
-    return {
-        "signature": ticket.planned.signature,
-        "kind": "train" if ticket.claim else "score",
-        "config": ticket.planned.run.flat(),
-        "paths": {k: str(v) if v else None for k, v in vars(paths).items()},
-        "folder": str(ticket.folder),
-        "previous": list(previous),
-        "suites": list(ticket.suites),
-        "function": options.function,
-        "scorer": options.scorer,
-        "gated": options.asha is not None,
-        "threads": max(1, int(options.cpus_per_worker)),
-        "seed": train.seed,
-        "total_examples": max(1, train.examples // train.batch_size) * train.batch_size,
-    }
-
-
-def earlier(claim: Claim, home: Path) -> list[str]:
-    """Folders of earlier attempts, newest first; a `final` that was renamed but never booked comes first."""
-    unbooked = [str(home / "final")] if (home / "final").is_dir() else []
-    return list(dict.fromkeys([*unbooked, *claim.previous_folders]))
+def earlier(claim: Claim, home: Path) -> tuple[Path, ...]:
+    """Folders of earlier attempts, newest first; a `final` that was renamed but never recorded comes first."""
+    unrecorded = [home / "final"] if (home / "final").is_dir() else []
+    return tuple(dict.fromkeys([*unrecorded, *map(Path, claim.previous_folders)]))

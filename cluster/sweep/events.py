@@ -11,11 +11,13 @@ EventKind = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class SweepEvent:
-    """One thing that happened; `kind` says what, the other fields are what is known of the run by then."""
+    """One thing that happened; `kind` says what, the other fields describe the run by then."""
 
     kind: EventKind
     signature: str = ""
     examples: int = 0
+    total_examples: int = 0
+    """Examples of the whole run."""
     best: float | None = None
     state: str = ""
     """The run's state in the ledger after this event."""
@@ -44,7 +46,7 @@ class SweepOutcome:
     done: int = 0
     """Trained to the end by this call."""
     reused: int = 0
-    """Found finished, here before or by another driver meanwhile."""
+    """Finished already, here before or by another driver meanwhile."""
     stopped: int = 0
     """Ended early by the scheduler."""
     failures: tuple[Failure, ...] = field(default=())

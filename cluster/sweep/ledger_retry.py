@@ -13,27 +13,27 @@ AWAY_S = 300.0
 PAUSE_S = 2.0
 
 
-class PatientLedger:
+class RetryingLedger:
     """`Ledger`'s methods, each tried again while the database is away; LedgerAway after `away_s` seconds.
 
-    Every method may be called twice with the same effect as once, but `claim`, which is mended here.
+    Every method may be called twice with the same effect as once, except `claim`, which is repaired here.
     """
 
     def __init__(
         self,
         ledger: Ledger,
         over: threading.Event,
-        say: Callable[[str], None],
+        report: Callable[[str], None],
         away_s: float = AWAY_S,
         pause_s: float = PAUSE_S,
     ) -> None:
-        """`over` ends a wait early; `say` is told in one line when a wait begins and when it ends."""
-        self._ledger, self._over, self._say = ledger, over, say
+        """`over` ends a wait early; `report` gets one line when a wait begins and one when it ends."""
+        self._ledger, self._over, self._report = ledger, over, report
         self._away_s, self._pause_s = away_s, pause_s
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._ledger, name)
-        return functools.partial(self._patiently, found) if callable(found) else found
+        member = getattr(self._ledger, name)
+        return functools.partial(self._retried, member) if callable(member) else member
 
     def claim(self, signature: str, config: Mapping[str, Any], *, owner: str, **rest: Any) -> Claim | None:
         """As `Ledger.claim`. A claim whose answer was lost on the way is given back first."""
@@ -46,26 +46,26 @@ class PatientLedger:
                 self._give_back(signature, owner)
             return self._ledger.claim(signature, config, owner=owner, **rest)
 
-        return self._patiently(attempt)  # type: ignore[no-any-return]
+        return self._retried(attempt)
 
     def _give_back(self, signature: str, owner: str) -> None:
         row = self._ledger.run(signature)
         if row and row.owner == owner and row.state == "claimed":
             self._ledger.release(Claim(signature, row.attempt, owner, None, None), "answer lost on the way")
 
-    def _patiently(self, action: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def _retried(self, action: Callable[..., Any], *args: Any, **options: Any) -> Any:
         since: float | None = None
         while True:
             try:
-                found = action(*args, **options)
+                value = action(*args, **options)
             except LedgerAway as error:
                 now = time.monotonic()
                 if since is None:
                     since = now
-                    self._say(f"{error}; trying again for {self._away_s:.0f} s")
+                    self._report(f"{error}; trying again for {self._away_s:.0f} s")
                 if now - since > self._away_s or self._over.wait(self._pause_s):
                     raise
                 continue
             if since is not None:
-                self._say(f"the ledger answers again after {time.monotonic() - since:.0f} s")
-            return found
+                self._report(f"the ledger answers again after {time.monotonic() - since:.0f} s")
+            return value

@@ -1,9 +1,8 @@
-"""The half of the driver's desk that books in the ledger what happens to runs, and publishes what is finished."""
+"""Records in the ledger what happens to the runs of one driver, publishes what is finished, and reports it."""
 
-import dataclasses
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,146 +11,153 @@ from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import StorageFailed, storage_problem
-from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent
+from cluster.slots.group_api import Plain, SlotResult
+from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent, SweepOutcome
 
 
 @dataclass
-class Ticket:
-    """One run in this driver's hands."""
+class ClaimedRun:
+    """One run that this driver trains or scores."""
 
     planned: PlannedRun
     folder: Path
     claim: Claim | None
     """None where a finished run is only scored."""
     suites: tuple[str, ...]
-    last: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """The newest dev point."""
-    unbooked: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    last_point: Plain = field(default_factory=dict)
+    unrecorded: list[Plain] = field(default_factory=list)
     """Points that came with the end: one transaction for both, because each is a wait for the disk."""
 
 
-@dataclass
-class Counts:
-    """What this call did so far."""
-
-    done: int = 0
-    reused: int = 0
-    stopped: int = 0
-    failures: list[Failure] = dataclasses.field(default_factory=list)
-
-
-class Bookings:
-    """Books for one driver, and tells the sweep's source and its listener. Used from the driver's thread alone."""
+class Recorder:
+    """Writes to the ledger, and lets the sweep's source and its listener know. For the driver's thread alone."""
 
     def __init__(self, source: RunSource, ledger: Ledger, options: SweepOptions, owner: str, on_event: OnEvent) -> None:
         self.source, self.ledger, self.options, self.owner, self.on_event = source, ledger, options, owner, on_event
-        self.counts = Counts()
-        self.waiting: dict[str, PlannedRun] = {}
-        self.open: dict[str, Ticket] = {}
+        self.outcome = SweepOutcome()
+        """What this call did so far."""
+        self.open: dict[str, ClaimedRun] = {}
+        """Runs by signature whose end is not recorded yet."""
 
-    def started(self, ticket: Ticket) -> None:
-        if ticket.claim:
-            self.ledger.running(ticket.claim, ticket.folder)
-            self._say("started", ticket.planned, state="running")
+    def started(self, claimed: ClaimedRun) -> None:
+        if claimed.claim:
+            self.ledger.running(claimed.claim, claimed.folder)
+            self.report("started", claimed.planned, state="running")
 
-    def progressed(self, ticket: Ticket, result: Mapping[str, Any]) -> None:
-        """Store new points, those of a trial's last result with its end, and tell of them."""
-        if result.get("retried"):
-            self._say("retried", ticket.planned, state="running", reason=result["retried"], log=self._log(ticket))
-        points = result.get("points") or []
-        if not points or ticket.claim is None:
+    def progressed(self, claimed: ClaimedRun, result: SlotResult) -> None:
+        """Store new points, those of a trial's last result with its end, and report them."""
+        if result["retried"]:
+            self.report("retried", claimed.planned, state="running", reason=result["retried"], log=_log(claimed))
+        points = result["points"]
+        if not points or claimed.claim is None:
             return
-        if result.get("done"):
-            ticket.unbooked = list(points)
+        if result["done"]:
+            claimed.unrecorded = points
         else:
-            self.ledger.add_points(ticket.claim, points)
-        ticket.last = points[-1]
-        self._say("point", ticket.planned, state="running", examples=ticket.last["examples"], best=ticket.last["best"])
+            self.ledger.add_points(claimed.claim, points)
+        claimed.last_point = point = points[-1]
+        self.report("point", claimed.planned, state="running", examples=point["examples"], best=point["best"])
 
-    def ended(self, ticket: Ticket, result: Mapping[str, Any]) -> None:
-        """Book a trial's end: what the ranks said, or `stopped` where the scheduler ended it."""
-        state = "stopped" if result["state"] == "running" else str(result["state"])
-        if ticket.claim is None:
-            self._close(ticket)
-            self._book_scores(ticket, result)
+    def ended(self, claimed: ClaimedRun, result: SlotResult) -> None:
+        """Record a trial's end: the ranks' outcome, or `stopped` where the scheduler ended it."""
+        state = "stopped" if result["state"] == "running" else result["state"]
+        if claimed.claim is None:
+            self.close(claimed)
+            self._record_scores(claimed, result)
         elif state in ("done", "stopped"):
-            self._book_result(ticket, state, result)
+            self._record_result(claimed, state, result)
         else:
-            self.failed(ticket, str(result["reason"]))
+            self.failed(claimed, result["reason"])
 
-    def failed(self, ticket: Ticket, reason: str) -> None:
-        """Book a failure; nothing that other runs did is touched. StorageFailed where every run would fail so."""
-        self._close(ticket)
+    def failed(self, claimed: ClaimedRun, reason: str) -> None:
+        """Record a failure; other runs are untouched. StorageFailed where every run would fail so."""
+        self.close(claimed)
         if problem := storage_problem(self.options.storage, reason):
-            if ticket.claim:
-                self.ledger.release(ticket.claim, reason)
+            if claimed.claim:
+                self.ledger.release(claimed.claim, reason)
             raise StorageFailed(problem)
-        if ticket.claim:
-            self._finish(ticket, "failed", {}, ticket.folder, reason)
-            self.source.observe(ticket.planned, "failed", None, None)
-        self._book_failure(ticket.planned, reason, self._log(ticket))
+        if claimed.claim:
+            self._finish(claimed, "failed", {}, claimed.folder, reason)
+            self.source.observe(claimed.planned, "failed", None, None)
+        self._count_failure(claimed.planned, reason, _log(claimed))
 
-    def taken_over(self, ticket: Ticket) -> None:
-        """Another driver holds the run now: wait for its result."""
-        self._close(ticket)
-        self.waiting[ticket.planned.signature] = ticket.planned
-        self._say("waiting", ticket.planned, reason="claim lost to another driver")
+    def reused(self, planned: PlannedRun, row: RunRow) -> None:
+        """The ledger has the run's end already."""
+        self.source.observe(planned, row.state, row.best, row.examples)
+        self.outcome = replace(self.outcome, reused=self.outcome.reused + 1)
+        self.report("reused", planned, row=row)
 
-    def _book_result(self, ticket: Ticket, state: str, result: Mapping[str, Any]) -> None:
-        outcome = result.get("outcome") or {}
-        folder = self._publish(ticket) if state == "done" else ticket.folder
-        best = self._finish(ticket, state, outcome, folder, None)
-        self._close(ticket)
-        self._book_scores(dataclasses.replace(ticket, folder=folder), result)
-        self.counts.done += state == "done"
-        self.counts.stopped += state == "stopped"
-        examples = outcome.get("examples", ticket.last.get("examples", 0))
-        self.source.observe(ticket.planned, state, best, examples)
+    def failed_before(self, planned: PlannedRun, reason: str, log: str) -> None:
+        """The ledger has the run's failure already."""
+        self.source.observe(planned, "failed", None, None)
+        self._count_failure(planned, reason, log)
+
+    def close(self, claimed: ClaimedRun) -> None:
+        """The run is no longer this driver's to end."""
+        self.open.pop(claimed.planned.signature, None)
+
+    def report(self, kind: EventKind, planned: PlannedRun, row: RunRow | None = None, **facts: Any) -> None:
+        """Send the listener an event, with what the run's row says first."""
+        if row:
+            facts = {"state": row.state, "examples": row.examples or 0, "best": row.best, **facts}
+        total = planned.run.train.examples
+        self.on_event(SweepEvent(kind=kind, signature=planned.signature, total_examples=total, **facts))
+
+    def _record_result(self, claimed: ClaimedRun, state: str, result: SlotResult) -> None:
+        outcome = result["outcome"]
+        folder = self._publish(claimed) if state == "done" else claimed.folder
+        best = self._finish(claimed, state, outcome, folder, None)
+        self.close(claimed)
+        self._record_scores(replace(claimed, folder=folder), result)
+        done, stopped = self.outcome.done + (state == "done"), self.outcome.stopped + (state == "stopped")
+        self.outcome = replace(self.outcome, done=done, stopped=stopped)
+        examples = outcome.get("examples", claimed.last_point.get("examples", 0))
+        self.source.observe(claimed.planned, state, best, examples)
         kind: EventKind = "done" if state == "done" else "stopped"
-        self._say(kind, ticket.planned, state=state, examples=examples, best=best)
+        self.report(kind, claimed.planned, state=state, examples=examples, best=best)
 
     def _finish(
-        self, ticket: Ticket, state: str, outcome: Mapping[str, Any], folder: Path, reason: str | None
+        self, claimed: ClaimedRun, state: str, outcome: Mapping[str, Any], folder: Path, reason: str | None
     ) -> float | None:
-        assert ticket.claim is not None
-        known = {
-            name: outcome.get(name, ticket.last.get(name)) for name in ("examples", "best", "best_examples", "seconds")
-        }
-        self.ledger.finish(ticket.claim, state, folder=folder, reason=reason, points=ticket.unbooked, **known)
-        return known["best"]
+        assert claimed.claim is not None
+        names = ("examples", "best", "best_examples", "seconds")
+        values = {name: outcome.get(name, claimed.last_point.get(name)) for name in names}
+        self.ledger.finish(claimed.claim, state, folder=folder, reason=reason, points=claimed.unrecorded, **values)
+        return values["best"]
 
-    def _publish(self, ticket: Ticket) -> Path:
+    def _publish(self, claimed: ClaimedRun) -> Path:
         """Rename the attempt's folder to the run's `final`; an attempt that was taken over may not (LostClaim)."""
-        assert ticket.claim is not None
-        row = self.ledger.run(ticket.planned.signature)
-        if row is None or (row.owner, row.attempt) != (self.owner, ticket.claim.attempt):
-            raise LostClaim(f"claim lost: signature={ticket.planned.signature} attempt={ticket.claim.attempt}")
-        final = ticket.folder.with_name("final")
+        assert claimed.claim is not None
+        row = self.ledger.run(claimed.planned.signature)
+        if row is None or (row.owner, row.attempt) != (self.owner, claimed.claim.attempt):
+            raise LostClaim(f"claim lost: signature={claimed.planned.signature} attempt={claimed.claim.attempt}")
+        final = claimed.folder.with_name("final")
         if final.exists():
-            aside = final.with_name(f"unbooked-{ticket.claim.attempt}")
+            # The name that older ledgers have for a folder that was published and never recorded.
+            aside = final.with_name(f"unbooked-{claimed.claim.attempt}")
             shutil.rmtree(aside, ignore_errors=True)
             final.rename(aside)
-        ticket.folder.rename(final)
+        claimed.folder.rename(final)
         return final
 
-    def _book_scores(self, ticket: Ticket, result: Mapping[str, Any]) -> None:
-        for score in result.get("scores") or []:
-            file = score["cosines_file"]
-            moved = str(ticket.folder / "scores" / Path(file).name) if file else None
-            self.ledger.add_score(ticket.planned.signature, **(score | {"cosines_file": moved}))
-            self._say("scored", ticket.planned, state="done", best=score["value"], reason=score["suite"])
+    def _record_scores(self, claimed: ClaimedRun, result: SlotResult) -> None:
+        for score in result["scores"]:
+            file = score.get("cosines_file")
+            self.ledger.add_score(
+                claimed.planned.signature,
+                score["suite"],
+                score["value"],
+                score["protocol"],
+                str(claimed.folder / "scores" / Path(file).name) if file else None,
+                score.get("cosines_hash"),
+            )
+            self.report("scored", claimed.planned, state="done", best=score["value"], reason=score["suite"])
 
-    def _book_failure(self, planned: PlannedRun, reason: str, log: str) -> None:
-        self.counts.failures.append(Failure(signature=planned.signature, reason=reason, log=log))
-        self._say("failed", planned, state="failed", reason=reason, log=log)
+    def _count_failure(self, planned: PlannedRun, reason: str, log: str) -> None:
+        failure = Failure(signature=planned.signature, reason=reason, log=log)
+        self.outcome = replace(self.outcome, failures=(*self.outcome.failures, failure))
+        self.report("failed", planned, state="failed", reason=reason, log=log)
 
-    def _close(self, ticket: Ticket) -> None:
-        self.open.pop(ticket.planned.signature, None)
 
-    def _log(self, ticket: Ticket) -> str:
-        return str(ticket.folder / "logs")
-
-    def _say(self, kind: EventKind, planned: PlannedRun, row: RunRow | None = None, **known: Any) -> None:
-        if row:
-            known = {"state": row.state, "examples": row.examples or 0, "best": row.best, **known}
-        self.on_event(SweepEvent(kind=kind, signature=planned.signature, **known))
+def _log(claimed: ClaimedRun) -> str:
+    return str(claimed.folder / "logs")

@@ -1,4 +1,4 @@
-"""Which files of runs may go: never what runs, what another ledger knows, or a checkpoint that a score refers to."""
+"""Which files of runs may go: never what runs, what another ledger has, or a checkpoint that a score refers to."""
 
 import contextlib
 import re
@@ -36,7 +36,7 @@ class Removable:
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What would go, what all runs take, and what must stay although a quota asks for more; sizes in bytes."""
+    """What would go, what all runs take, and what must stay although a quota wants more gone; sizes in bytes."""
 
     removable: tuple[Removable, ...]
     used: int
@@ -44,15 +44,15 @@ class Cleaning:
 
     @property
     def freed(self) -> int:
-        return sum(one.size for one in self.removable)
+        return sum(item.size for item in self.removable)
 
 
 def parse_size(text: str) -> int:
     """Bytes of `500MB` or `20GB` (powers of 1000); ConfigError for anything else."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]B)", text.strip(), re.IGNORECASE)
-    if not found:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]B)", text.strip(), re.IGNORECASE)
+    if not match:
         raise ConfigError([f"no size: disk_quota={text}; write a number and KB, MB, GB or TB, such as 20GB"])
-    return int(float(found[1]) * UNITS[found[2].upper()])
+    return int(float(match[1]) * UNITS[match[2].upper()])
 
 
 def plan_cleaning(
@@ -65,13 +65,13 @@ def plan_cleaning(
     """
     runs = {run.signature: run for run in ledger.runs()}
     homes = {name: home for name in runs if (home := _home(storage, name)) is not None}
-    found = [one for name, home in homes.items() for one in _superseded(runs[name], home)]
+    removable = [item for name, home in homes.items() for item in _superseded(runs[name], home)]
     if keep_top is not None or quota is not None:
         stay = _top(ledger, keep_top or 1)
         scored = {score.signature for score in ledger.scores(homes)} | set(referred)
-        found += _checkpoints(_worst_first(runs[name] for name in homes if name not in stay), homes, scored)
+        removable += _checkpoints(_worst_first(runs[name] for name in homes if name not in stay), homes, scored)
     used = size_of(storage / "runs")
-    return _within(found, used, quota)
+    return _within(removable, used, quota)
 
 
 def referred_models(ledger: Ledger, url: str) -> set[str]:
@@ -86,11 +86,11 @@ def referred_models(ledger: Ledger, url: str) -> set[str]:
 def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
     """Delete what still may go: a run that was claimed meanwhile keeps all. Returns the bytes freed."""
     freed = 0
-    for one in chosen:
-        row = ledger.run(one.signature)
-        if row is not None and row.state in ENDED and _may_go(row, one):
-            shutil.rmtree(one.folder, ignore_errors=True)
-            freed += 0 if one.folder.exists() else one.size
+    for item in chosen:
+        row = ledger.run(item.signature)
+        if row is not None and row.state in ENDED and _may_go(row, item):
+            shutil.rmtree(item.folder, ignore_errors=True)
+            freed += 0 if item.folder.exists() else item.size
     return freed
 
 
@@ -134,10 +134,10 @@ def _checkpoints(runs: Iterable[RunRow], homes: Mapping[str, Path], scored: Coll
     """First what is only needed to go on, then models, each of the worst run first."""
     kinds: tuple[Kind, Kind] = ("last", "best")
     ended = [run for run in runs if run.state in ENDED and _in_home(run, homes[run.signature])]
-    found = [(kind, run, Path(run.folder or "", kind)) for kind in kinds for run in ended]
+    folders = [(kind, run, Path(run.folder or "", kind)) for kind in kinds for run in ended]
     return [
         Removable(run.signature, kind, folder, size_of(folder))
-        for kind, run, folder in found
+        for kind, run, folder in folders
         if folder.is_dir() and not folder.is_symlink() and not (kind == "best" and run.signature in scored)
     ]
 
@@ -158,35 +158,34 @@ def _worst_first(runs: Iterable[RunRow]) -> Sequence[RunRow]:
     return sorted(runs, key=lambda run: float("-inf") if run.best is None else run.best)
 
 
-def _within(found: Sequence[Removable], used: int, quota: int | None) -> Cleaning:
+def _within(removable: Sequence[Removable], used: int, quota: int | None) -> Cleaning:
     if quota is None:
-        return Cleaning(tuple(found), used)
+        return Cleaning(tuple(removable), used)
     chosen, left = [], used
-    for one in found:
-        if one.kind == "superseded" or left > quota:
-            chosen.append(one)
-            left -= one.size
+    for item in removable:
+        if item.kind == "superseded" or left > quota:
+            chosen.append(item)
+            left -= item.size
     return Cleaning(tuple(chosen), used, max(0, left - quota))
 
 
-def _may_go(row: RunRow, one: Removable) -> bool:
-    return one.kind != "superseded" or (row.state == "done" and row.folder != str(one.folder))
+def _may_go(row: RunRow, item: Removable) -> bool:
+    return item.kind != "superseded" or (row.state == "done" and row.folder != str(item.folder))
 
 
 PERIOD_S = 30.0
 """Least time between two looks at the disk: each visits every file of every run."""
-ENDS = ("done", "stopped")
 
 
 class Pruner:
     """A listener of `run_sweep` and a context manager: prunes now and then, and once more when the sweep is over.
 
-    Idle without `keep_top` and `disk_quota`. A ledger that does not answer is asked again at the next end of a run.
+    Idle without `keep_top` and `disk_quota`. A ledger that does not answer is tried again at the next end of a run.
     """
 
     def __init__(self, ledger: str, options: SweepOptions, now: Callable[[], float] = time.monotonic) -> None:
         self._url, self._options, self._now = ledger, options, now
-        self._asked = options.keep_top is not None or options.disk_quota is not None
+        self._wanted = options.keep_top is not None or options.disk_quota is not None
         self._next = now() + PERIOD_S
         self.freed = 0
         """Bytes so far."""
@@ -201,12 +200,12 @@ class Pruner:
             self._prune()
 
     def __call__(self, event: SweepEvent) -> None:
-        if event.kind in ENDS and self._now() >= self._next:
+        if event.kind in ENDED and self._now() >= self._next:
             self._prune()
             self._next = self._now() + PERIOD_S
 
     def _prune(self) -> None:
-        if not self._asked:
+        if not self._wanted:
             return
         with contextlib.suppress(LedgerError):
             ledger = Ledger.open(self._url, create=False)
@@ -217,6 +216,6 @@ class Pruner:
 
     def _within(self, ledger: Ledger) -> None:
         options, referred = self._options, referred_models(ledger, self._url)
-        found = plan_cleaning(ledger, options.storage, options.keep_top, options.disk_quota, referred)
-        self.freed += remove(ledger, found.removable)
-        self.over = found.over
+        cleaning = plan_cleaning(ledger, options.storage, options.keep_top, options.disk_quota, referred)
+        self.freed += remove(ledger, cleaning.removable)
+        self.over = cleaning.over

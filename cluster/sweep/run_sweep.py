@@ -1,4 +1,4 @@
-"""`run_sweep`: all that a source wants, trained once, booked in the ledger. The same call goes on where one ended."""
+"""`run_sweep`: what a source wants, trained once and recorded in the ledger; the same call continues it."""
 
 import contextlib
 import dataclasses
@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,16 @@ from typing import Any
 from analysis.ledger import Ledger, LedgerError
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import ListSource, RunSource
+from cluster.runtime.background import background
 from cluster.runtime.code_version import other_code
-from cluster.runtime.head_watch import ClusterWatch
+from cluster.runtime.head_watch import cluster_watch
 from cluster.runtime.options import AshaOptions, SweepOptions
 from cluster.runtime.resources import check_options, cluster_nodes, slots_that_fit, this_machine
 from cluster.runtime.start import ray_cluster
 from cluster.runtime.storage import check_here, check_nodes, inputs_of
-from cluster.sweep.dispatcher import Desk
+from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import Failure, OnEvent, SweepEvent, SweepOutcome
-from cluster.sweep.ledger_retry import PatientLedger
+from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.tune import run_trials
 from cse_train.data_paths import DataPaths
 
@@ -32,7 +33,7 @@ __all__ = ["AshaOptions", "Failure", "SweepEvent", "SweepOptions", "SweepOutcome
 
 HEARTBEAT_S = 10.0
 PROMPT_S = 5.0
-"""Seconds after the end was asked for in which runs may still report, before others may have them."""
+"""Seconds after a stop was requested in which runs may still report, before others may have them."""
 
 
 def run_sweep(
@@ -57,39 +58,35 @@ def run_sweep(
     ledger = Ledger.open(ledger_url)
     chosen = source if isinstance(source, RunSource) else ListSource(source)
     over = over or threading.Event()
-    patient = PatientLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
-    desk = Desk(chosen, patient, _absolute_paths(paths), options, _owner(), suites or {}, on_event)  # type: ignore[arg-type]
-    heartbeats, given_back = partial(_heartbeats, ledger, desk.owner), partial(_given_back, ledger, desk.owner, over)
-    with _Signals(over) as signals, _beside(heartbeats), _beside(given_back):
+    retrying = RetryingLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
+    owner = _owner()
+    dispatcher = Dispatcher(chosen, retrying, _absolute_paths(paths), options, owner, suites or {}, on_event)  # type: ignore[arg-type]
+    heartbeats, given_back = partial(_heartbeats, ledger, owner), partial(_given_back, ledger, owner, over)
+    with _Signals(over) as signals, background(heartbeats), background(given_back):
         try:
-            _run(desk, options, over, signals)
+            _run(dispatcher, options, over, signals, on_event)
         finally:
-            with contextlib.suppress(LedgerError):  # what ended the sweep is told; leases give the claims back
-                ledger.release(desk.owner)
+            with contextlib.suppress(LedgerError):  # what ended the sweep is reported; leases give the claims back
+                ledger.release(owner)
             ledger.close()
-    counts = desk.counts
-    return SweepOutcome(
-        done=counts.done,
-        reused=counts.reused,
-        stopped=counts.stopped,
-        failures=tuple(counts.failures),
-        interrupted=signals.seen,
-        seconds=time.monotonic() - begun,
-    )
+    outcome = dispatcher.recorder.outcome
+    return dataclasses.replace(outcome, interrupted=signals.seen, seconds=time.monotonic() - begun)
 
 
-def _run(desk: Desk, options: SweepOptions, over: threading.Event, signals: "_Signals") -> None:
+def _run(
+    dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, signals: "_Signals", on_event: OnEvent
+) -> None:
     """Ray is started for the first run that is ours to do."""
     first = None
-    while first is None and not desk.finished() and not over.is_set():
-        first = desk.next_ticket()
-        if first is None and not desk.finished():
+    while first is None and not dispatcher.finished() and not over.is_set():
+        first = dispatcher.next_run()
+        if first is None and not dispatcher.finished():
             over.wait(1.0)
     if first is None:
         return
-    desk.put_back(first)
-    if line := other_code(desk.ledger.codes()):
-        desk.on_event(SweepEvent(kind="ledger", reason=line))
+    dispatcher.put_back(first)
+    if line := other_code(dispatcher.ledger.codes()):
+        on_event(SweepEvent(kind="ledger", reason=line))
     check_here(options.storage)
     if options.address is None:
         slots_that_fit(options, [this_machine()])
@@ -98,13 +95,13 @@ def _run(desk: Desk, options: SweepOptions, over: threading.Event, signals: "_Si
         import ray
 
         signals.install()
-        check_nodes(options.storage, inputs_of(desk.paths))
+        check_nodes(options.storage, inputs_of(dispatcher.paths))
         slots = slots_that_fit(options, cluster_nodes())
         if options.address is None:
             slots = min(slots, slots_that_fit(options, [this_machine()]))
-        desk.on_event(SweepEvent(kind="cluster", reason=_described(slots, options, ray)))
-        with ClusterWatch(over):
-            run_trials(desk, options, slots, over)
+        on_event(SweepEvent(kind="cluster", reason=_described(slots, options, ray)))
+        with cluster_watch(over):
+            run_trials(dispatcher, options, slots, over)
 
 
 def _described(slots: int, options: SweepOptions, ray: Any) -> str:
@@ -156,19 +153,6 @@ class _Signals:
     def _restore(self) -> None:
         for name, handler in self._before.items():
             signal.signal(name, handler)
-
-
-@contextlib.contextmanager
-def _beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """`work` in a thread while inside; it ends soon after the event that it is given is set."""
-    done = threading.Event()
-    thread = threading.Thread(target=work, args=(done,), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join(5)
 
 
 def _heartbeats(ledger: Ledger, owner: str, done: threading.Event) -> None:

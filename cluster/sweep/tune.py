@@ -1,8 +1,9 @@
-"""The desk as Tune sees it: a searcher gives out tickets, a callback books results, a stopper ends it all."""
+"""The dispatcher as Tune sees it: a searcher gives out runs, a callback records results, a stopper ends them."""
 
 import threading
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ray import tune
@@ -14,9 +15,10 @@ from cluster.runtime.code_version import code_digest
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import HEAD
 from cluster.runtime.start import SLOT
+from cluster.slots.group_api import GroupSettings, SlotResult, SlotSettings
 from cluster.slots.slot import Slot
-from cluster.sweep.dispatcher import Desk
-from cluster.sweep.recorder import Ticket
+from cluster.sweep.dispatcher import Dispatcher
+from cluster.sweep.recorder import ClaimedRun
 from cse_train.fields import ConfigError
 
 QUIET_RATE = 16.0
@@ -33,101 +35,12 @@ class Unsaved:
         return self
 
 
-class DeskSearcher(Unsaved, Searcher):
-    """Asks the desk for the next run when one of `slots` is free; what came out is the callback's to tell."""
-
-    def __init__(self, desk: Desk, trials: dict[str, Ticket], over: threading.Event, slots: int) -> None:
-        super().__init__(metric="best", mode="max")
-        self._desk, self._trials, self._over = desk, trials, over
-        self._about = slot_config(desk.options) | {"quiet_s": max(1.0, slots / QUIET_RATE)}
-        self._guard = Guard(over)
-        self._slots: dict[str, int] = {}
-        """Trial -> the number of its slot, from 1."""
-
-    def suggest(self, trial_id: str) -> Any:
-        if self._over.is_set():
-            return Searcher.FINISHED
-        ticket = self._guard(self._desk.next_ticket)
-        if ticket is None:
-            return Searcher.FINISHED if self._over.is_set() or self._desk.finished() else None
-        self._trials[trial_id] = ticket
-        name = f"slot {self._number(trial_id)} of {ticket.planned.sweep}"
-        return {"job": self._desk.job(ticket), "name": name, **self._about}
-
-    def _number(self, trial_id: str) -> int:
-        """The lowest that no open trial has. A slot keeps the name that its first trial gave it."""
-        self._slots = {known: number for known, number in self._slots.items() if known in self._trials}
-        number = min(set(range(1, len(self._slots) + 2)) - set(self._slots.values()))
-        self._slots[trial_id] = number
-        return number
-
-    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """Nothing: booked by the callback, which also runs for a trial that failed."""
-
-    def save(self, checkpoint_path: str) -> None:
-        """Nothing: the ledger is the only truth."""
-
-    def restore(self, checkpoint_path: str) -> None:
-        """Nothing: see `save`."""
-
-    @property
-    def error(self) -> BaseException | None:
-        return self._guard.error
-
-
-class Books(Unsaved, tune.Callback):
-    """Books every result at the desk. An error here ends the sweep and is raised by `run_sweep`, not by Tune."""
-
-    def __init__(self, desk: Desk, trials: dict[str, Ticket], over: threading.Event) -> None:
-        self._desk, self._trials, self._over = desk, trials, over
-        self._guard = Guard(over)
-        self.refused: str | None = None
-        self.lost: set[str] = set()
-
-    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        self._book(trial, self._desk.started)
-
-    def on_trial_result(
-        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
-    ) -> None:
-        self._book(trial, lambda ticket: self._desk.progressed(ticket, result))
-        if result["state"] == "refused":
-            self.refused = result["reason"]
-            self._over.set()
-
-    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        result = trial.last_result
-        if self.refused is None and result and "state" in result:
-            self._book(trial, lambda ticket: self._desk.ended(ticket, result))
-        self._trials.pop(trial.trial_id, None)
-
-    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        failure = trial.get_pickled_error() if hasattr(trial, "get_pickled_error") else None
-        reason = f"slot lost: {str(failure).strip().splitlines()[-1][:300]}" if failure else "slot lost"
-        self._book(trial, lambda ticket: self._desk.failed(ticket, reason))
-        self._trials.pop(trial.trial_id, None)
-
-    def _book(self, trial: Any, action: Callable[[Ticket], None]) -> None:
-        ticket = self._trials.get(trial.trial_id)
-        if ticket is None or trial.trial_id in self.lost:
-            return
-        try:
-            self._guard(action, ticket)
-        except LostClaim:
-            self.lost.add(trial.trial_id)
-            self._guard(self._desk.taken_over, ticket)
-
-    @property
-    def error(self) -> BaseException | None:
-        return self._guard.error
-
-
 class Guard:
-    """Calls into the desk; the first error but a lost claim is kept and ends the sweep. Tune would hide or retry it."""
+    """Calls ours; the first error but a lost claim is kept and ends the sweep, since Tune would hide or retry it."""
 
     def __init__(self, over: threading.Event) -> None:
-        self._over = over
-        self.error: BaseException | None = None
+        self.over = over
+        self.error: Exception | None = None
 
     def __call__(self, action: Callable[..., Any], *args: Any) -> Any:
         try:
@@ -135,45 +48,130 @@ class Guard:
         except LostClaim:
             raise
         except Exception as error:
-            self.error = self.error or error
-            self._over.set()
+            self.fail(error)
             return None
 
+    def fail(self, error: Exception) -> None:
+        """End the sweep with this error, unless there is one already."""
+        self.error = self.error or error
+        self.over.set()
 
-class Ending(Unsaved, tune.Stopper):
+
+class DispatchSearcher(Unsaved, Searcher):
+    """Asks the dispatcher for the next run when one of `slots` is free; the callback records results."""
+
+    def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], guard: Guard, slots: int) -> None:
+        super().__init__(metric="best", mode="max")
+        self._dispatcher, self._trials, self._guard = dispatcher, trials, guard
+        self._settings = slot_settings(dispatcher.options, quiet_s=max(1.0, slots / QUIET_RATE))
+        self._slots: dict[str, int] = {}
+        """Trial -> the number of its slot, from 1."""
+
+    def suggest(self, trial_id: str) -> Any:
+        if self._guard.over.is_set():
+            return Searcher.FINISHED
+        claimed = self._guard(self._dispatcher.next_run)
+        if claimed is None:
+            return Searcher.FINISHED if self._guard.over.is_set() or self._dispatcher.finished() else None
+        self._trials[trial_id] = claimed
+        name = f"slot {self._number(trial_id)} of {claimed.planned.sweep}"
+        return {"job": self._dispatcher.job(claimed), "slot": replace(self._settings, name=name)}
+
+    def _number(self, trial_id: str) -> int:
+        """The lowest that no open trial has. A slot keeps the name that its first trial gave it."""
+        self._slots = {trial: number for trial, number in self._slots.items() if trial in self._trials}
+        number = min(set(range(1, len(self._slots) + 2)) - set(self._slots.values()))
+        self._slots[trial_id] = number
+        return number
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """Nothing: the callback records it, which also runs for a trial that failed."""
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing: the ledger is the only truth."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing: see `save`."""
+
+
+class RecordingCallback(Unsaved, tune.Callback):
+    """Records every result. An error here ends the sweep and is raised by `run_sweep`, not by Tune."""
+
+    def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], guard: Guard) -> None:
+        self._dispatcher, self._recorder = dispatcher, dispatcher.recorder
+        self._trials, self._guard = trials, guard
+        self.lost: set[str] = set()
+
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        self._record(trial, self._recorder.started)
+
+    def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: SlotResult, **info: Any) -> None:
+        self._record(trial, lambda claimed: self._recorder.progressed(claimed, result))
+        if result["state"] == "refused":
+            self._guard.fail(ConfigError([result["reason"]]))
+
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        result = trial.last_result
+        if result and result.get("state", "refused") != "refused":
+            self._record(trial, lambda claimed: self._recorder.ended(claimed, result))
+        self._trials.pop(trial.trial_id, None)
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        failure = trial.get_pickled_error() if hasattr(trial, "get_pickled_error") else None
+        reason = f"slot lost: {str(failure).strip().splitlines()[-1][:300]}" if failure else "slot lost"
+        self._record(trial, lambda claimed: self._recorder.failed(claimed, reason))
+        self._trials.pop(trial.trial_id, None)
+
+    def _record(self, trial: Any, action: Callable[[ClaimedRun], None]) -> None:
+        claimed = self._trials.get(trial.trial_id)
+        if claimed is None or trial.trial_id in self.lost:
+            return
+        try:
+            self._guard(action, claimed)
+        except LostClaim:
+            self.lost.add(trial.trial_id)
+            self._guard(self._dispatcher.taken_over, claimed)
+
+
+class SweepStopper(Unsaved, tune.Stopper):
     """Ends a trial whose claim was lost, and everything once `over` is set."""
 
-    def __init__(self, over: threading.Event, books: Books) -> None:
-        self._over, self._books = over, books
+    def __init__(self, over: threading.Event, callback: RecordingCallback) -> None:
+        self._over, self._callback = over, callback
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return trial_id in self._books.lost
+        return trial_id in self._callback.lost
 
     def stop_all(self) -> bool:
         return self._over.is_set()
 
 
-def slot_config(options: SweepOptions) -> dict[str, Any]:
-    """What a slot needs beside the job."""
-    return {
-        "group": {
-            "workers": options.workers,
-            "cpus": options.cpus_per_worker,
-            "gpus": options.gpus_per_worker,
-            "timeout_s": options.timeout_s,
-            "storage": str(options.storage),
-            "digest": code_digest(),
-        },
-        "group_class": options.group,
-        "recycle_after": options.recycle_after,
-        "max_retries": options.max_retries,
-    }
+def slot_settings(options: SweepOptions, quiet_s: float) -> SlotSettings:
+    """The settings that all slots share; the name is set for each."""
+    group = GroupSettings(
+        workers=options.workers,
+        cpus=options.cpus_per_worker,
+        gpus=options.gpus_per_worker,
+        timeout_s=options.timeout_s,
+        storage=str(options.storage),
+        digest=code_digest(),
+    )
+    return SlotSettings(
+        name="",
+        group=group,
+        group_class=options.group,
+        recycle_after=options.recycle_after,
+        max_retries=options.max_retries,
+        quiet_s=quiet_s,
+    )
 
 
-def run_trials(desk: Desk, options: SweepOptions, slots: int, over: threading.Event) -> None:
-    """Run everything that the desk gives out, `slots` runs at once; returns when there is no more or `over` is set."""
-    trials: dict[str, Ticket] = {}
-    searcher, books = DeskSearcher(desk, trials, over, slots), Books(desk, trials, over)
+def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: threading.Event) -> None:
+    """Run what the dispatcher gives out, `slots` runs at once; returns when there is no more or `over` is set."""
+    trials: dict[str, ClaimedRun] = {}
+    guard = Guard(over)
+    searcher = DispatchSearcher(dispatcher, trials, guard, slots)
+    callback = RecordingCallback(dispatcher, trials, guard)
     tuner = tune.Tuner(
         tune.with_resources(Slot, tune.PlacementGroupFactory([_slot_bundle()])),
         tune_config=tune.TuneConfig(
@@ -189,19 +187,16 @@ def run_trials(desk: Desk, options: SweepOptions, slots: int, over: threading.Ev
         run_config=tune.RunConfig(
             name=f"sweep-{uuid.uuid4().hex[:12]}",
             storage_path=str(options.storage / "ray" / "tune"),
-            callbacks=[books],
-            stop=Ending(over, books),
+            callbacks=[callback],
+            stop=SweepStopper(over, callback),
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             failure_config=tune.FailureConfig(max_failures=options.max_retries),
             verbose=0,
         ),
     )
     tuner.fit()
-    if books.refused is not None:
-        raise ConfigError([books.refused])
-    for error in (searcher.error, books.error):
-        if error is not None:
-            raise error
+    if guard.error is not None:
+        raise guard.error
 
 
 def _scheduler(options: SweepOptions) -> Any:

@@ -1,7 +1,6 @@
 """What on this machine would stop a sweep, as data: each check gives findings, each finding that counts one fix."""
 
 import contextlib
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -15,7 +14,7 @@ from analysis.ledger import Ledger, LedgerError
 from analysis.ledger.database import network_file_system, parse_url
 from cluster.plan.missing_inputs import by_reason
 from cluster.plan.planner import plan_all
-from cluster.runtime.code_version import code_digest, package_folder
+from cluster.runtime.code_version import code_digest, installed_version, package_folder
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.processes import listeners, sessions
 from cluster.runtime.resources import group_memory_gb, slots_that_fit, this_machine
@@ -27,7 +26,7 @@ from search_spaces.cells import ResolvedSpace
 
 Level = Literal["fine", "note", "stop"]
 PACKAGES = ("ray", "torch", "transformers", "tokenizers", "numpy", "optuna")
-"""What has a version of its own in a sweep."""
+"""Packages whose versions matter to a sweep."""
 DISK_GB = 1.0
 """Free space below which a sweep is expected to end with a full disk."""
 RAY_FULL = 0.95
@@ -60,24 +59,18 @@ def tried(part: str, check: Callable[[], str]) -> list[Finding]:
 
 def versions() -> dict[str, str]:
     """Package -> version in this process; empty for one that is not installed."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = ""
-    return found
+    return {"python": platform.python_version(), **{name: installed_version(name) for name in PACKAGES}}
 
 
 def check_versions() -> str:
     """ConfigError for a package that is not installed."""
-    found = versions()
-    absent = [name for name, version in found.items() if not version]
+    installed = versions()
+    absent = [name for name, version in installed.items() if not version]
     if absent:
         raise ConfigError(
             [f"not installed: package={name}; pip install --constraint constraints.txt {name}" for name in absent]
         )
-    listed = ", ".join(f"{name} {version}" for name, version in found.items())
+    listed = ", ".join(f"{name} {version}" for name, version in installed.items())
     return f"{listed}; code {code_digest()} in {package_folder('cluster').parent}"
 
 
@@ -88,17 +81,17 @@ def check_machine(options: SweepOptions) -> str:
     return f"{node}; {fit} runs at once of {options.workers} workers and about {group_memory_gb(options):.1f} GB"
 
 
-def cards(asked: float) -> list[Finding]:
-    """Whether torch can use the cards that are here; `asked`: GPUs of one rank."""
+def gpus(per_worker: float) -> list[Finding]:
+    """Whether torch can use the GPUs that are here; `per_worker`: GPUs of one rank."""
     number = int(this_machine().gpus)
     if not number:
         return []
     import torch
 
     if torch.cuda.is_available():
-        return [Finding("fine", "cards", f"{number} x {torch.cuda.get_device_name(0)}")]
-    line = f"cards that torch cannot use: gpus={number} torch={torch.__version__}"
-    return [Finding("stop" if asked else "note", "cards", f"{line}; install a torch with CUDA for this driver")]
+        return [Finding("fine", "GPUs", f"{number} x {torch.cuda.get_device_name(0)}")]
+    line = f"GPUs that torch cannot use: gpus={number} torch={torch.__version__}"
+    return [Finding("stop" if per_worker else "note", "GPUs", f"{line}; install a torch with CUDA for this driver")]
 
 
 def check_storage(folder: Path) -> str:
@@ -146,15 +139,15 @@ def check_token() -> str:
 
 def ports() -> list[Finding]:
     """A note for each usual port that is taken, and for each port of a Ray session that other machines reach."""
-    found = [
+    findings = [
         Finding("note", "ports", f"port in use: port={port}; {fix}") for port, fix in PORTS.items() if _in_use(port)
     ]
     for session in sessions():
-        reached = [one for one in listeners(session) if not one.loopback]
+        reached = [listener for listener in listeners(session) if not listener.loopback]
         if reached:
             line = f"ports that other machines reach: session={session.name} {len(reached)} such as {reached[0]}"
-            found.append(Finding("note", "ports", f"{line}; keep this network to those who hold the token"))
-    return found or [Finding("fine", "ports", f"{', '.join(map(str, PORTS))} are free")]
+            findings.append(Finding("note", "ports", f"{line}; keep this network to those who hold the token"))
+    return findings or [Finding("fine", "ports", f"{', '.join(map(str, PORTS))} are free")]
 
 
 def data(paths: DataPaths) -> list[Finding]:
@@ -179,7 +172,7 @@ def needs(resolved: ResolvedSpace, seeds: Sequence[int], paths: DataPaths, worke
 
 def stops(findings: Sequence[Finding]) -> int:
     """How many findings stop a sweep."""
-    return sum(one.level == "stop" for one in findings)
+    return sum(finding.level == "stop" for finding in findings)
 
 
 def _in_use(port: int) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.runtime.ask_nodes import answers, other_nodes, without_code
 from cluster.runtime.code_version import code_digest
+from cluster.runtime.every_node import other_nodes, run_on_nodes, without_code
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import cluster_nodes, slots_that_fit
 from cluster.runtime.start import ray_cluster
@@ -51,34 +51,34 @@ def nodes(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
         check_nodes(options.storage, inputs)
         return f"every node reads and writes {options.storage} and has the data given"
 
-    found = [Finding("fine", "node", str(node)) for node in cluster_nodes()]
-    found += tried("cluster", room)
-    found += compare(facts(), answers(other_nodes(), facts))
+    findings = [Finding("fine", "node", str(node)) for node in cluster_nodes()]
+    findings += tried("cluster", room)
+    findings += compare(facts(), run_on_nodes(other_nodes(), facts))
     if options.storage.is_dir():
-        found += tried("storage", shared)
-    return list(dict.fromkeys(found))
+        findings += tried("storage", shared)
+    return list(dict.fromkeys(findings))
 
 
 def compare(here: NodeFacts, there: Mapping[str, NodeFacts | str]) -> list[Finding]:
     """A stop for each node with other code or none, a note for each package of another version there."""
-    found = []
+    findings = []
     for node, answer in there.items():
         if isinstance(answer, str):
-            found.append(Finding("stop", "node", without_code(node, answer)))
+            findings.append(Finding("stop", "node", without_code(node, answer)))
             continue
-        own = _differing(node, here, answer)
-        found += own or [Finding("fine", "node", f"{node} has this code and these versions")]
-    return found
+        differing = _differing(node, here, answer)
+        findings += differing or [Finding("fine", "node", f"{node} has this code and these versions")]
+    return findings
 
 
 def _differing(node: str, here: NodeFacts, there: NodeFacts) -> list[Finding]:
-    found = []
+    findings = []
     if there.digest != here.digest:
         line = f"different code: node={node} digest={there.digest}, here {here.digest}"
-        found.append(Finding("stop", "node", f"{line}; install the same cse-search there"))
+        findings.append(Finding("stop", "node", f"{line}; install the same cse-search there"))
     for name, version in here.versions.items():
         other = there.versions.get(name) or "none"
         if other != version:
             line = f"different version: node={node} {name}={other}, here {version}"
-            found.append(Finding("note", "node", f"{line}; install {name} {version} there"))
-    return found
+            findings.append(Finding("note", "node", f"{line}; install {name} {version} there"))
+    return findings

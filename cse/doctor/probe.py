@@ -11,6 +11,7 @@ from analysis.ledger import Ledger
 from cluster.plan.missing_inputs import Inputs
 from cluster.plan.plan import PlannedRun
 from cluster.plan.signature import signature
+from cluster.runtime.background import background
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import Node, slots_that_fit, this_machine
 from cluster.sweep.run_sweep import run_sweep
@@ -34,9 +35,9 @@ class Measured:
 
     group_gb: float
     """Peak main memory of the worker group's processes."""
-    card_gb: float = 0.0
-    """Peak memory on a card, of all ranks together."""
-    card_size_gb: float = 0.0
+    gpu_gb: float = 0.0
+    """Peak memory on a GPU, of all ranks together."""
+    gpu_size_gb: float = 0.0
     seconds: float
     """Of training."""
     examples: int
@@ -50,17 +51,17 @@ class Packing:
     gpus_per_worker: float = 0.0
 
     def __str__(self) -> str:
-        cards = f" --gpus-per-worker {self.gpus_per_worker:g}" if self.gpus_per_worker else ""
-        return f"--max-concurrent {self.max_concurrent}{cards}"
+        gpus = f" --gpus-per-worker {self.gpus_per_worker:g}" if self.gpus_per_worker else ""
+        return f"--max-concurrent {self.max_concurrent}{gpus}"
 
 
 def packing(measured: Measured, options: SweepOptions, node: Node) -> Packing:
-    """As many runs at once as cores, free memory and cards hold. A rank has whole cards, or shares one with as many
-    others as its memory allows and as there are cores for; parts divide the card. ConfigError where none fits."""
+    """As many runs at once as cores, free memory and GPUs hold. A rank has whole GPUs, or shares one with as many
+    others as its memory allows and as there are cores for; parts divide the GPU. ConfigError where none fits."""
     gpus = options.gpus_per_worker
-    if gpus and options.workers == 1 and measured.card_gb:
+    if gpus and options.workers == 1 and measured.gpu_gb:
         cores = node.cpus / options.cpus_per_worker / max(1.0, node.gpus)
-        parts = min(int(MARGIN * measured.card_size_gb / measured.card_gb), int(cores))
+        parts = min(int(MARGIN * measured.gpu_size_gb / measured.gpu_gb), int(cores))
         gpus = math.floor(1e4 / parts) / 1e4 if parts > 1 else 1.0
     free = dataclasses.replace(options, gpus_per_worker=gpus, max_concurrent=None)
     by_memory = int(MARGIN * node.memory_gb / measured.group_gb)
@@ -78,16 +79,16 @@ def probe(
         advice = packing(measured, options, node)
     except ConfigError as error:
         return [Finding("stop", "probe", line) for line in error.problems]
-    lines = told(measured, name_of(run.cell), measured.seconds * whole / measured.examples)
+    lines = measured_lines(measured, name_of(run.cell), measured.seconds * whole / measured.examples)
     advised = Finding("note", "probe", f"packing for {node}; cse run {resolved.space.id} {advice}")
     return [*(Finding("fine", "probe", line) for line in lines), advised]
 
 
-def told(measured: Measured, cell: str, whole_s: float) -> list[str]:
+def measured_lines(measured: Measured, cell: str, whole_s: float) -> list[str]:
     """What was measured, in words; `whole_s`: seconds of a whole run at this speed."""
-    card = f", {measured.card_gb:.1f} of {measured.card_size_gb:.0f} GB on the card" if measured.card_gb else ""
+    gpu = f", {measured.gpu_gb:.1f} of {measured.gpu_size_gb:.0f} GB on the GPU" if measured.gpu_gb else ""
     return [
-        f"{cell}: {measured.examples} examples in {measured.seconds:.1f} s, at most {measured.group_gb:.1f} GB{card}",
+        f"{cell}: {measured.examples} examples in {measured.seconds:.1f} s, at most {measured.group_gb:.1f} GB{gpu}",
         f"a whole run at this speed, alone on the machine: about {whole_s:.0f} s",
     ]
 
@@ -99,7 +100,7 @@ def first_run(resolved: ResolvedSpace, paths: DataPaths, workers: int, examples:
     for cell in resolved.cells():
         whole = cell.run(0)
         hashes, missing, _ = inputs.of(whole)
-        lines += [one.line for one in missing]
+        lines += [gap.line for gap in missing]
         if not missing:
             length = examples or STEPS * whole.train.batch_size
             train = dataclasses.replace(whole.train, examples=length, evaluations=EVALUATIONS)
@@ -113,9 +114,10 @@ def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measure
     """Train the run in folders that are gone afterwards; ConfigError with the run's reason where it fails."""
     with tempfile.TemporaryDirectory(prefix="cse-probe-") as folder:
         file = Path(folder, "ledger.db")
-        own = dataclasses.replace(options, storage=Path(folder, "runs"))
-        with MemoryWatch(os.getpid(), cards=bool(options.gpus_per_worker)) as watch:
-            outcome = run_sweep([run], file, paths, own)
+        settings = dataclasses.replace(options, storage=Path(folder, "runs"))
+        watch = MemoryWatch(os.getpid(), gpus=bool(options.gpus_per_worker))
+        with background(watch.sample_until):
+            outcome = run_sweep([run], file, paths, settings)
         if not outcome.done:
             reason = outcome.failures[0].reason if outcome.failures else "interrupted"
             raise ConfigError([f"probe failed: {reason}; cse train {run.run.method} --debug shows where"])
@@ -123,7 +125,7 @@ def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measure
         row = ledger.run(run.signature)
         ledger.close()
     assert row is not None and row.seconds is not None and row.examples is not None
-    gigabytes = {"group_gb": watch.peak, "card_gb": watch.card_peak, "card_size_gb": watch.card_size}
+    gigabytes = {"group_gb": watch.peak, "gpu_gb": watch.gpu_peak, "gpu_size_gb": watch.gpu_size}
     return Measured(
         **{name: size / _GB for name, size in gigabytes.items()}, seconds=row.seconds, examples=row.examples
     )

@@ -17,7 +17,7 @@ from search_spaces.cell_names import label
 
 
 def run_grid(request: Request, work: Work, *also: OnEvent) -> SweepOutcome:
-    """Train and score what the ledger lacks; shows progress on stderr, and tells `also` of every event."""
+    """Train and score what the ledger lacks; shows progress on stderr, and passes every event to `also`."""
     return run_planned(work.runs, work.finished, request.ledger, request.paths, request.options, work.suites, also)
 
 
@@ -32,12 +32,11 @@ def run_planned(
 ) -> SweepOutcome:
     """`run_sweep` of distinct runs with progress; `finished` are those that the ledger has, `also` listens too."""
     labels = {run.signature: label(run.cell, run.seed) for run in runs}
-    horizon = {run.signature: run.run.train.examples for run in runs}
     sweeps = {run.signature: run.sweep for run in runs}
     totals = Counter(sweeps.values())
     with (
-        Progress(len(runs), labels=labels, horizon=horizon, reused=finished) as progress,
-        Monitor(ledger, sweeps, totals=totals, labels=labels, horizon=horizon, reused=finished) as monitor,
+        Progress(len(runs), labels=labels, reused=finished) as progress,
+        Monitor(ledger, sweeps, totals=totals, labels=labels, reused=finished) as monitor,
         Pruner(ledger, options) as pruner,
     ):
         outcome = run_sweep(runs, ledger, paths, options, each(progress, monitor, pruner, *also), suites)

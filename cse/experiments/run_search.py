@@ -19,7 +19,7 @@ from cluster.search.optuna_mirror import StudyMirror, mirror_url
 from cluster.search.search import make_search
 from cluster.search.source import SearchSource
 from cluster.sweep.events import SweepEvent, SweepOutcome
-from cluster.sweep.ledger_retry import PatientLedger
+from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
 from cse.experiments.request import Request, record
@@ -46,29 +46,27 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     resolved, name = request.resolved, sweep_name(request.resolved)
     identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
     labels: dict[str, str] = {}
-    horizon: dict[str, int] = {}
     sweeps: dict[str, str] = {}
     num_samples = _cells_of_search(resolved) * len(request.seeds)
 
     def runs_for(cell: Cell, seeds: Sequence[int]) -> list[PlannedRun]:
         runs = [dataclasses.replace(run, sweep=name) for run in runs_of(resolved, cell, seeds, identify)]
-        record(request, patient, runs, num_samples=num_samples)  # type: ignore[arg-type]
+        record(request, retrying, runs, num_samples=num_samples)  # type: ignore[arg-type]
         sweeps.update({run.signature: name for run in runs})
         labels.update({run.signature: label(run.cell, run.seed) for run in runs})
-        horizon.update({run.signature: run.run.train.examples for run in runs})
         return runs
 
     options = dataclasses.replace(request.options, asha=_asha(resolved))
     over = threading.Event()
     suites = {name: resolved.space.evaluate}
     with (
-        Progress(num_samples, labels=labels, horizon=horizon) as progress,
-        Monitor(request.ledger, sweeps, totals={name: num_samples}, labels=labels, horizon=horizon) as monitor,
+        Progress(num_samples, labels=labels) as progress,
+        Monitor(request.ledger, sweeps, totals={name: num_samples}, labels=labels) as monitor,
         Pruner(request.ledger, options) as pruner,
     ):
         tell = each(progress, monitor, pruner)
-        patient = PatientLedger(ledger, over, lambda line: tell(SweepEvent(kind="ledger", reason=line)))
-        source, account = _source_of(request, patient, identify, runs_for)  # type: ignore[arg-type]
+        retrying = RetryingLedger(ledger, over, lambda line: tell(SweepEvent(kind="ledger", reason=line)))
+        source, account = _source_of(request, retrying, identify, runs_for)  # type: ignore[arg-type]
         outcome = run_sweep(source, request.ledger, request.paths, options, tell, suites, over)
     if account:
         print(account.line())

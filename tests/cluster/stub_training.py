@@ -1,4 +1,4 @@
-"""A stand-in for `cse_train.training.loop.train` that costs nothing and misbehaves on request.
+"""A stub of `cse_train.training.loop.train` that costs nothing and misbehaves on request.
 
 `paths.train_file` names a JSON file: seed (or "" for all) -> {score, pause, tail, at, raise_on, diverge_on, kill_on,
 always}.
@@ -53,23 +53,23 @@ class Diverged(RuntimeError):
 
 def train(run, paths, folder, report, resume_from=None):
     script = json.loads((paths.documents or paths.train_file).read_text())
-    told = script.get("", {}) | script.get(str(run.train.seed), {})
+    behaviour = script.get("", {}) | script.get(str(run.train.seed), {})
     rank = dist.get_rank() if dist.is_initialized() else 0
     total, evaluations = run.train.examples, run.train.evaluations
     done = _load(folder) or _load(resume_from)
     for step in range(evaluations):
         examples = total * (step + 1) // evaluations
-        best = told.get("score", run.train.seed) + 10.0 * (step + 1) / evaluations
+        best = behaviour.get("score", run.train.seed) + 10.0 * (step + 1) / evaluations
         replayed = step < done
         if not replayed:
-            _misbehave(told, rank, step, folder)
+            _misbehave(behaviour, rank, step, folder)
             _together()
-            time.sleep(told.get("pause", 0))
+            time.sleep(behaviour.get("pause", 0))
             _save(folder, rank, step + 1)
         point = Point(examples, step + 1, 0.1, {run.train.dev: best, "loss": 1.0}, best, examples, replayed)
         if report(point):
             return Outcome("stopped", examples, best, examples, 0.1)
-    time.sleep(told.get("tail", 0))
+    time.sleep(behaviour.get("tail", 0))
     return Outcome("done", total, best, total, 0.1)
 
 
@@ -81,15 +81,15 @@ def score(best_folder, suites, paths, out):
     return [Score(suite, str(file)) for suite in suites]
 
 
-def _misbehave(told, rank, step, folder):
-    if told.get("at", 0) != step:
+def _misbehave(behaviour, rank, step, folder):
+    if behaviour.get("at", 0) != step:
         return
     once = Path(folder, "misbehaved")
-    if rank == told.get("raise_on"):
+    if rank == behaviour.get("raise_on"):
         raise KeyError("the real error")
-    if rank == told.get("diverge_on"):
+    if rank == behaviour.get("diverge_on"):
         raise Diverged("loss is nan after 8 examples; lower train.learning_rate")
-    if rank == told.get("kill_on") and (told.get("always") or not once.exists()):
+    if rank == behaviour.get("kill_on") and (behaviour.get("always") or not once.exists()):
         once.touch()
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -115,6 +115,6 @@ def _save(folder, rank, step):
 
 
 def mixed(run, paths, folder, report, resume_from=None):
-    """The real loop, but the stand-in for seeds that the script (here `paths.documents`) names."""
-    stand_in = str(run.train.seed) in json.loads(paths.documents.read_text())
-    return (train if stand_in else loop.train)(run, paths, folder, report, resume_from=resume_from)
+    """The real loop, but the stub for seeds that the script (here `paths.documents`) names."""
+    stub = str(run.train.seed) in json.loads(paths.documents.read_text())
+    return (train if stub else loop.train)(run, paths, folder, report, resume_from=resume_from)

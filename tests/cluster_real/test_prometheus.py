@@ -67,7 +67,6 @@ def sweep(ray_cluster: None, tmp_path: Path) -> Iterator[threading.Thread]:
         sweeps,
         totals=Counter(sweeps.values()),
         labels={run.signature: f"seed {run.seed}" for run in (*runs, found)},
-        horizon=dict.fromkeys(sweeps, 128),
         reused=[found.signature],
     )
     stand_in = {"function": "stub_training:train", "scorer": "stub_training:score"}

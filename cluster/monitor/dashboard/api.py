@@ -1,4 +1,4 @@
-"""What the page asks for, as plain data for JSON."""
+"""The data of the page, plain for JSON."""
 
 import os
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress, de
 
 def state(engine: Engine, sweep: str | None, storage: Path) -> dict[str, Any]:
     """Every sweep in short, and one in full: the named one, else the first. LedgerError."""
-    found = overview(engine)
-    chosen = sweep or (found.sweeps[0].id if found.sweeps else None)
+    progress = overview(engine)
+    chosen = sweep or (progress.sweeps[0].id if progress.sweeps else None)
     full = detail(engine, chosen) if chosen else None
     return {
-        "now": found.now,
-        "sweeps": [short(one) for one in found.sweeps],
+        "now": progress.now,
+        "sweeps": [short(sweep_row) for sweep_row in progress.sweeps],
         "sweep": None if full is None else {**whole(full), "mirror": _mirror(full.progress, storage)},
     }
 
@@ -52,16 +52,16 @@ def whole(sweep: SweepDetail) -> dict[str, Any]:
     """A sweep with its runs and curves."""
     return {
         **short(sweep.progress),
-        "list": [run(one) for one in sweep.runs],
+        "list": [run(progress) for progress in sweep.runs],
         "unlisted": sweep.unlisted,
         "curves": [vars(curve) for curve in sweep.curves],
     }
 
 
-def run(one: RunProgress) -> dict[str, Any]:
-    row = one.row
+def run(progress: RunProgress) -> dict[str, Any]:
+    row = progress.row
     return {
-        "label": one.label,
+        "label": progress.label,
         "signature": row.signature,
         "state": row.state,
         "share": row.share,
@@ -75,9 +75,9 @@ def run(one: RunProgress) -> dict[str, Any]:
 def log(engine: Engine, signature: str, storage: Path) -> Mapping[str, Any]:
     """The end of a run's logs, or why there is none to show."""
     folder = run_folder(engine, signature)
-    found = tails(folder, storage)
-    if found or folder is None:
-        return {"files": found, "note": "" if found else "This run has no folder."}
+    files = tails(folder, storage)
+    if files or folder is None:
+        return {"files": files, "note": "" if files else "This run has no folder."}
     return {"files": {}, "note": f"No log under {storage} for this run; its folder is {folder}."}
 
 
@@ -94,8 +94,8 @@ def tails(folder: str | None, storage: Path) -> dict[str, str]:
     if not folder:
         return {}
     root = storage.resolve()
-    found = sorted(Path(folder, "logs").glob("rank*.log"))[:RANKS]
-    return {path.name: tail(path.resolve()) for path in found if within(path, root)}
+    paths = sorted(Path(folder, "logs").glob("rank*.log"))[:RANKS]
+    return {path.name: tail(path.resolve()) for path in paths if within(path, root)}
 
 
 def within(path: Path, root: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The page's server: loopback only, read only, GET only, and deaf to names that are not this machine's."""
+"""The page's server: loopback only, read only, GET only, and rejects names that are not this machine's."""
 
 import errno
 import json

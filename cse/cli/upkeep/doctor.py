@@ -52,7 +52,7 @@ def examined(given: SweepArguments, space: str | None) -> list[Finding]:
     found = [*checks.tried("versions", checks.check_versions), *checks.tried("token", checks.check_token)]
     if options.address is None:
         found += checks.tried("machine", lambda: checks.check_machine(options))
-        found += [*checks.cards(options.gpus_per_worker), *checks.ports()]
+        found += [*checks.gpus(options.gpus_per_worker), *checks.ports()]
     found += checks.tried("storage", lambda: checks.check_storage(options.storage))
     found += checks.ray_disk(Path("/tmp/ray"))
     found += checks.tried("ledger", lambda: checks.check_ledger(url))

@@ -22,13 +22,13 @@ def shown(terminal: bool) -> tuple[Progress, io.StringIO, Clock]:
     out, now = io.StringIO(), Clock()
     console = Console(file=out, force_terminal=terminal, width=100, highlight=False, soft_wrap=not terminal)
     labels = {"a": "dup_rate=0.32 seed 0", "b": "dup_rate=0.32 seed 1"}
-    return Progress(4, labels=labels, horizon={"a": 100, "b": 100}, console=console, now=now), out, now
+    return Progress(4, labels=labels, console=console, now=now), out, now
 
 
 def test_time_left_counts_the_share_of_a_running_run_and_leaves_reused_ones_out() -> None:
-    tally = Tally(4, {"a": 100, "b": 100})
+    tally = Tally(4)
     tally.add(SweepEvent(kind="reused", signature="z", best=70.0), 0.0)
-    tally.add(SweepEvent(kind="started", signature="a"), 10.0)
+    tally.add(SweepEvent(kind="started", signature="a", total_examples=100), 10.0)
     assert tally.seconds_left(20.0) is None
     tally.add(SweepEvent(kind="point", signature="a", examples=50, best=40.0), 20.0)
     assert tally.seconds_left(20.0) == pytest.approx(10.0 * 2.5 / 0.5)
@@ -46,10 +46,10 @@ def test_summary_counts_each_kind_once() -> None:
 
 
 def test_a_search_names_its_runs_as_it_proposes_them() -> None:
-    out, labels, horizon = io.StringIO(), {}, {}
-    with Progress(1, labels=labels, horizon=horizon, console=Console(file=out)) as progress:
-        labels["a"], horizon["a"] = "learning_rate=0.001 seed 0", 100
-        progress(SweepEvent(kind="started", signature="a"))
+    out, labels = io.StringIO(), {}
+    with Progress(1, labels=labels, console=Console(file=out)) as progress:
+        labels["a"] = "learning_rate=0.001 seed 0"
+        progress(SweepEvent(kind="started", signature="a", total_examples=100))
         progress(SweepEvent(kind="point", signature="a", examples=25, best=51.0))
         assert progress.tally.share("a") == 0.25
         progress(SweepEvent(kind="done", signature="a", examples=100, best=54.0))
@@ -59,7 +59,7 @@ def test_a_search_names_its_runs_as_it_proposes_them() -> None:
 def test_a_pipe_gets_plain_lines_without_control_codes() -> None:
     progress, out, now = shown(terminal=False)
     with progress:
-        progress(SweepEvent(kind="started", signature="a"))
+        progress(SweepEvent(kind="started", signature="a", total_examples=100))
         progress(SweepEvent(kind="point", signature="a", examples=50, best=51.0))
         now.seconds = 8.0
         progress(SweepEvent(kind="done", signature="a", examples=100, best=54.125))
@@ -78,7 +78,7 @@ def test_finished_runs_count_from_the_start() -> None:
 def test_a_terminal_gets_one_live_block() -> None:
     progress, out, _ = shown(terminal=True)
     with progress:
-        progress(SweepEvent(kind="started", signature="a"))
+        progress(SweepEvent(kind="started", signature="a", total_examples=100))
         progress(SweepEvent(kind="point", signature="a", examples=50, best=51.0))
     final = out.getvalue()
     assert "\x1b" in final

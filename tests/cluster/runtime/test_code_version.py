@@ -44,14 +44,6 @@ def test_a_difference_is_one_line_that_names_both_and_says_what_to_do(fake_packa
     assert digest() in line and "0" * 16 in line and "install the same version" in line
 
 
-def test_a_driver_in_a_folder_with_its_own_analysis_moves_away(tmp_path, monkeypatch):
-    user = tmp_path / "user"
-    (user / "analysis").mkdir(parents=True)
-    monkeypatch.chdir(user)
-    assert code_version.leave_user_folder(tmp_path / "results" / "deep") == user
-    assert Path.cwd() == tmp_path / "results" / "deep"
-
-
 def test_packages_are_found_from_a_folder_with_other_packages_of_that_name(tmp_path):
     """An installed `cse` has no working directory on its path; `-P` is the same for a `-c` command."""
     for name in ("analysis", "search_spaces"):
@@ -66,6 +58,6 @@ def test_packages_are_found_from_a_folder_with_other_packages_of_that_name(tmp_p
 
 
 def test_provenance_is_plain_data_with_versions_and_host():
-    found = code_version.provenance()
-    assert json.loads(json.dumps(found)) == found
-    assert found["versions"]["torch"] and found["host"] and found["code_digest"] == code_version.code_digest()
+    facts = code_version.provenance()
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["versions"]["torch"] and facts["host"] and facts["code_digest"] == code_version.code_digest()

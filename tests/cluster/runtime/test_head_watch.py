@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.runtime.head_watch import ClusterLost, ClusterWatch, Nodes
+from cluster.runtime.head_watch import ClusterLost, Nodes, cluster_watch
 from cluster.runtime.resources import HEAD
 
 ALIVE = [{"Alive": True, "Resources": {HEAD: 1.0}}]
@@ -19,7 +19,7 @@ def watched(answers: Iterator[Nodes], wait_s: float) -> bool:
     def nodes() -> Nodes:
         return next(answers, last)
 
-    with ClusterWatch(over, nodes, period_s=0.01, grace_s=0.2):
+    with cluster_watch(over, nodes, period_s=0.01, grace_s=0.2):
         return over.wait(wait_s)
 
 
@@ -40,7 +40,7 @@ def test_a_ray_that_raises_is_a_lost_one_and_another_error_goes_first() -> None:
         raise ConnectionError("no head")
 
     def failing() -> None:
-        with ClusterWatch(over, gone, period_s=0.01, grace_s=0.05):
+        with cluster_watch(over, gone, period_s=0.01, grace_s=0.05):
             over.wait(10)
             raise KeyError("the sweep's own")
 

@@ -1,4 +1,4 @@
-"""Where slots and ranks are put, and what cards they see."""
+"""Where slots and ranks are put, and what GPUs they see."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_slots_sit_on_the_head_and_take_no_cpu(ray_cluster: None) -> None:
 
 @pytest.mark.slow
 def test_a_rank_without_a_card_sees_none(ray_cluster: None) -> None:
-    """Ray 2.60 leaves CUDA_VISIBLE_DEVICES alone for zero cards; a rank would then train on one it was not granted."""
+    """Ray 2.60 leaves CUDA_VISIBLE_DEVICES alone for zero GPUs; a rank would then train on one not given to it."""
     import ray
 
     @ray.remote(num_cpus=0)

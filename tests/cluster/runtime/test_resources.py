@@ -54,7 +54,7 @@ def test_a_fraction_that_does_not_divide_a_card_is_refused_with_its_neighbours(a
     with pytest.raises(ConfigError) as caught:
         resources.check_options(options(gpus_per_worker=asked))
     (line,) = caught.value.problems
-    assert line == f"part of a card is left over: gpus_per_worker={asked}; give a fraction that divides 1: {near}"
+    assert line == f"part of a GPU is left over: gpus_per_worker={asked}; give a fraction that divides 1: {near}"
 
 
 @pytest.mark.parametrize("fraction", [1, 0.5, 0.3333, 1 / 3, 0.25, 0.2, 0.1666, 0.125, 0.1, 0.05, 0])
@@ -76,11 +76,11 @@ def test_nodes_without_a_card_are_named_where_one_is_asked():
         slots_that_fit(options(gpus_per_worker=0.5), nodes)
     (line,) = caught.value.problems
     assert line.startswith("no GPU: gpus_per_worker=0.5; there: node0 4 CPUs, 0 GPUs, 9.0 GB free; node1 ")
-    assert "and 2 more; start Ray on a machine with cards" in line
+    assert "and 2 more; start Ray on a machine with GPUs" in line
 
 
 def test_two_ranks_on_one_card_are_refused_before_anything_is_looked_at():
-    with pytest.raises(ConfigError, match=r"two ranks on one card: workers=2 gpus_per_worker=0\.5"):
+    with pytest.raises(ConfigError, match=r"two ranks on one GPU: workers=2 gpus_per_worker=0\.5"):
         slots_that_fit(options(workers=2, gpus_per_worker=0.5), [])
 
 

@@ -39,8 +39,8 @@ def test_a_sweep_without_a_token_is_refused_before_ray_starts(
     Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")
     space = "version: 1\nid: T\nmethod: simcse\nseeds: 1\nspace: {train.dropout: {grid: [0.1]}}\n"
     Path("mine.yaml").write_text(space, encoding="utf8")
-    own = ("train.corpus=file", "train.dev=generated_dev:16", "train.encoder=wiki-l1-h64")
-    settings = [part for pair in own for part in ("--set", pair)]
+    pairs = ("train.corpus=file", "train.dev=generated_dev:16", "train.encoder=wiki-l1-h64")
+    settings = [part for pair in pairs for part in ("--set", pair)]
     assert main(["run", "mine.yaml", "--train-file", "text.txt", *settings]) == 2
     assert "cse: no token: RAY_AUTH_MODE=disabled" in capsys.readouterr().err
 
@@ -50,9 +50,9 @@ def test_other_machines_reach_no_port_of_it(ray_cluster: None) -> None:
     import ray
 
     session = Path(ray._private.worker.global_worker.node.address_info["session_dir"])
-    found = listeners(session)
-    assert {"gcs_server", "raylet", "dashboard", "driver"} <= {one.process for one in found}
-    assert not [str(one) for one in found if not one.loopback]
+    sockets = listeners(session)
+    assert {"gcs_server", "raylet", "dashboard", "driver"} <= {listener.process for listener in sockets}
+    assert not [str(listener) for listener in sockets if not listener.loopback]
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Which ports a session's processes listen on, as /proc tells it."""
+"""Which ports a session's processes listen on."""
 
 import socket
 from collections.abc import Iterator
@@ -27,9 +27,9 @@ def test_listening_sockets_of_a_session_are_found_with_their_addresses(session: 
             opened.bind((host, 0))
             opened.listen()
             bound[host, opened.getsockname()[1]] = host != "0.0.0.0"
-        found = {(one.address, one.port): one.loopback for one in listeners(session)}
-        assert bound.items() <= found.items()
-    assert not bound.keys() & {(one.address, one.port) for one in listeners(session)}, "closed sockets are gone"
+        loopback = {(it.address, it.port): it.loopback for it in listeners(session)}
+        assert bound.items() <= loopback.items()
+    assert not bound.keys() & {(it.address, it.port) for it in listeners(session)}, "closed sockets are gone"
 
 
 def test_only_sessions_with_a_living_process_are_listed(session: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_session_of_others_has_none_of_our_sockets(session: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "told", "loopback"),
+    ("address", "text", "loopback"),
     [
         ("127.0.0.1", "raylet 127.0.0.1:8", True),
         ("::ffff:127.0.0.1", "raylet [::ffff:127.0.0.1]:8", True),
@@ -52,6 +52,6 @@ def test_a_session_of_others_has_none_of_our_sockets(session: Path) -> None:
         ("192.0.2.2", "raylet 192.0.2.2:8", False),
     ],
 )
-def test_a_listener_says_where_and_whether_other_machines_reach_it(address: str, told: str, loopback: bool) -> None:
-    one = Listener("raylet", address, 8, 1)
-    assert (str(one), one.loopback) == (told, loopback)
+def test_a_listener_says_where_and_whether_other_machines_reach_it(address: str, text: str, loopback: bool) -> None:
+    listener = Listener("raylet", address, 8, 1)
+    assert (str(listener), listener.loopback) == (text, loopback)

@@ -29,7 +29,7 @@ def ended_group(error: Exception, monkeypatch, *, cpus: float = 2, nodes=("a",),
     )
     group.mailbox = "mailbox"
     begun.clear()
-    monkeypatch.setattr(group, "ranks", lambda: dict(enumerate({"node": node} for node in ranks)))
+    monkeypatch.setattr(group, "ranks", lambda: dict(enumerate(SimpleNamespace(node=node) for node in ranks)))
     monkeypatch.setattr(module, "cluster_nodes", lambda: [Node(cpus=cpus, gpus=0, memory_gb=64, head=True)])
     monkeypatch.setattr(module, "_alive_nodes", lambda: frozenset(nodes))
     return group

@@ -3,33 +3,36 @@ from collections.abc import Coroutine
 from typing import Any
 
 from cluster.slots import mailbox
-from cluster.slots.mailbox import Mailbox
+from cluster.slots.group_api import DoneEvent, ErrorEvent, Job
+from cluster.slots.mailbox import Mailbox, RankFacts
+from tests.cluster.jobs import job
 
 
 def run(story: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(asyncio.wait_for(story, 10))
 
 
-async def opened(size: int = 2, **payload: Any) -> tuple[Mailbox, int, int]:
+async def opened(size: int = 2, given: Job | None = None) -> tuple[Mailbox, int, int]:
     box = Mailbox()
     generation = await box.open(size)
-    return box, generation, await box.submit(payload)
+    return box, generation, await box.submit(given or job())
 
 
 def test_every_rank_pulls_the_same_job_and_waits_for_the_next(monkeypatch):
     monkeypatch.setattr(mailbox, "LONG_POLL_S", 0.05)
 
     async def story():
-        box, generation, number = await opened(name="a")
+        first, second = job(signature="a"), job(signature="b")
+        box, generation, number = await opened(given=first)
         for rank in (0, 1):
-            assert await box.next_job(generation, rank, 0) == ("job", number, {"name": "a"})
+            assert await box.next_job(generation, rank, 0) == ("job", number, first)
         assert (await box.next_job(generation, 0, number))[0] == "wait"
         late = asyncio.create_task(box.next_job(generation, 1, number))
         await asyncio.sleep(0)
         await box.finish(generation, number, 0, {"state": "done"})
         await box.finish(generation, number, 1, None)
-        following = await box.submit({"name": "b"})
-        assert await late == ("job", following, {"name": "b"})
+        following = await box.submit(second)
+        assert await late == ("job", following, second)
 
     run(story())
 
@@ -41,7 +44,7 @@ def test_a_rank_that_is_through_does_not_get_the_same_job_again_and_done_waits_f
         assert await box.take_events(0.01) == []
         assert not await box.idle(0.01)
         await box.finish(generation, number, 1, None)
-        assert await box.take_events(0.01) == [{"kind": "done", "outcome": {"state": "done", "best": 3.0}}]
+        assert await box.take_events(0.01) == [DoneEvent({"state": "done", "best": 3.0})]
         assert await box.idle(0.01)
 
     run(story())
@@ -61,13 +64,14 @@ def test_a_stop_is_one_decision_for_all_ranks_at_the_same_report():
 
 def test_a_gated_report_waits_for_the_slot():
     async def story():
-        box, generation, number = await opened(gated=True)
+        box, generation, number = await opened(given=job(gated=True))
         asked = [asyncio.create_task(box.report(generation, number, rank, 0, {})) for rank in (0, 1)]
         await asyncio.sleep(0.02)
         assert not any(task.done() for task in asked)
-        await box.decide(number, 0, stop=True)
-        await box.decide(number, 0, stop=False)
-        assert [await task for task in asked] == [True, True]
+        await box.proceed(number, 0)
+        await box.stop(number)
+        assert [await task for task in asked] == [False, False], "an answer is given once"
+        assert [await box.report(generation, number, rank, 1, {}) for rank in (0, 1)] == [True, True]
 
     run(story())
 
@@ -78,8 +82,8 @@ def test_points_come_from_rank_0_alone_and_in_order():
         for index in range(3):
             for rank in (1, 0):
                 await box.report(generation, number, rank, index, {"examples": index})
-        found = await box.take_events(0.01)
-        assert [event["point"]["examples"] for event in found] == [0, 1, 2]
+        events = await box.take_events(0.01)
+        assert [event.point["examples"] for event in events] == [0, 1, 2]
 
     run(story())
 
@@ -94,8 +98,8 @@ def test_ranks_of_a_dead_generation_are_told_to_leave_and_cannot_report():
         assert await watcher == "aborted"
         assert (await waiting)[0] == "leave"
         new = await box.open(2)
-        following = await box.submit({})
-        await box.fail(old, number, 1, {"cause": "error", "reason": "late"})
+        following = await box.submit(job())
+        await box.post(old, number, ErrorEvent(cause="error", reason="late", rank=1))
         assert await box.report(old, number, 0, 0, {})
         assert await box.take_events(0.01) == []
         assert (await box.next_job(new, 0, 0))[1] == following
@@ -108,7 +112,7 @@ def test_closing_lets_the_job_in_hand_finish_and_says_leave_after_it():
         box, generation, number = await opened(1)
         await box.end(generation, "closed")
         await box.finish(generation, number, 0, {"state": "done"})
-        assert (await box.take_events(0.01))[0]["kind"] == "done"
+        assert await box.take_events(0.01) == [DoneEvent({"state": "done"})]
         assert (await box.next_job(generation, 0, number))[0] == "leave"
 
     run(story())
@@ -117,11 +121,10 @@ def test_closing_lets_the_job_in_hand_finish_and_says_leave_after_it():
 def test_errors_keep_their_order_and_a_rank_that_cannot_serve_says_so_at_once():
     async def story():
         box, generation, number = await opened()
-        await box.fail(generation, number, 1, {"cause": "error", "reason": "first"})
-        await box.fail(generation, number, 0, {"cause": "error", "reason": "second"})
-        assert [event["reason"] for event in await box.take_events(0.01)] == ["first", "second"]
-        await box.hello(generation, 0, {"problem": "different code: x"})
-        (event,) = await box.take_events(0.01)
-        assert (event["cause"], event["reason"]) == ("setup", "different code: x")
+        await box.post(generation, number, ErrorEvent(cause="error", reason="first", rank=1))
+        await box.post(generation, number, ErrorEvent(cause="error", reason="second"))
+        assert [event.reason for event in await box.take_events(0.01)] == ["first", "second"]
+        await box.hello(generation, 0, RankFacts(pid=1, host="a", node="n", actor=None, problem="different code: x"))
+        assert await box.take_events(0.01) == [ErrorEvent(cause="setup", reason="different code: x")]
 
     run(story())

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture(scope="module")
 def swept(ray_cluster, sweeper, tmp_path_factory):
-    told = {"1": {"raise_on": 1}, "2": {"kill_on": 1, "at": 2}}
-    return sweeper(tmp_path_factory.mktemp("slot"), told, [0, 1, 2, 3], workers=2)
+    script = {"1": {"raise_on": 1}, "2": {"kill_on": 1, "at": 2}}
+    return sweeper(tmp_path_factory.mktemp("slot"), script, [0, 1, 2, 3], workers=2)
 
 
 def test_every_run_has_its_end(swept):
@@ -77,10 +77,10 @@ def test_the_same_call_again_starts_nothing_but_the_failed_run(swept, sweeper):
 
 def test_asha_stops_the_worse_runs_at_the_same_examples(ray_cluster, sweeper, tmp_path_factory):
     """The last run is worse than the best one at every rung that both passed, and slow to end: it is trained whole."""
-    told = {str(seed): {"score": score} for seed, score in enumerate((50.0, 40.0, 46.0, 49.0))}
-    told["3"]["tail"] = 2.5
+    script = {str(seed): {"score": score} for seed, score in enumerate((50.0, 40.0, 46.0, 49.0))}
+    script["3"]["tail"] = 2.5
     asha = AshaOptions(grace_examples=32, max_examples=128, reduction_factor=2)
-    swept = sweeper(tmp_path_factory.mktemp("asha"), told, [0, 1, 2, 3], asha=asha, max_concurrent=1)
+    swept = sweeper(tmp_path_factory.mktemp("asha"), script, [0, 1, 2, 3], asha=asha, max_concurrent=1)
     assert [swept.row(seed).state for seed in range(4)] == ["done", "stopped", "stopped", "done"]
     assert [swept.row(seed).examples for seed in range(4)] == [128, 32, 64, 128]
     assert swept.outcome.stopped == 2

@@ -5,23 +5,24 @@ from types import SimpleNamespace
 import pytest
 
 from cluster.slots.slot import Slot
+from tests.cluster.jobs import job, run_of
 
 
-def slot_of(*, gated: bool) -> tuple[Slot, list[tuple[int, int, bool]]]:
+def slot_of(*, gated: bool) -> tuple[Slot, list[tuple[int, int]]]:
     """A slot at job 7 of 64 examples, and the answers that its group gets."""
     slot, answers = object.__new__(Slot), []
-    slot.group = SimpleNamespace(decide=lambda *answer: answers.append(answer))
-    slot.job = {"gated": gated, "total_examples": 64}
+    slot.group = SimpleNamespace(proceed=lambda *answer: answers.append(answer))
+    slot.job = job(gated=gated, run=run_of(examples=64))
     slot.number, slot.undecided, slot.points, slot.examples, slot.judged, slot.best = 7, None, [], 0, 0, 0.0
     slot.echo, slot.group.lost, slot.scores = None, lambda: "", []
     return slot, answers
 
 
-@pytest.mark.parametrize(("gated", "answers"), [(True, [(7, 0, False), (7, 1, False)]), (False, [])])
+@pytest.mark.parametrize(("gated", "answers"), [(True, [(7, 0), (7, 1)]), (False, [])])
 def test_only_ranks_that_wait_are_answered(gated, answers):
     slot, given = slot_of(gated=gated)
     assert slot._on_point(0, {"examples": 32, "best": 1.0})["state"] == "running"
-    slot._answer(stop=False)
+    slot._answer()
     assert slot._on_point(1, {"examples": 64, "best": 2.0}) is None, "the last point is told with the end"
     assert given == answers and [point["examples"] for point in slot.points] == [64]
 

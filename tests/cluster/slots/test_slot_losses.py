@@ -8,6 +8,7 @@ import pytest
 
 from cluster.slots.slot import Slot
 from cluster.sweep.dispatcher import LOST
+from tests.cluster.jobs import job, slot_settings
 
 
 def slot_that_loses(nodes: list[bool], max_retries: int) -> tuple[Slot, list[dict]]:
@@ -15,8 +16,8 @@ def slot_that_loses(nodes: list[bool], max_retries: int) -> tuple[Slot, list[dic
     slot = object.__new__(Slot)
     causes = iter(nodes)
     slot.group = SimpleNamespace(node_lost=lambda: next(causes), abort=lambda: None, submit=lambda *job: 1)
-    slot.job = {"folder": "/nonexistent/here", "previous": []}
-    slot.settings, slot.max_retries, slot.losses = None, max_retries, Counter()
+    slot.job = job()
+    slot.settings, slot.losses = slot_settings(max_retries=max_retries), Counter()
     slot.points, slot.scores, slot.examples, slot.judged, slot.best = [], [], 0, 0, 0.0
     slot.events = SimpleNamespace(clear=lambda: None)
     return slot, [slot._on_lost("rank 0 is gone") for _ in nodes]
@@ -37,11 +38,11 @@ def test_each_cause_has_its_own_number_of_times(nodes, reason):
     assert answers[0]["retried"] == ("node lost: " if nodes[0] else "") + "rank 0 is gone"
 
 
-def test_a_step_without_news_lasts_as_long_as_it_is_told_and_looks_after_the_group_meanwhile():
+def test_a_step_without_news_lasts_as_long_as_its_setting_and_looks_after_the_group_meanwhile():
     slot, looks = object.__new__(Slot), []
     slot.group = SimpleNamespace(events=lambda seconds: time.sleep(0.02) or [], lost=lambda: looks.append("look"))
     slot.events, slot.points, slot.undecided, slot.echo = deque(), [], None, None
-    slot.examples, slot.judged, slot.best, slot.quiet_s = 0, 0, 0.0, 0.2
+    slot.examples, slot.judged, slot.best, slot.settings = 0, 0, 0.0, slot_settings(quiet_s=0.2)
     begun = time.monotonic()
     assert slot._next_result()["state"] == "running"
     assert time.monotonic() - begun >= 0.2 and len(looks) >= 2

@@ -1,4 +1,4 @@
-"""A slot that Tune keeps and asks for nothing gives its group's room away. No Ray is started."""
+"""A slot that Tune keeps and does not call gives its group's room away. No Ray is started."""
 
 import time
 from pathlib import Path
@@ -7,37 +7,37 @@ from typing import Any
 import pytest
 
 from cluster.slots import slot as module
-from cluster.slots.idle_timer import Idleness
+from cluster.slots.group_api import DoneEvent, Event, GroupSettings, Job, PointEvent
+from cluster.slots.idle_timer import IdleTimer
 from cluster.slots.slot import Slot
+from tests.cluster.jobs import job, run_of, slot_settings
 
 
 class Group:
-    """Takes jobs, has what a test gives it to tell, and notes what it is asked."""
+    """Takes jobs, reports the events that a test gives it, and notes the calls."""
 
     def __init__(self, recycle_after: int, name: str) -> None:
-        self.asked: list[str] = []
-        self.told: list[dict[str, Any]] = []
+        self.calls: list[str] = []
+        self.coming: list[Event] = []
 
-    def submit(self, settings: object, payload: dict[str, Any]) -> int:
-        self.asked.append(f"submit from {payload['resume_from']}")
+    def submit(self, settings: GroupSettings, job: Job) -> int:
+        self.calls.append(f"submit from {job.resume_from}")
         return 1
 
-    def events(self, timeout_s: float) -> list[dict[str, Any]]:
-        told, self.told = self.told, []
-        return told
+    def events(self, timeout_s: float) -> list[Event]:
+        events, self.coming = self.coming, []
+        return events
 
     def lost(self) -> None:
         return None
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *given: self.asked.append(name)
+        return lambda *given: self.calls.append(name)
 
 
 def configured(folder: Path) -> dict[str, Any]:
-    settings = {"workers": 1, "cpus": 1, "gpus": 0, "timeout_s": 1, "storage": "/s", "digest": ""}
-    job = {"folder": str(folder), "previous": [], "total_examples": 64, "gated": True}
-    own = {"group_class": f"{__name__}:Group", "recycle_after": 9, "max_retries": 0, "quiet_s": 0.0, "name": "slot 1"}
-    return {"job": job, "group": settings, **own}
+    given = job(folder=folder, run=run_of(examples=64), gated=True)
+    return {"job": given, "slot": slot_settings(group_class=f"{__name__}:Group")}
 
 
 @pytest.fixture
@@ -45,63 +45,63 @@ def slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slot:
     made = object.__new__(Slot)
     made.setup(configured(tmp_path))
     monkeypatch.setattr(module, "IDLE_S", 0.05)
-    monkeypatch.setattr(module, "UNASKED_S", 0.05)
+    monkeypatch.setattr(module, "IDLE_JOB_S", 0.05)
     return made
 
 
-def point(examples: int) -> dict[str, Any]:
-    return {"kind": "point", "index": 0, "point": {"examples": examples, "best": 1.0}}
+def point(examples: int) -> PointEvent:
+    return PointEvent(0, {"examples": examples, "best": 1.0})
 
 
 def until_closed(slot: Slot) -> list[str]:
     end = time.monotonic() + 5
-    while "close" not in slot.group.asked and time.monotonic() < end:
+    while "close" not in slot.group.calls and time.monotonic() < end:
         time.sleep(0.01)
-    return slot.group.asked
+    return slot.group.calls
 
 
 def test_after_a_run_that_is_done(slot: Slot) -> None:
-    slot.group.told = [{"kind": "done", "outcome": {}}]
+    slot.group.coming = [DoneEvent({})]
     assert slot.step()["done"]
     assert until_closed(slot) == ["submit from None", "close"]
 
 
 def test_after_a_run_that_was_stopped_at_its_last_report(slot: Slot) -> None:
     """Tune says nothing to the slot of such a run as long as it has no other for it."""
-    slot.group.told = [point(32)]
+    slot.group.coming = [point(32)]
     assert slot.step()["examples"] == 32
     assert until_closed(slot) == ["submit from None", "stop", "close"]
     slot.reset_config(configured(Path("/nowhere")))
-    assert slot.group.asked[3:5] == ["stop", "submit from None"]
+    assert slot.group.calls[3:5] == ["stop", "submit from None"]
 
 
 def test_a_run_in_hand_goes_on_from_its_checkpoint_and_no_worker_counts_as_lost(slot: Slot, tmp_path: Path) -> None:
-    slot.group.told = [point(32)]
+    slot.group.coming = [point(32)]
     slot.step()
     until_closed(slot)
     (tmp_path / "last").mkdir()
     (tmp_path / "last" / "state").touch()
-    slot.group.told = [point(32), point(64), {"kind": "done", "outcome": {}}]
+    slot.group.coming = [point(32), point(64), DoneEvent({})]
     ended = slot.step()
-    assert (ended["state"], [one["examples"] for one in ended["points"]]) == ("done", [64])
-    assert slot.group.asked[3] == f"submit from {tmp_path}" and not slot.losses
+    assert (ended["state"], [each["examples"] for each in ended["points"]]) == ("done", [64])
+    assert slot.group.calls[3] == f"submit from {tmp_path}" and not slot.losses
 
 
 def test_a_call_that_comes_at_the_last_moment_keeps_the_group(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "UNASKED_S", 60.0)
+    monkeypatch.setattr(module, "IDLE_JOB_S", 60.0)
     slot.step()
     slot.step()
-    slot.idleness._over(calls=2)  # the first step's timer, which fired while the second began
-    assert slot.group.asked == ["submit from None"]
-    slot.idleness._over(calls=3)
-    assert slot.group.asked[1:] == ["stop", "close"]
+    slot.idle_timer._expire(calls=2)  # the first step's timer, which fired while the second began
+    assert slot.group.calls == ["submit from None"]
+    slot.idle_timer._expire(calls=3)
+    assert slot.group.calls[1:] == ["stop", "close"]
 
 
 def test_an_end_that_comes_first_is_the_last_word() -> None:
-    told: list[str] = []
-    idleness = Idleness(lambda: told.append("idle"))
-    with idleness.asked(lambda: 0.05):
+    calls: list[str] = []
+    timer = IdleTimer(lambda: calls.append("idle"))
+    with timer.call(lambda: 0.05):
         pass
-    idleness.end()
+    timer.end()
     time.sleep(0.2)
-    assert told == []
+    assert calls == []

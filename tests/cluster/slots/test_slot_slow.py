@@ -9,53 +9,43 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from analysis.ledger import Ledger
 from cluster.runtime.code_version import code_digest
 from cluster.runtime.options import AshaOptions, SweepOptions
-from cluster.slots.group_api import GroupSettings
+from cluster.slots.group_api import DoneEvent, ErrorEvent, GroupSettings
 from cluster.slots.worker_group import WorkerGroup
 from cluster.sweep.run_sweep import run_sweep
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.training.loop import train
+from tests.cluster.jobs import job
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 HERE = Path(__file__).resolve().parents[1]
 
 
 def group_settings(folder, **changes):
-    known = {"workers": 2, "cpus": 1, "gpus": 0, "timeout_s": 120, "storage": str(folder), "digest": code_digest()}
-    return GroupSettings(**(known | changes))
+    settings = {"workers": 2, "cpus": 1, "gpus": 0, "timeout_s": 120, "storage": str(folder), "digest": code_digest()}
+    return GroupSettings(**(settings | changes))
 
 
-def payload(folder: Path, told, seed=0, **changes):
+def job_in(folder: Path, behaviour, **changes):
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "script.json").write_text(json.dumps({"": told}))
-    run = parse_run({"method": "simcse", "train.examples": 128, "train.evaluations": 4, "train.seed": seed})
-    return {
-        "kind": "train",
-        "config": run.flat(),
-        "paths": {"train_file": str(folder / "script.json")},
-        "folder": str(folder),
-        "resume_from": None,
-        "suites": [],
-        "function": "stub_training:train",
-        "scorer": "stub_training:score",
-        "threads": 1,
-        "seed": seed,
-    } | changes
+    (folder / "script.json").write_text(json.dumps({"": behaviour}))
+    return job(**({"folder": folder, "paths": DataPaths(train_file=folder / "script.json")} | changes))
 
 
-def wait_for(group, kind: str, seconds: float):
+def wait_for(group, kind: type, seconds: float):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for event in group.events(1.0):
-            if event["kind"] in (kind, "error"):
+            if isinstance(event, (kind, ErrorEvent)):
                 return event
         assert group.lost() is None, group.lost()
-    raise AssertionError(f"no {kind} in {seconds} s")
+    raise AssertionError(f"no {kind.__name__} in {seconds} s")
 
 
 @pytest.fixture
@@ -67,37 +57,37 @@ def group(ray_cluster):
 
 def test_a_group_idle_for_three_times_the_timeout_serves_the_next_job(group, tmp_path):
     settings = group_settings(tmp_path, timeout_s=10)
-    group.submit(settings, payload(tmp_path / "a", {}))
-    assert wait_for(group, "done", 300)["kind"] == "done"
-    pids = {facts["pid"] for facts in group.ranks().values()}
+    group.submit(settings, job_in(tmp_path / "a", {}))
+    assert isinstance(wait_for(group, DoneEvent, 300), DoneEvent)
+    pids = {facts.pid for facts in group.ranks().values()}
     time.sleep(30)
-    group.submit(settings, payload(tmp_path / "b", {}))
-    ended = wait_for(group, "done", 60)
-    assert ended["kind"] == "done", ended
-    assert {facts["pid"] for facts in group.ranks().values()} == pids
+    group.submit(settings, job_in(tmp_path / "b", {}))
+    ended = wait_for(group, DoneEvent, 60)
+    assert isinstance(ended, DoneEvent), ended
+    assert {facts.pid for facts in group.ranks().values()} == pids
 
 
 def test_a_raise_on_rank_1_while_rank_0_is_in_all_reduce_is_known_at_once_and_both_end_within_5_s(group, tmp_path):
     settings = group_settings(tmp_path)
-    group.submit(settings, payload(tmp_path / "a", {}))
-    wait_for(group, "done", 300)
-    pids = [facts["pid"] for facts in group.ranks().values()]
+    group.submit(settings, job_in(tmp_path / "a", {}))
+    wait_for(group, DoneEvent, 300)
+    pids = [facts.pid for facts in group.ranks().values()]
     begun = time.monotonic()
-    group.submit(settings, payload(tmp_path / "b", {"raise_on": 1, "at": 2}))
-    event = wait_for(group, "error", 30)
+    group.submit(settings, job_in(tmp_path / "b", {"raise_on": 1, "at": 2}))
+    event = wait_for(group, ErrorEvent, 30)
     group.abort()
-    while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() - begun < 20:
+    while any(map(psutil.pid_exists, pids)) and time.monotonic() - begun < 20:
         time.sleep(0.05)
-    assert (event["rank"], event["reason"]) == (1, "KeyError: 'the real error'")
+    assert (event.rank, event.reason) == (1, "KeyError: 'the real error'")
     assert time.monotonic() - begun < 5.0
 
 
 def test_a_group_is_replaced_after_its_share_of_jobs_and_when_the_world_size_changes(ray_cluster, tmp_path):
     group, seen = WorkerGroup(recycle_after=2), []
     for index, workers in enumerate((1, 1, 1, 2)):
-        group.submit(group_settings(tmp_path, workers=workers), payload(tmp_path / str(index), {}))
-        assert wait_for(group, "done", 300)["kind"] == "done"
-        seen.append({facts["pid"] for facts in group.ranks().values()})
+        group.submit(group_settings(tmp_path, workers=workers), job_in(tmp_path / str(index), {}))
+        assert isinstance(wait_for(group, DoneEvent, 300), DoneEvent)
+        seen.append({facts.pid for facts in group.ranks().values()})
     group.close()
     assert seen[0] == seen[1] and not seen[1] & seen[2] and not seen[2] & seen[3]
     assert [len(pids) for pids in seen] == [1, 1, 1, 2]
@@ -123,10 +113,10 @@ def test_a_run_is_bit_identical_as_the_first_and_as_the_50th_of_a_slot(ray_clust
     script.write_text(json.dumps({"6": {"score": 1000.0}, "7": {"raise_on": workers - 1}, "8": {"diverge_on": 0}}))
     paths = DataPaths(train_file=small_corpus(tmp_path), documents=script, cache=tmp_path / "cache")
     runs = [real_run(0, "simcse", 3, batch=16)]
-    runs += [stand_in(6, examples=192), real_run(50, "esimcse", 5, batch=48), stand_in(7), stand_in(8)]
+    runs += [stub_run(6, examples=192), real_run(50, "esimcse", 5, batch=48), stub_run(7), stub_run(8)]
     runs += [real_run(i, ("simcse", "esimcse")[i % 2], 10 + i, batch=8 + 8 * (i % 3)) for i in range(1, 45)]
     runs.append(real_run(99, "simcse", 3, batch=16))
-    # Only the run of 192 real examples reaches the rung, where the stand-in's 1000 points are the bar.
+    # Only the run of 192 real examples reaches the rung, where the stub's 1000 points are the bar.
     asha = AshaOptions(grace_examples=144, max_examples=192)
     options = SweepOptions(
         storage=tmp_path / "runs", workers=workers, max_concurrent=1, asha=asha, function="stub_training:mixed"
@@ -175,30 +165,29 @@ def real_run(number: int, method: str, seed: int, batch: int) -> Planned:
     return Planned(f"run{number}", parse_run({"method": method} | settings), seed)
 
 
-def stand_in(seed: int, examples: int = 8) -> Planned:
+def stub_run(seed: int, examples: int = 8) -> Planned:
     settings = {"method": "simcse", "train.seed": seed, "train.examples": examples, "train.evaluations": 4}
-    return Planned(f"stand-in{seed}", parse_run(settings), seed)
+    return Planned(f"stub{seed}", parse_run(settings), seed)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_rank_grows_by_less_than_50_mb_over_200_runs(group, tmp_path, workers):
     settings = group_settings(tmp_path, workers=workers)
-    config = real_run(0, "simcse", 0, 8).run.flat()
-    sizes = []
-    paths = {"train_file": str(small_corpus(tmp_path)), "cache": str(tmp_path / "cache")}
+    run, sizes = real_run(0, "simcse", 0, 8).run, []
+    paths = DataPaths(train_file=small_corpus(tmp_path), cache=tmp_path / "cache")
     for index in range(201):
-        job = payload(tmp_path / f"r{index}", {}, config=config, paths=paths, function="cse_train.training.loop:train")
+        real = job_in(tmp_path / f"r{index}", {}, run=run, paths=paths, function="cse_train.training.loop:train")
         group.recycle_after = 1000
-        group.submit(settings, job)
-        assert wait_for(group, "done", 300)["kind"] == "done"
-        sizes.append([rss_mb(facts["pid"]) for facts in group.ranks().values()])
+        group.submit(settings, real)
+        assert isinstance(wait_for(group, DoneEvent, 300), DoneEvent)
+        sizes.append([rss_mb(facts.pid) for facts in group.ranks().values()])
     growth = [after - before for before, after in zip(sizes[0], sizes[200], strict=True)]
     print("MB after the first and after 200 more runs, by rank:", sizes[0], sizes[200])
     assert len(growth) == workers and max(growth) < 50, sizes[::20]
 
 
 def rss_mb(pid: int) -> float:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return psutil.Process(pid).memory_info().rss / 2**20
 
 
 DRIVER = """
@@ -206,10 +195,10 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {here!r})
 import importlib.util
-spec = importlib.util.spec_from_file_location("sweeps", Path({here!r}) / "conftest.py")
+spec = importlib.util.spec_from_file_location("sweeps", Path({here!r}).parent / "conftest.py")
 sweeps = importlib.util.module_from_spec(spec); sys.modules["sweeps"] = sweeps; spec.loader.exec_module(sweeps)
 folder = Path(sys.argv[1])
-swept = sweeps.sweep_of(folder, {told!r}, [0, 1, 2], max_concurrent=1)
+swept = sweeps.sweep_of(folder, {behaviour!r}, [0, 1, 2], max_concurrent=1)
 for at, e in swept.events:
     print(f"{{at:6.2f}} {{e.kind}} {{e.signature}} {{e.examples}}", flush=True)
 print(swept.outcome)
@@ -217,10 +206,10 @@ sys.exit(130 if swept.outcome.interrupted else 0)
 """
 
 
-def driver(folder: Path, told) -> subprocess.Popen[str]:
+def driver(folder: Path, behaviour) -> subprocess.Popen[str]:
     """A process with a Ray cluster of its own."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
-    code = DRIVER.format(here=str(HERE), told=told)
+    code = DRIVER.format(here=str(HERE), behaviour=behaviour)
     return subprocess.Popen(
         [sys.executable, "-c", code, str(folder)],
         env=environment,
@@ -241,8 +230,8 @@ def test_a_signal_saves_everything_within_10_s_and_the_same_call_goes_on(tmp_pat
     assert time.monotonic() - begun < 10
     said, _ = slow.communicate(timeout=60)
     assert slow.returncode == 130, said
-    known = len(ledger.curve("signature0"))
-    assert ledger.run("signature0").state == "lost" and known < 4
+    points = len(ledger.curve("signature0"))
+    assert ledger.run("signature0").state == "lost" and points < 4
 
     again = driver(tmp_path, {})
     said, _ = again.communicate(timeout=400)
@@ -256,8 +245,8 @@ def test_a_signal_saves_everything_within_10_s_and_the_same_call_goes_on(tmp_pat
 
 def test_two_drivers_at_once_train_every_run_exactly_once(tmp_path):
     both = [driver(tmp_path, {"": {"pause": 0.5}}) for _ in range(2)]
-    said = [one.communicate(timeout=600)[0] for one in both]
-    assert [one.returncode for one in both] == [0, 0], "\n".join(said)
+    said = [process.communicate(timeout=600)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], "\n".join(said)
     rows = Ledger.open(tmp_path / "ledger.db").runs()
     assert [(row.state, row.attempt) for row in rows] == [("done", 1)] * 3
     assert sum(text.count(" started ") for text in said) == 3

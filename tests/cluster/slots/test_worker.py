@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from cluster.slots.group_api import DoneEvent, ErrorEvent, PointEvent, ScoreEvent
 from cluster.slots.mailbox import Mailbox
-from cluster.slots.worker import Channel, describe, serve_one
-from cse_train.config import parse_run
+from cluster.slots.worker import Channel, error_event, serve_job
+from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
+from tests.cluster.jobs import job, run_of
 
 
 class Local(Channel):
@@ -34,34 +36,25 @@ def loop():
 
 @pytest.fixture
 def one_job(loop, tmp_path, monkeypatch):
-    """Run a job under a script (see stub_training) and give what the mailbox was told."""
+    """Run a job under a script (see stub_training) and give the events that the mailbox has then."""
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1]))
 
-    def act(told=None, **changes):
+    def act(behaviour=None, **changes):
         script = tmp_path / "script.json"
-        script.write_text(json.dumps({"": told or {}}))
-        run = parse_run({"method": "simcse", "train.examples": 100, "train.evaluations": 2, "train.seed": 7})
-        payload = {
-            "kind": "train",
-            "config": run.flat(),
-            "paths": {"train_file": str(script)},
-            "folder": str(tmp_path / "run"),
-            "resume_from": None,
-            "suites": ["a"],
-            "function": "stub_training:train",
-            "scorer": "stub_training:score",
-            "threads": 1,
-            "seed": 7,
-        } | changes
+        script.write_text(json.dumps({"": behaviour or {}}))
+        run = run_of(seed=7, examples=100, evaluations=2)
+        given = job(
+            run=run, paths=DataPaths(train_file=script), folder=tmp_path / "run", **({"suites": ("a",)} | changes)
+        )
 
         async def prepare(box):
-            return await box.open(1), await box.submit(payload)
+            return await box.open(1), await box.submit(given)
 
         box = Mailbox()
         generation, number = asyncio.run_coroutine_threadsafe(prepare(box), loop).result(10)
         channel = Local(box, generation, 0)
         object.__setattr__(channel, "loop", loop)
-        serve_one(channel, number, payload)
+        serve_job(channel, number, given)
         return asyncio.run_coroutine_threadsafe(box.take_events(0.1), loop).result(10)
 
     return act
@@ -69,10 +62,10 @@ def one_job(loop, tmp_path, monkeypatch):
 
 def test_a_job_posts_its_points_its_scores_and_its_end(one_job, tmp_path):
     events = one_job()
-    assert [event["kind"] for event in events] == ["point", "point", "score", "done"]
-    assert [event["point"]["examples"] for event in events[:2]] == [50, 100]
-    assert events[2]["score"]["suite"] == "a"
-    assert events[3]["outcome"] == {
+    assert [type(event) for event in events] == [PointEvent, PointEvent, ScoreEvent, DoneEvent]
+    assert [event.point["examples"] for event in events[:2]] == [50, 100]
+    assert events[2].score["suite"] == "a"
+    assert events[3].outcome == {
         "state": "done",
         "examples": 100,
         "best": 17.0,
@@ -84,25 +77,25 @@ def test_a_job_posts_its_points_its_scores_and_its_end(one_job, tmp_path):
 
 def test_a_job_goes_on_from_a_checkpoint_and_says_what_is_old(one_job, tmp_path):
     one_job({"raise_on": 0, "at": 1})
-    events = one_job(resume_from=str(tmp_path / "run"))
-    assert [event["point"]["replayed"] for event in events if event["kind"] == "point"] == [True, False]
+    events = one_job(resume_from=tmp_path / "run")
+    assert [event.point["replayed"] for event in events if isinstance(event, PointEvent)] == [True, False]
 
 
 def test_a_score_job_trains_nothing(one_job, tmp_path):
     (tmp_path / "run").mkdir()
-    assert [event["kind"] for event in one_job(kind="score")] == ["score", "done"]
+    assert [type(event) for event in one_job(kind="score")] == [ScoreEvent, DoneEvent]
 
 
 def test_an_error_is_posted_with_one_line_and_leaves_its_traceback_in_the_log(one_job, tmp_path):
     *_, event = one_job({"raise_on": 0, "at": 1})
-    assert (event["kind"], event["cause"], event["reason"]) == ("error", "error", "KeyError: 'the real error'")
+    assert event == ErrorEvent(cause="error", reason="KeyError: 'the real error'")
     assert "the real error" in (tmp_path / "run" / "logs" / "rank0.log").read_text()
     assert sys.stdout is not None and not sys.stdout.closed
 
 
 def test_a_loss_that_is_no_number_is_told_as_it_was_said(one_job):
     *_, event = one_job({"diverge_on": 0})
-    assert event["reason"] == "loss is nan after 8 examples; lower train.learning_rate"
+    assert event.reason == "loss is nan after 8 examples; lower train.learning_rate"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +109,6 @@ def test_a_loss_that_is_no_number_is_told_as_it_was_said(one_job):
     ],
 )
 def test_errors_are_told_in_one_line_and_echoes_of_a_lost_rank_are_known(error, cause, reason):
-    told = describe(error)
-    assert told["cause"] == cause
-    assert told["reason"].startswith(reason) and "\n" not in told["reason"]
+    event = error_event(error, rank=1)
+    assert (event.cause, event.rank) == (cause, 1)
+    assert event.reason.startswith(reason) and "\n" not in event.reason

@@ -1,4 +1,5 @@
-import json
+import copy
+import pickle
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from analysis.ledger import Ledger, LostClaim
 from cluster.plan.run_source import ListSource
 from cluster.runtime.options import AshaOptions, SweepOptions
 from cluster.runtime.storage import StorageFailed
-from cluster.sweep import dispatcher as desk_module
-from cluster.sweep.dispatcher import Desk
+from cluster.sweep import dispatcher as module
+from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import SweepEvent
 from cse.cli.exit import verdict
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
+from tests.cluster.jobs import slot_result
 
 
 @dataclass(frozen=True)
@@ -33,16 +35,16 @@ def wanted(seed: int) -> Wanted:
 
 
 class Driver:
-    """A desk with its own claims on a shared ledger, and what it said."""
+    """A dispatcher with its own claims on a shared ledger, and its events."""
 
     def __init__(self, folder: Path, seeds: list[int], owner: str, suites=(), lease=60.0, **options: Any) -> None:
         self.events: list[SweepEvent] = []
         self.ledger = Ledger.open(folder / "ledger.db", lease=lease)
-        self.told: list[tuple[Any, ...]] = []
+        self.observed: list[tuple[Any, ...]] = []
         source = ListSource([wanted(seed) for seed in seeds])
-        source.observe = lambda planned, *what: self.told.append((planned.seed, *what))  # type: ignore[method-assign]
+        source.observe = lambda planned, *what: self.observed.append((planned.seed, *what))  # type: ignore[method-assign]
         self.source = source
-        self.desk = Desk(
+        self.dispatcher = Dispatcher(
             source,
             self.ledger,
             DataPaths(),
@@ -51,16 +53,17 @@ class Driver:
             {"s": suites},
             self.events.append,
         )
+        self.recorder = self.dispatcher.recorder
 
     def start(self):
-        ticket = self.desk.next_ticket()
-        if ticket:
-            ticket.folder.mkdir(parents=True, exist_ok=True)
-            self.desk.started(ticket)
-        return ticket
+        claimed = self.dispatcher.next_run()
+        if claimed:
+            claimed.folder.mkdir(parents=True, exist_ok=True)
+            self.recorder.started(claimed)
+        return claimed
 
-    def train(self, ticket, **changes: Any) -> None:
-        (ticket.folder / "best").mkdir(parents=True)
+    def train(self, claimed, **changes: Any) -> None:
+        (claimed.folder / "best").mkdir(parents=True)
         point = {
             "examples": 128,
             "step": 2,
@@ -69,62 +72,63 @@ class Driver:
             "best": 60.0,
             "best_examples": 64,
         }
-        self.desk.progressed(ticket, {"points": [point]})
+        self.recorder.progressed(claimed, slot_result(points=[point]))
         outcome = {"state": "done", "examples": 128, "best": 60.0, "best_examples": 64, "seconds": 1.5}
-        self.desk.ended(ticket, {"state": "done", "outcome": outcome, "scores": [], "reason": ""} | changes)
+        self.recorder.ended(claimed, slot_result(state="done", outcome=outcome, **changes))
 
-    def said(self) -> list[str]:
+    def kinds(self) -> list[str]:
         return [event.kind for event in self.events]
 
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch):
-    monkeypatch.setattr(desk_module, "POLL_S", 0.0)
+    monkeypatch.setattr(module, "POLL_S", 0.0)
 
 
 def test_a_run_is_claimed_only_when_a_slot_asks_trained_once_and_published_by_rename(tmp_path):
     driver = Driver(tmp_path, [1, 2], "me")
-    ticket = driver.start()
+    claimed = driver.start()
     assert [row.signature for row in driver.ledger.runs()] == ["signature1"]
-    assert ticket.folder == tmp_path / "runs" / "signature1" / "attempt-1"
-    driver.train(ticket)
+    assert claimed.folder == tmp_path / "runs" / "signature1" / "attempt-1"
+    driver.train(claimed)
     row = driver.ledger.run("signature1")
     assert (row.state, row.best, row.best_examples, row.seconds) == ("done", 60.0, 64, 1.5)
-    assert row.folder == str(tmp_path / "runs" / "signature1" / "final") and not ticket.folder.exists()
-    assert driver.said() == ["started", "point", "done"]
-    assert driver.told == [(1, "done", 60.0, 128)]
-    assert not driver.desk.finished()
+    assert row.folder == str(tmp_path / "runs" / "signature1" / "final") and not claimed.folder.exists()
+    assert driver.kinds() == ["started", "point", "done"]
+    assert {event.total_examples for event in driver.events} == {128}
+    assert driver.observed == [(1, "done", 60.0, 128)]
+    assert not driver.dispatcher.finished()
     driver.train(driver.start())
-    assert driver.desk.next_ticket() is None and driver.desk.finished()
+    assert driver.dispatcher.next_run() is None and driver.dispatcher.finished()
     again = Driver(tmp_path, [1, 2], "me again")
-    assert again.desk.next_ticket() is None and again.desk.finished()
-    assert (again.desk.counts.reused, again.said()) == (2, ["reused", "reused"])
+    assert again.dispatcher.next_run() is None and again.dispatcher.finished()
+    assert (again.recorder.outcome.reused, again.kinds()) == (2, ["reused", "reused"])
 
 
 def test_two_drivers_share_the_runs_and_each_waits_for_the_others_result(tmp_path):
-    one, two = Driver(tmp_path, [1, 2, 3], "one"), Driver(tmp_path, [1, 2, 3], "two")
-    held = one.start(), two.start()
-    assert [ticket.planned.seed for ticket in held] == [1, 2]
-    assert two.said() == ["waiting", "started"] and "one" in two.events[0].reason
-    third = one.start()
+    first, second = Driver(tmp_path, [1, 2, 3], "one"), Driver(tmp_path, [1, 2, 3], "two")
+    held = first.start(), second.start()
+    assert [claimed.planned.seed for claimed in held] == [1, 2]
+    assert second.kinds() == ["waiting", "started"] and "one" in second.events[0].reason
+    third = first.start()
     assert third.planned.seed == 3
-    assert two.desk.next_ticket() is None and not two.desk.finished()
-    for driver, ticket in ((one, held[0]), (one, third), (two, held[1])):
-        driver.train(ticket)
-    for driver in (one, two):
-        assert driver.desk.next_ticket() is None and driver.desk.finished()
-    assert (one.desk.counts.done, one.desk.counts.reused) == (2, 1)
-    assert (two.desk.counts.done, two.desk.counts.reused) == (1, 2)
-    assert all(row.attempt == 1 for row in one.ledger.runs())
+    assert second.dispatcher.next_run() is None and not second.dispatcher.finished()
+    for driver, claimed in ((first, held[0]), (first, third), (second, held[1])):
+        driver.train(claimed)
+    for driver in (first, second):
+        assert driver.dispatcher.next_run() is None and driver.dispatcher.finished()
+    assert (first.recorder.outcome.done, first.recorder.outcome.reused) == (2, 1)
+    assert (second.recorder.outcome.done, second.recorder.outcome.reused) == (1, 2)
+    assert all(row.attempt == 1 for row in first.ledger.runs())
 
 
 def test_a_failure_of_another_driver_is_not_tried_again_here(tmp_path):
-    one, two = Driver(tmp_path, [1], "one"), Driver(tmp_path, [1], "two")
-    ticket = one.start()
-    assert two.start() is None
-    one.desk.failed(ticket, "loss is nan")
-    assert two.start() is None and two.desk.finished()
-    assert [f.reason for f in two.desk.counts.failures] == ["loss is nan"]
+    first, second = Driver(tmp_path, [1], "one"), Driver(tmp_path, [1], "two")
+    claimed = first.start()
+    assert second.start() is None
+    first.recorder.failed(claimed, "loss is nan")
+    assert second.start() is None and second.dispatcher.finished()
+    assert [f.reason for f in second.recorder.outcome.failures] == ["loss is nan"]
     later = Driver(tmp_path, [1], "later")
     assert later.start().claim.attempt == 2
 
@@ -134,47 +138,47 @@ def test_a_dead_drivers_run_is_taken_over_and_its_orphan_can_neither_report_nor_
     orphan = dead.start()
     (orphan.folder / "best").mkdir()
     heir = Driver(tmp_path, [1], "heir")
-    ticket = heir.start()
-    assert ticket.folder.name == "attempt-2"
-    assert heir.desk.job(ticket)["previous"] == [str(orphan.folder)]
+    claimed = heir.start()
+    assert claimed.folder.name == "attempt-2"
+    assert heir.dispatcher.job(claimed).previous == (orphan.folder,)
     with pytest.raises(LostClaim):
-        dead.desk.progressed(orphan, {"points": [{"examples": 1, "metrics": {}, "best": 1.0}]})
+        dead.recorder.progressed(orphan, slot_result(points=[{"examples": 1, "metrics": {}, "best": 1.0}]))
     with pytest.raises(LostClaim):
-        dead.desk.ended(orphan, {"state": "done", "outcome": {"best": 1.0}})
+        dead.recorder.ended(orphan, slot_result(state="done", outcome={"best": 1.0}))
     assert not (orphan.folder.parent / "final").exists()
-    dead.desk.taken_over(orphan)
-    heir.train(ticket)
-    assert dead.desk.next_ticket() is None and dead.desk.finished()
-    assert dead.desk.counts.reused == 1 and heir.ledger.run("signature1").best == 60.0
+    dead.dispatcher.taken_over(orphan)
+    heir.train(claimed)
+    assert dead.dispatcher.next_run() is None and dead.dispatcher.finished()
+    assert dead.recorder.outcome.reused == 1 and heir.ledger.run("signature1").best == 60.0
 
 
 def test_a_folder_published_but_not_booked_is_where_the_next_attempt_goes_on(tmp_path):
     driver = Driver(tmp_path, [1], "killed", lease=-1.0)
-    ticket = driver.start()
-    (ticket.folder / "last").mkdir()
-    assert driver.desk._publish(ticket).name == "final"
+    claimed = driver.start()
+    (claimed.folder / "last").mkdir()
+    assert driver.recorder._publish(claimed).name == "final"
     heir = Driver(tmp_path, [1], "heir")
     taken = heir.start()
-    assert heir.desk.job(taken)["previous"][0] == str(tmp_path / "runs" / "signature1" / "final")
+    assert heir.dispatcher.job(taken).previous[0] == tmp_path / "runs" / "signature1" / "final"
     heir.train(taken)
     assert Path(heir.ledger.run("signature1").folder, "best").is_dir()
 
 
 def test_a_stopped_run_is_trained_on_by_a_grid_and_is_an_answer_to_a_search(tmp_path):
     first = Driver(tmp_path, [1], "first", asha=AshaOptions(grace_examples=32, max_examples=128))
-    ticket = first.start()
-    assert first.desk.job(ticket)["gated"]
-    first.desk.progressed(ticket, {"points": [{"examples": 32, "step": 1, "metrics": {}, "best": 9.0}]})
-    first.desk.ended(ticket, {"state": "running", "outcome": {}, "scores": []})
+    claimed = first.start()
+    assert first.dispatcher.job(claimed).gated
+    first.recorder.progressed(claimed, slot_result(points=[{"examples": 32, "step": 1, "metrics": {}, "best": 9.0}]))
+    first.recorder.ended(claimed, slot_result())
     row = first.ledger.run("signature1")
-    assert (row.state, row.examples, row.best, row.folder) == ("stopped", 32, 9.0, str(ticket.folder))
-    assert first.desk.counts.stopped == 1
+    assert (row.state, row.examples, row.best, row.folder) == ("stopped", 32, 9.0, str(claimed.folder))
+    assert first.recorder.outcome.stopped == 1
 
     search = Driver(tmp_path, [1], "search")
     search.source.keeps_stopped = True
-    assert search.start() is None and search.told == [(1, "stopped", 9.0, 32)]
+    assert search.start() is None and search.observed == [(1, "stopped", 9.0, 32)]
     grid = Driver(tmp_path, [1], "grid")
-    assert grid.desk.job(grid.start())["previous"] == [str(ticket.folder)]
+    assert grid.dispatcher.job(grid.start()).previous == (claimed.folder,)
 
 
 def test_a_suite_added_later_scores_the_stored_checkpoint_and_trains_nothing(tmp_path):
@@ -186,33 +190,33 @@ def test_a_suite_added_later_scores_the_stored_checkpoint_and_trains_nothing(tmp
     assert stored.cosines_file == str(Path(final, "scores", "a.npz"))
 
     later = Driver(tmp_path, [1], "later", suites=["a", "b"])
-    ticket = later.desk.next_ticket()
-    job = later.desk.job(ticket)
-    assert (job["kind"], job["suites"], job["folder"]) == ("score", ["b"], final)
-    later.desk.started(ticket)
+    claimed = later.dispatcher.next_run()
+    job = later.dispatcher.job(claimed)
+    assert (job.kind, job.suites, job.folder) == ("score", ("b",), Path(final))
+    later.recorder.started(claimed)
     more = score | {"suite": "b", "protocol": {"suite": "b"}, "cosines_file": f"{final}/scores/b.npz"}
-    later.desk.ended(ticket, {"state": "done", "outcome": {}, "scores": [more]})
-    assert {one.suite for one in later.ledger.scores(["signature1"])} == {"a", "b"}
-    assert later.ledger.run("signature1").attempt == 1 and later.desk.finished()
+    later.recorder.ended(claimed, slot_result(state="done", scores=[more]))
+    assert {row.suite for row in later.ledger.scores(["signature1"])} == {"a", "b"}
+    assert later.ledger.run("signature1").attempt == 1 and later.dispatcher.finished()
 
 
-def test_a_job_is_plain_data_and_counts_whole_batches(tmp_path):
+def test_a_job_is_pickled_whole_never_copied_and_counts_whole_batches(tmp_path):
     driver = Driver(tmp_path, [1], "me", cpus_per_worker=2)
-    ticket = driver.start()
-    run = ticket.planned.run
-    ticket.planned = replace(ticket.planned, run=replace(run, train=replace(run.train, examples=1000, batch_size=64)))
-    job = driver.desk.job(ticket)
-    assert json.loads(json.dumps(job)) == job
-    assert (job["threads"], job["total_examples"]) == (2, 960)
+    claimed = driver.start()
+    run = claimed.planned.run
+    claimed.planned = replace(claimed.planned, run=replace(run, train=replace(run.train, examples=1000, batch_size=64)))
+    job = driver.dispatcher.job(claimed)
+    assert pickle.loads(pickle.dumps(job)) == job and copy.deepcopy(job) is job
+    assert (job.threads, job.total_examples, job.run) == (2, 960, claimed.planned.run)
 
 
 def fail(folder: Path, owner: str, reason: str, **options: Any) -> Driver:
     """One command that finds its run failing for this reason, if it trains it at all."""
     driver = Driver(folder, [1], owner, **options)
-    ticket = driver.start()
-    if ticket:
-        driver.desk.failed(ticket, reason)
-    assert driver.desk.finished()
+    claimed = driver.start()
+    if claimed:
+        driver.recorder.failed(claimed, reason)
+    assert driver.dispatcher.finished()
     return driver
 
 
@@ -220,9 +224,9 @@ def test_a_run_that_failed_twice_the_same_way_is_told_and_left_unless_asked(tmp_
     for owner in ("first", "second"):
         fail(tmp_path, owner, "loss is nan")
     third = fail(tmp_path, "third", "never said")
-    (failure,) = third.desk.counts.failures
+    (failure,) = third.recorder.outcome.failures
     assert failure.reason == "loss is nan (the same way twice; --retry-failed tries again)" and failure.log
-    assert third.told == [(1, "failed", None, None)] and third.ledger.run("signature1").attempt == 2
+    assert third.observed == [(1, "failed", None, None)] and third.ledger.run("signature1").attempt == 2
     assert fail(tmp_path, "asked", "loss is nan", retry_failed=True).ledger.run("signature1").attempt == 3
 
 
@@ -242,13 +246,13 @@ def test_other_reasons_and_lost_workers_are_tried_again(tmp_path, reasons):
 )
 def test_storage_that_takes_no_more_ends_the_sweep_and_fails_no_run(tmp_path, reason, said):
     driver = Driver(tmp_path, [1, 2], "me")
-    ticket = driver.start()
+    claimed = driver.start()
     if "disk full" not in reason:
         (tmp_path / "file").touch()
-        driver.desk.options = replace(driver.desk.options, storage=tmp_path / "file")
+        driver.recorder.options = replace(driver.dispatcher.options, storage=tmp_path / "file")
     with pytest.raises(StorageFailed, match="the same command continues") as raised:
-        driver.desk.failed(ticket, reason)
+        driver.recorder.failed(claimed, reason)
     code, (line,) = verdict(raised.value)
     assert code == 1 and line.startswith(said)
     row = driver.ledger.run("signature1")
-    assert (row.state, row.reason, driver.desk.counts.failures) == ("lost", reason, [])
+    assert (row.state, row.reason, driver.recorder.outcome.failures) == ("lost", reason, ())

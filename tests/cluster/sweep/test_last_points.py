@@ -9,7 +9,8 @@ from sqlalchemy import event
 
 from analysis.ledger import Claim, Ledger, LostClaim
 from cluster.runtime.options import SweepOptions
-from cluster.sweep.recorder import Bookings, Ticket
+from cluster.sweep.recorder import ClaimedRun, Recorder
+from tests.cluster.jobs import run_of, slot_result
 
 END = {"examples": 64, "best": 2.0, "best_examples": 64, "seconds": 1.0}
 
@@ -25,44 +26,44 @@ def ledger(tmp_path: Path) -> Ledger:
     opened.close()
 
 
-def claimed(ledger: Ledger, owner: str = "me") -> Claim:
+def claim_of(ledger: Ledger, owner: str = "me") -> Claim:
     given = {"method": "simcse", "seed": 0, "owner": owner, "identity": {}, "provenance": {}}
     claim = ledger.claim("s" * 64, {}, **given)
     assert claim is not None
     return claim
 
 
-def opened_ticket(ledger: Ledger, folder: Path) -> tuple[Bookings, Ticket]:
-    source = SimpleNamespace(tell=lambda *told: None)
-    bookings = Bookings(source, ledger, SweepOptions(storage=folder), "me", lambda said: None)  # type: ignore[arg-type]
+def recording(ledger: Ledger, folder: Path) -> tuple[Recorder, ClaimedRun]:
+    source = SimpleNamespace(tell=lambda *facts: None)
+    recorder = Recorder(source, ledger, SweepOptions(storage=folder), "me", lambda event: None)  # type: ignore[arg-type]
     attempt = folder / "runs" / ("s" * 64) / "attempt-1"
     attempt.mkdir(parents=True)
-    planned = SimpleNamespace(signature="s" * 64, seed=0, sweep="t")
-    return bookings, Ticket(planned, attempt, claimed(ledger), ())  # type: ignore[arg-type]
+    planned = SimpleNamespace(signature="s" * 64, run=run_of(), seed=0, sweep="t")
+    return recorder, ClaimedRun(planned, attempt, claim_of(ledger), ())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("state", ["done", "running", "failed"])
 def test_the_last_result_is_one_commit_and_all_its_points_are_there(ledger: Ledger, tmp_path: Path, state: str) -> None:
-    bookings, ticket = opened_ticket(ledger, tmp_path)
-    bookings.progressed(ticket, {"state": "running", "points": [point(32)]})
-    assert [one["examples"] for one in ledger.curve("s" * 64)] == [32]
+    recorder, claimed = recording(ledger, tmp_path)
+    recorder.progressed(claimed, slot_result(points=[point(32)]))
+    assert [each["examples"] for each in ledger.curve("s" * 64)] == [32]
     commits: list[object] = []
     event.listen(ledger._engine, "commit", lambda connection: commits.append(connection))
-    last = {"state": state, "points": [point(64)], "outcome": END, "reason": "nan", "done": True}
-    bookings.progressed(ticket, last)
+    last = slot_result(state=state, points=[point(64)], outcome=END, reason="nan", done=True)
+    recorder.progressed(claimed, last)
     assert commits == [] and len(ledger.curve("s" * 64)) == 1
     before = len(commits)
-    bookings.ended(ticket, last)
+    recorder.ended(claimed, last)
     writes = len(commits) - before - (state == "done")  # publishing reads the row once
     run = ledger.run("s" * 64)
     assert run is not None and run.state == {"running": "stopped"}.get(state, state) and run.best == 2.0
-    assert [one["examples"] for one in ledger.curve("s" * 64)] == [32, 64] and writes == 1
+    assert [each["examples"] for each in ledger.curve("s" * 64)] == [32, 64] and writes == 1
 
 
 def test_the_end_of_a_run_that_another_took_over_stores_nothing(ledger: Ledger) -> None:
-    mine = claimed(ledger)
+    mine = claim_of(ledger)
     ledger.release(mine)
-    claimed(ledger, "other")
+    claim_of(ledger, "other")
     with pytest.raises(LostClaim):
         ledger.finish(mine, "done", folder=None, points=[point(64)], **END)
     assert list(ledger.curve("s" * 64)) == []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from analysis.ledger import Ledger, LedgerAway
-from cluster.sweep.ledger_retry import PatientLedger
+from cluster.sweep.ledger_retry import RetryingLedger
 
 KNOWN: dict[str, Any] = {"method": "simcse", "seed": 1, "identity": {}, "provenance": {}}
 
@@ -19,27 +19,27 @@ class Flaky:
         self.ledger, self.times, self.after = ledger, times, after
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.ledger, name)
+        method = getattr(self.ledger, name)
 
         def called(*args: Any, **options: Any) -> Any:
             if name == "claim" and self.times:
                 self.times -= 1
                 if self.after:
-                    found(*args, **options)
+                    method(*args, **options)
                 raise LedgerAway("ledger unreachable: url=here (gone)")
-            return found(*args, **options)
+            return method(*args, **options)
 
         return called
 
 
-def patient(flaky: Flaky, said: list[str], away_s: float = 60.0) -> PatientLedger:
-    return PatientLedger(flaky, threading.Event(), said.append, away_s, pause_s=0.001)  # type: ignore[arg-type]
+def retrying(flaky: Flaky, said: list[str], away_s: float = 60.0) -> RetryingLedger:
+    return RetryingLedger(flaky, threading.Event(), said.append, away_s, pause_s=0.001)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_call_waits_until_the_database_answers(tmp_path: Path, after: bool) -> None:
     ledger, said = Ledger.open(tmp_path / "l.db"), list[str]()
-    claim = patient(Flaky(ledger, 3, after), said).claim("aa", {}, owner="me", **KNOWN)
+    claim = retrying(Flaky(ledger, 3, after), said).claim("aa", {}, owner="me", **KNOWN)
     assert claim is not None and claim.attempt == (4 if after else 1)
     row = ledger.run("aa")
     assert row is not None and (row.state, row.owner, row.attempt) == ("claimed", "me", claim.attempt)
@@ -51,13 +51,13 @@ def test_a_call_waits_until_the_database_answers(tmp_path: Path, after: bool) ->
 def test_a_database_that_stays_away_ends_it_with_its_reason(tmp_path: Path) -> None:
     said: list[str] = []
     with pytest.raises(LedgerAway, match="ledger unreachable"):
-        patient(Flaky(Ledger.open(tmp_path / "l.db"), 10**9), said, away_s=0.05).claim("aa", {}, owner="me", **KNOWN)
+        retrying(Flaky(Ledger.open(tmp_path / "l.db"), 10**9), said, away_s=0.05).claim("aa", {}, owner="me", **KNOWN)
     assert len(said) == 1
 
 
 def test_an_interrupt_ends_the_wait(tmp_path: Path) -> None:
     over = threading.Event()
     over.set()
-    waiting = PatientLedger(Flaky(Ledger.open(tmp_path / "l.db"), 10**9), over, lambda line: None)  # type: ignore[arg-type]
+    waiting = RetryingLedger(Flaky(Ledger.open(tmp_path / "l.db"), 10**9), over, lambda line: None)  # type: ignore[arg-type]
     with pytest.raises(LedgerAway):
         waiting.claim("aa", {}, owner="me", **KNOWN)

@@ -44,20 +44,20 @@ def ledger(somewhere: Path) -> Ledger:
     return made
 
 
-def named(found: tuple[Removable, ...]) -> list[tuple[str, str]]:
-    return [(one.signature, one.kind) for one in found]
+def named(removable: tuple[Removable, ...]) -> list[tuple[str, str]]:
+    return [(item.signature, item.kind) for item in removable]
 
 
 def test_by_itself_only_replaced_attempts_go(ledger: Ledger) -> None:
-    found = plan_cleaning(ledger, Path("results").resolve(), None, None)
-    assert named(found.removable) == [("r1", "superseded")]
-    assert (found.freed, found.used) == (500, 12_500)
+    cleaning = plan_cleaning(ledger, Path("results").resolve(), None, None)
+    assert named(cleaning.removable) == [("r1", "superseded")]
+    assert (cleaning.freed, cleaning.used) == (500, 12_500)
 
 
 def test_beyond_the_best_of_a_sweep_checkpoints_go_but_none_with_a_score(ledger: Ledger) -> None:
-    found = plan_cleaning(ledger, Path("results").resolve(), 2, None, {"r1"})
+    cleaning = plan_cleaning(ledger, Path("results").resolve(), 2, None, {"r1"})
     wanted = [("r1", "superseded"), ("r0", "last"), ("r1", "last"), ("r2", "last"), ("r2", "best")]
-    assert named(found.removable) == wanted
+    assert named(cleaning.removable) == wanted
 
 
 def test_a_quota_takes_the_worst_first_and_no_more_than_it_needs(ledger: Ledger) -> None:
@@ -65,7 +65,7 @@ def test_a_quota_takes_the_worst_first_and_no_more_than_it_needs(ledger: Ledger)
     assert named(plan_cleaning(ledger, storage, None, 10_500).removable)[1:] == [("r0", "last"), ("r1", "last")]
     tight = plan_cleaning(ledger, storage, None, 100)
     assert tight.over == tight.used - tight.freed - 100 > 0
-    assert {one.signature for one in tight.removable} == {"r0", "r1", "r2", "r3"}
+    assert {item.signature for item in tight.removable} == {"r0", "r1", "r2", "r3"}
 
 
 def test_a_run_that_was_claimed_meanwhile_keeps_all(ledger: Ledger, somewhere: Path) -> None:
@@ -82,9 +82,9 @@ def test_a_link_out_of_the_storage_is_not_followed(ledger: Ledger, somewhere: Pa
     last.rmdir()
     last.symlink_to(elsewhere)
     (somewhere / "results" / "runs" / "r1" / "attempt-2").symlink_to(elsewhere)
-    found = plan_cleaning(ledger, Path("results").resolve(), 1, None)
-    assert ("r0", "last") not in named(found.removable)
-    assert [one.folder.name for one in found.removable if one.kind == "superseded"] == ["attempt-1"]
+    cleaning = plan_cleaning(ledger, Path("results").resolve(), 1, None)
+    assert ("r0", "last") not in named(cleaning.removable)
+    assert [item.folder.name for item in cleaning.removable if item.kind == "superseded"] == ["attempt-1"]
 
 
 def test_a_home_or_a_folder_that_leads_out_of_the_storage_is_left_alone(ledger: Ledger, somewhere: Path) -> None:
@@ -97,8 +97,8 @@ def test_a_home_or_a_folder_that_leads_out_of_the_storage_is_left_alone(ledger: 
     (runs / "r2" / "final").symlink_to(elsewhere)
     with sqlite3.connect(somewhere / "results" / "ledger.db") as connection:
         connection.execute("update cse_runs set folder = ? where signature = 'r3'", (str(runs / "r3" / ".."),))
-    found = plan_cleaning(ledger, Path("results").resolve(), 1, None)
-    assert {one.signature for one in found.removable}.isdisjoint({"r0", "r1", "r2", "r3"})
+    cleaning = plan_cleaning(ledger, Path("results").resolve(), 1, None)
+    assert {item.signature for item in cleaning.removable}.isdisjoint({"r0", "r1", "r2", "r3"})
 
 
 def test_the_command_is_dry_until_told_to_delete(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,7 +112,7 @@ def test_a_run_that_cannot_fit_is_refused_at_once(capsys: pytest.CaptureFixture[
 
 def test_two_ranks_on_one_card_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = refused(capsys, "run", space(SPACE), "--workers", "2", "--gpus-per-worker", "0.5")
-    assert "two ranks on one card: workers=2 gpus_per_worker=0.5" in line
+    assert "two ranks on one GPU: workers=2 gpus_per_worker=0.5" in line
 
 
 def test_an_unreachable_ledger_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,10 +41,10 @@ def stopped(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
     assert main(("doctor", *options)) == 2
     said = capsys.readouterr()
     assert "Traceback" not in said.out + said.err
-    found = [line for line in said.out.splitlines() if line.startswith("stop")]
-    assert said.out.splitlines()[-1] == f"{len(found)} of these stop a sweep"
-    assert all(";" in line for line in found), "each has its fix"
-    return found
+    lines = [line for line in said.out.splitlines() if line.startswith("stop")]
+    assert said.out.splitlines()[-1] == f"{len(lines)} of these stop a sweep"
+    assert all(";" in line for line in lines), "each has its fix"
+    return lines
 
 
 def test_a_sound_machine_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,9 +57,17 @@ def test_a_sound_machine_exits_with_0(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_findings_are_data_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {one["part"] for one in found} >= {"versions", "token", "machine", "ports", "storage", "ledger", "data"}
-    assert {one["level"] for one in found} <= {"fine", "note"}
+    findings = json.loads(capsys.readouterr().out)
+    assert {finding["part"] for finding in findings} >= {
+        "versions",
+        "token",
+        "machine",
+        "ports",
+        "storage",
+        "ledger",
+        "data",
+    }
+    assert {finding["level"] for finding in findings} <= {"fine", "note"}
 
 
 def test_several_mistakes_come_at_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,8 +136,8 @@ def test_a_card_that_torch_cannot_use_counts_where_one_is_asked(
 
     monkeypatch.setattr(checks, "this_machine", lambda: Node(cpus=4, gpus=2, memory_gb=16))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    (one,) = checks.cards(asked)
-    assert one.level == level and one.line.startswith("cards that torch cannot use: gpus=2 torch=")
+    (finding,) = checks.gpus(asked)
+    assert finding.level == level and finding.line.startswith("GPUs that torch cannot use: gpus=2 torch=")
 
 
 def test_a_space_without_its_corpus_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,13 +180,13 @@ def test_an_address_where_nothing_listens_is_told(capsys: pytest.CaptureFixture[
 
 def test_each_node_is_compared_with_the_driver() -> None:
     here = NodeFacts("head", {"python": "3.11.9", "torch": "2.11"}, "abc")
-    told = {
+    answers = {
         "same": here,
         "old": NodeFacts("old", {"python": "3.11.9", "torch": "2.10"}, "abc"),
         "edited": NodeFacts("edited", dict(here.versions), "xyz"),
         "bare": "ModuleNotFoundError: No module named 'cluster'",
     }
-    assert [(one.level, one.line) for one in compare(here, told)] == [
+    assert [(finding.level, finding.line) for finding in compare(here, answers)] == [
         ("fine", "same has this code and these versions"),
         ("note", "different version: node=old torch=2.10, here 2.11; install torch 2.11 there"),
         ("stop", "different code: node=edited digest=xyz, here abc; install the same cse-search there"),

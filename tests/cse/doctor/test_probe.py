@@ -1,5 +1,8 @@
-"""`cse doctor --probe`: what a group takes is read from /proc, and a packing keeps to cores, memory and cards."""
+"""`cse doctor --probe`: what a group takes is measured, and a packing keeps to cores, memory and GPUs."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,7 @@ from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import Node
 from cse.cli.app import main
 from cse.doctor import probe
-from cse.doctor.memory import MemoryWatch, descendants
+from cse.doctor.memory import MemoryWatch
 from cse.doctor.probe import Measured, Packing, packing
 from cse_train.fields import ConfigError
 
@@ -27,36 +30,45 @@ space:
 """
 
 
-def process(proc: Path, pid: int, parent: int, command: str, kilobytes: int) -> None:
-    folder = proc / str(pid)
-    folder.mkdir(parents=True)
-    (folder / "stat").write_text(f"{pid} (a (odd) name) S {parent} 1 1 0")
-    (folder / "cmdline").write_text(command)
-    (folder / "smaps_rollup").write_text(f"head\nRss: {kilobytes * 3} kB\nPss: {kilobytes} kB\nPss_Anon: 7 kB\n")
+MB = 2**20
+CHILD = "block = bytearray(int(input()) * 2**20); print('up', flush=True); input()"
 
 
-def test_only_the_workers_of_this_process_count(tmp_path: Path) -> None:
-    for pid, parent, command, size in (
-        (10, 1, "python", 1),
-        (11, 10, "raylet", 2),
-        (12, 11, "ray::Slot.step", 400),
-        (13, 11, "ray::RayTrainWorker", 800),
-        (14, 11, "ray::IDLE", 16),
-        (15, 11, "ray::DashboardAgent", 32),
-        (20, 1, "ray::RayTrainWorker", 6400),
-    ):
-        process(tmp_path, pid, parent, command, size)
-    assert descendants(10, tmp_path) == {11, 12, 13, 14, 15}
-    watch = MemoryWatch(10, tmp_path)
+class Titled:
+    """A process with a title as Ray gives it, that takes some MB beside Python itself; a child of this one."""
+
+    def __init__(self, title: str, megabytes: int) -> None:
+        argv, pipe = [title, "-S", "-c", CHILD], subprocess.PIPE
+        self.process = subprocess.Popen(argv, executable=sys.executable, stdin=pipe, stdout=pipe, text=True)
+        assert self.process.stdin is not None and self.process.stdout is not None
+        print(megabytes, file=self.process.stdin, flush=True)
+        assert self.process.stdout.readline() == "up\n"
+
+    def __enter__(self) -> "Titled":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate("\n", timeout=20)
+
+
+def test_only_the_workers_of_this_process_count() -> None:
+    watch = MemoryWatch(os.getpid())
+    with Titled("ray::IDLE", 200), Titled("ray::DashboardAgent", 200), Titled("python", 200):
+        watch.sample()
+        others = watch.peak
+        with Titled("ray::Slot.step", 100) as slot, Titled("ray::RayTrainWorker", 50):
+            watch.sample()
+            stranger = MemoryWatch(slot.process.pid)
+            stranger.sample()
+    # The session's Ray, where one runs, has workers of its own.
+    assert 150 * MB < watch.peak - others < 200 * MB and stranger.peak == 0
+    peak = watch.peak
     watch.sample()
-    assert watch.peak == 1200 * 1024
-    (tmp_path / "13" / "smaps_rollup").write_text("Pss: 1 kB\n")
-    watch.sample()
-    assert watch.peak == 1200 * 1024, "a peak stays"
+    assert watch.peak == peak, "a peak stays"
 
 
-def advised(node: Node, group_gb: float = 2.0, card_gb: float = 0.0, **options: float) -> Packing:
-    measured = Measured(group_gb=group_gb, card_gb=card_gb, card_size_gb=80, seconds=1, examples=1)
+def advised(node: Node, group_gb: float = 2.0, gpu_gb: float = 0.0, **options: float) -> Packing:
+    measured = Measured(group_gb=group_gb, gpu_gb=gpu_gb, gpu_size_gb=80, seconds=1, examples=1)
     return packing(measured, SweepOptions(storage=Path("/runs"), **options), node)  # type: ignore[arg-type]
 
 
@@ -67,18 +79,18 @@ def test_cores_and_measured_memory_limit_a_packing() -> None:
     assert advised(Node(cpus=8, gpus=0, memory_gb=64), workers=2) == Packing(4)
 
 
-def test_a_card_is_shared_by_as_many_as_its_memory_holds() -> None:
+def test_a_gpu_is_shared_by_as_many_as_its_memory_holds() -> None:
     node = Node(cpus=16, gpus=1, memory_gb=128)
-    assert advised(node, card_gb=20, gpus_per_worker=1) == Packing(3, 0.3333)
-    assert advised(node, card_gb=50, gpus_per_worker=1) == Packing(1, 1.0)
-    assert advised(node, card_gb=1, gpus_per_worker=0.5) == Packing(16, 0.0625)
-    assert advised(Node(cpus=16, gpus=4, memory_gb=128), card_gb=20, gpus_per_worker=1) == Packing(12, 0.3333)
-    assert str(advised(node, card_gb=20, gpus_per_worker=1)) == "--max-concurrent 3 --gpus-per-worker 0.3333"
+    assert advised(node, gpu_gb=20, gpus_per_worker=1) == Packing(3, 0.3333)
+    assert advised(node, gpu_gb=50, gpus_per_worker=1) == Packing(1, 1.0)
+    assert advised(node, gpu_gb=1, gpus_per_worker=0.5) == Packing(16, 0.0625)
+    assert advised(Node(cpus=16, gpus=4, memory_gb=128), gpu_gb=20, gpus_per_worker=1) == Packing(12, 0.3333)
+    assert str(advised(node, gpu_gb=20, gpus_per_worker=1)) == "--max-concurrent 3 --gpus-per-worker 0.3333"
 
 
-def test_two_ranks_never_share_a_card() -> None:
+def test_two_ranks_never_share_a_gpu() -> None:
     node = Node(cpus=16, gpus=2, memory_gb=128)
-    assert advised(node, card_gb=1, workers=2, gpus_per_worker=1) == Packing(1, 1)
+    assert advised(node, gpu_gb=1, workers=2, gpus_per_worker=1) == Packing(1, 1)
 
 
 @pytest.mark.parametrize("options", [(), ("mine.yaml", "--address", "127.0.0.1:1")])
@@ -118,12 +130,12 @@ def test_a_probe_tells_what_was_measured_and_how_to_run(
 def test_a_real_probe_measures_a_group(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found: list[Measured] = []
+    measured: list[Measured] = []
     measure = probe.measure
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(probe, "measure", lambda *given: found.append(measure(*given)) or found[0])
+    monkeypatch.setattr(probe, "measure", lambda *given: measured.append(measure(*given)) or measured[0])
     Path("mine.yaml").write_text(SPACE)
     assert main(["doctor", "mine.yaml", "--probe", "--set", "train.examples=320"]) == 0
     assert "; cse run mine --max-concurrent " in capsys.readouterr().out
-    assert found[0].examples == 320 and found[0].seconds > 0
-    assert 0.3 < found[0].group_gb < 8
+    assert measured[0].examples == 320 and measured[0].seconds > 0
+    assert 0.3 < measured[0].group_gb < 8

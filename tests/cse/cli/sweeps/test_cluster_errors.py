@@ -117,7 +117,7 @@ def joined(monkeypatch: pytest.MonkeyPatch, head: str) -> Callable[..., str]:
         monkeypatch.setattr("cluster.sweep.run_sweep.ray_cluster", lambda *given, **settings: contextlib.nullcontext())
         monkeypatch.setattr("cluster.sweep.run_sweep.cluster_nodes", lambda: nodes or roomy)
         monkeypatch.setattr(storage, "other_nodes", lambda: {"id": NODE})
-        monkeypatch.setattr(storage, "answers", lambda nodes, question, *given: {NODE: state(*given)})
+        monkeypatch.setattr(storage, "run_on_nodes", lambda nodes, function, *given: {NODE: state(*given)})
         return head
 
     return cluster
@@ -151,12 +151,12 @@ def test_a_node_that_cannot_take_part_is_named(
     assert not list(Path("results").glob(f"{PROBE}*")), "the check leaves nothing"
 
 
-def test_a_cluster_without_the_cards_that_are_asked_for(
+def test_a_cluster_without_the_gpus_that_a_run_needs(
     capsys: pytest.CaptureFixture[str], joined: Callable[..., str]
 ) -> None:
     line = refused(capsys, joined(), "--gpus-per-worker", "0.5")
     assert line.startswith("cse: no GPU: gpus_per_worker=0.5; there: head 4 CPUs, 0 GPUs, ")
-    assert "start Ray on a machine with cards" in line
+    assert "start Ray on a machine with GPUs" in line
 
 
 def test_usual_ports_that_are_taken_are_told_with_the_way_round(

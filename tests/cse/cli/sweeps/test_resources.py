@@ -1,4 +1,4 @@
-"""Workers and cards that cannot be: one line on the command line, exit code 2, before anything starts."""
+"""Workers and GPUs that cannot be: one line on the command line, exit code 2, before anything starts."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def test_less_than_one_worker_is_refused(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_fraction_that_does_not_divide_a_card_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     line = refused(capsys, "--gpus-per-worker", "0.3")
-    assert line.startswith("cse: part of a card is left over: gpus_per_worker=0.3; ") and "0.3333 or 0.25" in line
+    assert line.startswith("cse: part of a GPU is left over: gpus_per_worker=0.3; ") and "0.3333 or 0.25" in line
 
 
 def test_a_card_that_is_not_there_is_refused(

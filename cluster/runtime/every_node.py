@@ -1,11 +1,11 @@
-"""Asking every other node of a joined cluster the same question, each by a task that runs there."""
+"""Running a function on every other node of a joined cluster, each by a task there."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 ANSWER_S = 120.0
 """Seconds within which every node must answer."""
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 
 def other_nodes() -> dict[str, str]:
@@ -16,22 +16,22 @@ def other_nodes() -> dict[str, str]:
     return {node["NodeID"]: _name(node) for node in ray.nodes() if node["Alive"] and node["NodeID"] != here}
 
 
-def answers(nodes: Mapping[str, str], question: Callable[..., Found], *args: Any) -> dict[str, Found | str]:
-    """Node's name -> what `question(*args)` returns there, or in one line why it does not answer."""
+def run_on_nodes(nodes: Mapping[str, str], function: Callable[..., T], *args: Any) -> dict[str, T | str]:
+    """Node's name -> what `function(*args)` returns there, or in one line why it does not answer."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    asked = {}
+    tasks = {}
     for node in nodes:
         there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-        remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=there)(question)
-        asked[node] = remote.remote(*args)
-    ray.wait(list(asked.values()), num_returns=len(asked), timeout=ANSWER_S)
-    return {nodes[node]: _answer(reference) for node, reference in asked.items()}
+        remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=there)(function)
+        tasks[node] = remote.remote(*args)
+    ray.wait(list(tasks.values()), num_returns=len(tasks), timeout=ANSWER_S)
+    return {nodes[node]: _answer(reference) for node, reference in tasks.items()}
 
 
 def without_code(node: str, reason: str) -> str:
-    """What a node is told that did not answer."""
+    """The problem of a node that did not answer."""
     return f"node without our code: node={node} ({reason}); install the same cse-search and Python there"
 
 

@@ -1,4 +1,4 @@
-"""`cse_train.training.loop.train`, with a note of the card on which each rank of a run trained, and when."""
+"""`cse_train.training.loop.train`, with a note of the GPU on which each rank of a run trained, and when."""
 
 import json
 import time
@@ -15,8 +15,8 @@ def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | N
     begun = time.time()
     torch.cuda.reset_peak_memory_stats()
     outcome = loop.train(run, paths, folder, report, resume_from=resume_from)
-    card = torch.cuda.get_device_properties(torch.cuda.current_device())
-    note = {"card": str(card.uuid), "backend": str(dist.get_backend_config()), "begun": begun, "ended": time.time()}
+    gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
+    note = {"gpu": str(gpu.uuid), "backend": str(dist.get_backend_config()), "begun": begun, "ended": time.time()}
     peak = torch.cuda.max_memory_allocated()
-    (folder / f"card{dist.get_rank()}.json").write_text(json.dumps(note | {"peak": peak}), encoding="utf8")
+    (folder / f"gpu{dist.get_rank()}.json").write_text(json.dumps(note | {"peak": peak}), encoding="utf8")
     return outcome

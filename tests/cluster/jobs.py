@@ -1,0 +1,43 @@
+"""Jobs, settings and results of a slot for tests, each with any of its fields changed."""
+
+from pathlib import Path
+from typing import Any
+
+from cluster.slots.group_api import GroupSettings, Job, SlotSettings
+from cse_train.config import RunConfig, parse_run
+from cse_train.data_paths import DataPaths
+
+
+def run_of(*, seed: int = 0, examples: int = 128, evaluations: int = 4) -> RunConfig:
+    return parse_run(
+        {"method": "simcse", "train.seed": seed, "train.examples": examples, "train.evaluations": evaluations}
+    )
+
+
+def job(**changes: Any) -> Job:
+    """A job of the stub (`stub_training`)."""
+    values = {
+        "signature": "signature0",
+        "kind": "train",
+        "run": run_of(),
+        "paths": DataPaths(),
+        "folder": Path("/nonexistent/here"),
+        "function": "stub_training:train",
+        "scorer": "stub_training:score",
+        "gated": False,
+        "threads": 1,
+    }
+    return Job(**(values | changes))
+
+
+def slot_settings(**changes: Any) -> SlotSettings:
+    group = GroupSettings(workers=1, cpus=1, gpus=0, timeout_s=1, storage="/s", digest="")
+    values = {"name": "slot 1", "group": group, "group_class": "", "recycle_after": 9, "max_retries": 0, "quiet_s": 0.0}
+    return SlotSettings(**(values | changes))
+
+
+def slot_result(**changes: Any) -> Any:
+    """Of a job that runs and has no news."""
+    lists = {"points": [], "scores": []}
+    values = {"examples": 0, "best": 0.0, "state": "running", "reason": "", "outcome": {}, "retried": "", "done": False}
+    return values | lists | changes
