@@ -1,6 +1,5 @@
 """How each text format writes a number, an emphasis and a foreign word."""
 
-import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -24,33 +23,6 @@ MARKDOWN = Markup(
     spread=lambda text: f" ± {text}",
     escape=lambda text: text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " "),
     minus="-",
-    delta="Δ",
-    none="",
-)
-
-_LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "Δ": r"$\Delta$", "→": r"$\to$",
-    "×": r"$\times$", "≥": r"$\ge$", "≤": r"$\le$", "·": r"$\cdot$", "λ": r"$\lambda$", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "τ": r"$\tau$", "\n": " ",
-}  # fmt: skip
-
-LATEX = Markup(
-    bold=lambda text: rf"\textbf{{{text}}}",
-    underline=lambda text: rf"\underline{{{text}}}",
-    spread=lambda text: rf"{{\scriptsize$\pm${text}}}",
-    escape=lambda text: "".join(_LATEX_SPECIAL.get(letter, letter) for letter in text),
-    minus="$-$",
-    delta=r"$\Delta$",
-    none="--",
-)
-
-HTML = Markup(
-    bold=lambda text: f"<strong>{text}</strong>",
-    underline=lambda text: f"<u>{text}</u>",
-    spread=lambda text: f"<small> ± {text}</small>",
-    escape=html.escape,
-    minus="−",
     delta="Δ",
     none="",
 )

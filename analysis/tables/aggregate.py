@@ -37,6 +37,10 @@ class Cell:
         """Ours minus the published value."""
         return None if self.mean is None or self.published is None else self.mean - self.published
 
+    def as_dict(self) -> dict[str, float | None]:
+        """Plain data without the single seeds."""
+        return {"n": self.n, "mean": self.mean, "sd": self.sd, "published": self.published, "delta": self.delta}
+
 
 @dataclass(frozen=True)
 class Row:

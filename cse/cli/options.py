@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +57,17 @@ DiskQuota = Annotated[
     str | None,
     typer.Option(metavar="20GB", help="Free checkpoints, worst runs first, until runs take less.", show_default=False),
 ]
+
+
+def choice(name: str, valid: Sequence[str]) -> Callable[[str], str]:
+    """A parser that takes one of the words and refuses any other with the nearest."""
+
+    def parsed(word: str) -> str:
+        if word not in valid:
+            raise typer.BadParameter(f"unknown {name}: {name}={word}; {nearest(word, valid)}")
+        return word
+
+    return parsed
 
 
 def fixed_workers(value: object) -> int:

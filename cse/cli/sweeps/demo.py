@@ -6,9 +6,9 @@ from pathlib import Path
 
 from analysis.figures.table import draw
 from analysis.ledger import Ledger, RunRow
+from analysis.render.table import render
 from cluster.runtime.options import SweepOptions
 from cse.cli import exit, options
-from cse.cli.results import table
 from cse.cli.sweep_options import check_fit
 from cse.experiments import baselines as experiments_baselines
 from cse.experiments import request as sweeping
@@ -52,7 +52,7 @@ def run_demo(request: sweeping.Request) -> int:
         experiments_baselines.ensure(setups, columns, notes, request.paths)
     made = build.build(request.resolved, ledger, notes)
     print()
-    print(table.rendered(made, table.Markup.md))
+    print(render(made))
     print(SMALL)
     figure = folder / "demo.png"
     if not work.nothing_left or not figure.exists():

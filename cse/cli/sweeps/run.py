@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from analysis.ledger import Ledger, shown_url
+from analysis.render.table import render
 from cluster.plan.missing_inputs import by_reason
 from cse.cli import exit, options
-from cse.cli.results import table
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.experiments import baselines as experiments_baselines
 from cse.experiments import request as sweeping
@@ -62,7 +62,7 @@ def show(request: sweeping.Request, opened: Ledger) -> None:
     folder, resolved = options.notes_folder(request.ledger, request.options.storage), request.resolved
     experiments_baselines.ensure(cells.setups(resolved), build.columns_of(resolved), folder, request.paths)
     print()
-    print(table.rendered(build.build(resolved, opened, folder), table.Markup.md), end="")
+    print(render(build.build(resolved, opened, folder)), end="")
 
 
 def agreed(count: int) -> bool:

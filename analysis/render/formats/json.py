@@ -1,0 +1,87 @@
+"""JSON in the shape of a space's `paper:` block, numbers in full; verdicts and order have keys of their own."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from analysis.render.published import misprints
+from analysis.tables.aggregate import Cell, Table
+from analysis.tables.ordering import Ordering
+from analysis.tables.spec import identify
+from analysis.tables.verdict import Interval, Verdict, Verdicts
+
+
+def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
+    plain = _table(table)
+    if verdicts is not None or ordering is not None:
+        plain |= {
+            "verdicts": _verdicts(table, verdicts or {}),
+            "ordering": [_ordering(table, order) for order in ordering or ()],
+        }
+    return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _table(table: Table) -> dict[str, Any]:
+    """The table in the shape of a space's `paper:` block, numbers in full."""
+    wrong = misprints(table.spec)
+    return {
+        "id": table.spec.id,
+        "axes": list(table.spec.axes),
+        "columns": list(table.spec.columns),
+        "rows": [
+            {"key": row.key, "cells": _entries(row.cells, wrong.get(identify(row.key), {}))} for row in table.rows
+        ],
+        "references": list(table.spec.references),
+        "protocol": table.protocol,
+    }
+
+
+def _entries(cells: Mapping[str, Cell], wrong: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Column -> the cell; of a misprint also what it should read."""
+    right = {column: {"recomputed": wrong[column]} if column in wrong else {} for column in cells}
+    return {column: cell.as_dict() | right[column] for column, cell in cells.items()}
+
+
+def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, Any]]:
+    return [
+        {"key": table.rows[index].key, "column": column, **_verdict(verdict)}
+        for (index, column), verdict in verdicts.items()
+    ]
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "word": verdict.word,
+        "interval": _ends(verdict.interval),
+        "published": verdict.published,
+        "reason": verdict.reason,
+    }
+
+
+def _ordering(table: Table, order: Ordering) -> dict[str, Any]:
+    return {
+        "column": order.column,
+        "word": order.word,
+        "rows": order.rows,
+        "tau": order.tau,
+        "interval": _ends(order.interval),
+        "reason": order.reason,
+        "pairs": [
+            {
+                "rows": [table.rows[pair.left].key, table.rows[pair.right].key],
+                "difference": pair.difference,
+                "interval": _ends(pair.interval),
+                "p": pair.p,
+                "corrected": pair.corrected,
+                "differs": pair.differs,
+            }
+            for pair in order.pairs
+        ],
+        "lacking": list(order.lacking),
+        "agreement": None if order.agreement is None else asdict(order.agreement),
+    }
+
+
+def _ends(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else list(interval)
