@@ -20,6 +20,7 @@ LOADERS = {
     "cse.cli.loader": "the module of a command, and what only one of its options needs",
     "cse_train.methods": "the module of a method, by its name in the configuration",
     "analysis.render.formats": "the module of a table format, by its name",
+    "cluster.launch.targets": "the module of a launch target, by its name",
     "cluster.slots.group_api": "what an option names as module:name",
 }
 """The modules that import ours by name. Nothing of ours is imported inside a function anywhere."""
