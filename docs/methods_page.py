@@ -10,10 +10,9 @@ from cse.cli.sweeps.variants import on_the_dev_set
 from cse_train import fields, methods
 from cse_train.fields import Scalar
 from search_spaces.catalog import ALL, load_all, shipped
-from search_spaces.cell_names import name_of
+from search_spaces.cell_names import cell_name, setting
 from search_spaces.cells import Cell, resolve
 from search_spaces.space import Space
-from search_spaces.strict_yaml import parse_yaml
 
 Proofs = Mapping[str, Mapping[str, list[str]]]
 """Method, or `train` -> setting -> tests."""
@@ -70,14 +69,8 @@ def settings_of(space: Space, cell: Cell) -> dict[str, Scalar]:
 def proofs_of(settings: Mapping[str, Scalar], proofs: Proofs) -> list[str]:
     """The tests of each setting, else those of the method alone."""
     own = {**proofs["train"], **proofs[str(settings["method"])]}
-    found = [test for key, value in settings.items() for test in own.get(shown(key, value), own.get(key, []))]
+    found = [test for key, value in settings.items() for test in own.get(setting(key, value), own.get(key, []))]
     return list(dict.fromkeys(found)) or own[ANY]
-
-
-def shown(key: str, value: Scalar) -> str:
-    """`key=value` as YAML would read it back."""
-    plain = isinstance(value, str) and parse_yaml(f"value: {value}", key)["value"] == value
-    return f"{key}={value if plain else json.dumps(value)}"
 
 
 def _table(space: Space, proofs: Proofs) -> str:
@@ -90,7 +83,7 @@ def _table(space: Space, proofs: Proofs) -> str:
         key = {axis: cell.key.get(axis) for axis in space.axis_names}
         paper = next((cells for row, cells in printed if row == key), {})
         lines.append(
-            [cell.label or name_of(cell.key), _keys(settings), _numbers(paper), _tests(proofs_of(settings, proofs))]
+            [cell.label or cell_name(cell.key), _keys(settings), _numbers(paper), _tests(proofs_of(settings, proofs))]
         )
     source = f"{space.paper.citation}: {space.paper.table}. {space.paper.metric}."
     said = [note for note in (space.notes, space.paper.notes, space.paper.finding) if note]
@@ -123,7 +116,7 @@ def _defaults(method: str) -> Iterator[tuple[str, Any]]:
 
 
 def _keys(settings: Mapping[str, Scalar]) -> str:
-    return " ".join(f"`{shown(key, value)}`" for key, value in settings.items())
+    return " ".join(f"`{setting(key, value)}`" for key, value in settings.items())
 
 
 def _numbers(cells: Mapping[str, float]) -> str:

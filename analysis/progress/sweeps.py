@@ -152,11 +152,7 @@ def _labels(rows: Sequence[ProgressRow]) -> dict[str, str]:
     """Signature -> the axes that tell its cell from others, and its seed."""
     axes = list(dict.fromkeys(axis for row in rows for axis in row.cell))
     kept = telling([row.cell for row in rows], axes)
-    return {row.signature: _label(row.cell, kept, row.seed) for row in rows}
-
-
-def _label(cell: Mapping[str, Any], axes: Sequence[str], seed: int) -> str:
-    return f"{label(cell, axes)} seed {seed}" if axes else f"seed {seed}"
+    return {row.signature: label(row.cell, kept, row.seed) for row in rows}
 
 
 def _prominence(row: ProgressRow) -> tuple[int, float]:

@@ -30,14 +30,17 @@ MARKDOWN = Markup(
 
 def aligned(header: list[str], body: list[list[str]], texts: int) -> str:
     """A Markdown table with columns of equal width: the first `texts` to the left, numbers to the right."""
-    widths = [max(3, *(len(line[index]) for line in [header, *body])) for index in range(len(header))]
-    rule = ["-" * width if index < texts else "-" * (width - 1) + ":" for index, width in enumerate(widths)]
+    right = [index >= texts for index in range(len(header))]
+    head, *lines = padded([header, *body], right, least=3)
+    rule = ["-" * (len(entry) - 1) + (":" if r else "-") for entry, r in zip(head, right, strict=True)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *lines])
 
-    def line(entries: Sequence[str]) -> str:
-        padded = (
-            entry.ljust(width) if index < texts else entry.rjust(width)
-            for index, (entry, width) in enumerate(zip(entries, widths, strict=True))
-        )
-        return "| " + " | ".join(padded) + " |"
 
-    return "\n".join(line(entries) for entries in [header, rule, *body])
+def padded(lines: Sequence[Sequence[str]], right: Sequence[bool], least: int = 0) -> list[list[str]]:
+    """The entries of each column filled up to one width, at least `least`; to the right where `right` says so."""
+    columns = zip(*lines, strict=True)
+    widths = [max(least, *map(len, column)) for column in columns]
+    return [
+        [entry.rjust(width) if r else entry.ljust(width) for entry, width, r in zip(line, widths, right, strict=True)]
+        for line in lines
+    ]

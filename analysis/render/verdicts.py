@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.tables.aggregate import Table
-from analysis.tables.labels import row_text
+from analysis.tables.labels import label
 from analysis.tables.ordering import LEVEL, Ordering
 from analysis.tables.verdict import Verdicts
 
@@ -41,7 +41,7 @@ def _agreement(order: Ordering) -> list[str]:
 
 def _pairs(table: Table, order: Ordering) -> list[str]:
     differing = [pair for pair in order.pairs if pair.differs]
-    names = [row_text(row.key) for row in table.rows]
+    names = [label(row.key) for row in table.rows]
     listed = "; ".join(
         f"{names[pair.left]} {'above' if pair.difference > 0 else 'below'} {names[pair.right]} "
         f"by {abs(pair.difference):.2f} (p {pair.corrected:.2g})"

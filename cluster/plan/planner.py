@@ -12,7 +12,7 @@ from cluster.plan.signature import Identity, signature, signatures
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
-from search_spaces.cell_names import name_of
+from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, resolve
 from search_spaces.profiles import Profile
 from search_spaces.space import Space
@@ -105,7 +105,7 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], known: _Known, inputs
         stand_ins |= {run.signature for run in own if stands_in}
         if missing:
             why = reason(missing, own[0].run, resolved.space.axis_names)
-            label, signatures = cell.label or name_of(cell.key), tuple(run.signature for run in own)
+            label, signatures = cell.label or cell_name(cell.key), tuple(run.signature for run in own)
             blocked.append(Blocked(dict(cell.key), label, why, signatures))
     done = known.done(runs, frozenset(stand_ins))
     return SpacePlan(resolved, seeds, tuple(runs), done, blocked=tuple(_not_done(blocked, done)))

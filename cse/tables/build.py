@@ -12,7 +12,7 @@ from cluster.plan import match
 from cse.tables import baselines
 from cse_train.evaluate.suites.registry import columns
 from search_spaces import cells
-from search_spaces.cell_names import name_of
+from search_spaces.cell_names import cell_name
 from search_spaces.cells import Key, ResolvedSpace, setups
 from search_spaces.paper import Paper
 
@@ -125,7 +125,7 @@ def unfinished(table: Table, seeds: int, blocked: Mapping[str, str]) -> list[str
 
 
 def _named(key: Key) -> str:
-    return name_of({axis: value for axis, value in key.items() if value is not None})
+    return cell_name({axis: value for axis, value in key.items() if value is not None})
 
 
 def blocked_in(ledger: Ledger, sweep: str) -> dict[str, str]:

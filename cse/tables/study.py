@@ -18,6 +18,7 @@ from cse.tables.reproduction import kept_cosines
 from cse_train.fields import ConfigError
 from search_spaces import cells
 from search_spaces.catalog import load_space
+from search_spaces.cell_names import setting
 from search_spaces.cells import ResolvedSpace, resolve, unlike_paper
 
 
@@ -101,6 +102,6 @@ def _command(
 ) -> str:
     """The command line that runs what is missing and prints the table."""
     words = ["cse", "run", space, *(("--profile", profile) if profile else ())]
-    words += [word for key, value in sorted(overrides.items()) for word in ("--set", f"{key}={value}")]
+    words += [word for key, value in sorted(overrides.items()) for word in ("--set", setting(key, value))]
     words += ["--seeds", str(len(seeds))] if seeds else []
     return shlex.join([*words, *(("--ledger", shown_url(url)) if url else ())])

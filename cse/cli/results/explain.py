@@ -13,7 +13,7 @@ from cse.cli import options
 from cse.cli.listing import Format, FormatOption, aligned
 from cse.tables.explain import Explained, candidates, explained
 from cse.tables.lookup import space_or_sweep
-from search_spaces.cell_names import choose, named
+from search_spaces.cell_names import cell_argument, choose
 
 DIGITS = 12
 """Hexadecimal digits shown of a hash."""
@@ -95,7 +95,7 @@ def text(found: Explained) -> str:
     """The same for people."""
     space = found.resolved.space
     blocks = [
-        [f"{space.id}: {space.title}", f"cell: {named(found.cell)}  (profile {found.resolved.profile.name})"],
+        [f"{space.id}: {space.title}", f"cell: {cell_argument(found.cell)}  (profile {found.resolved.profile.name})"],
         [aligned([{"column": name, **numbers} for name, numbers in _summary(found).items()]), *_paper_lines(found)],
         list(_run_lines(found)),
         list(_origin_lines(found)),

@@ -18,7 +18,7 @@ from cse.experiments.request import work_of_all
 from cse.experiments.run import run_planned
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, load_all
-from search_spaces.cell_names import name_of
+from search_spaces.cell_names import cell_name
 from search_spaces.space import Space
 
 EXAMPLES = 12800
@@ -80,7 +80,7 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
     why: dict[str, str] = {}
     for space in spaces:
         for run in space.runs:
-            name = name_of(run.cell) + (f", seed {run.seed}" if run.seed else "")
+            name = cell_name(run.cell, run.seed or None)
             row, metrics = rows.get(run.signature), last.get(run.signature, {})
             state = "blocked" if run.signature in space.held else row.state if row else "not run"
             logged = [_number(metrics.get(key)) for key in SHOWN]

@@ -41,7 +41,7 @@ def test_markdown(table: Table, cosines: dict[str, ColumnCosines]) -> None:
     assert "interval -1.00 to -1.00 over seeds, 3 rows" in order
     assert "- dev: 3 seeds rank 3 rows alike with W 1.00 (1: every seed the same order; rows" in text
     assert "- dev: 1 of 1 pairs of rows differ on resampled sentence pairs" in text
-    assert "rate 0.1 below rate 0.2 by" in text
+    assert "rate=0.1 below rate=0.2 by" in text
     assert lines[-1] == "- dev: not compared by sentence pairs: rows without kept cosines of dev: 1 of 3"
 
 

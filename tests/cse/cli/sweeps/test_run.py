@@ -136,4 +136,4 @@ def test_only_a_great_many_runs_are_asked_about(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_labels_are_short() -> None:
-    assert cell_names.label({"method.dup_rate": 0.32}, 1) == "dup_rate=0.32 seed 1"
+    assert cell_names.cell_name({"method.dup_rate": 0.32}, 1) == "dup_rate=0.32 seed 1"
