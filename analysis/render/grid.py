@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from analysis.render.markup import Markup
 from analysis.render.published import REFERENCE, SIC, misprints, remarks
-from analysis.tables.aggregate import Cell, Table
+from analysis.tables.aggregate import Entry, Table
 from analysis.tables.labels import axis_text
 from analysis.tables.spec import identify
 
@@ -18,7 +18,8 @@ def grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
     """Header and body of the main part, every entry marked up; rows of the paper alone come last."""
     spec = table.spec
     header = [*map(markup.escape, spec.axes or [NO_AXES]), "n"]
-    rows = [[markup.escape(axis_text(row.key[axis])) for axis in spec.axes] + [_count(row.cells)] for row in table.rows]
+    keys = [[markup.escape(axis_text(row.key[axis])) for axis in spec.axes] for row in table.rows]
+    rows = [[*key, _count(row.entries)] for key, row in zip(keys, table.rows, strict=True)]
     rows += [[markup.escape(REFERENCE + row["label"]), *[""] * text_columns(table)] for row in spec.references]
     blocks = [rows]
     for column in spec.columns:
@@ -33,22 +34,22 @@ def text_columns(table: Table) -> int:
     return max(1, len(table.spec.axes))
 
 
-def _count(cells: Mapping[str, Cell]) -> str:
+def _count(entries: Mapping[str, Entry]) -> str:
     """The number of seeds behind a row: one number where all its columns agree."""
-    return "/".join(dict.fromkeys(str(cell.n) for cell in cells.values()))
+    return "/".join(dict.fromkeys(str(entry.n) for entry in entries.values()))
 
 
 def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[list[str]]]:
     """Header and entries of one result: ours and, where the paper prints any, its value and the difference."""
-    cells = [row.cells[column] for row in table.rows]
+    entries = [row.entries[column] for row in table.rows]
     printed, name = _printed(table, column), markup.escape(column)
     decimals = max((_decimals(value) for value, _ in printed if value is not None), default=None)
     places = max(2, decimals or 0)
-    ranks = _ranks(table, cells, places)
-    ours = [[_number(cell, ranks, places, markup)] for cell in cells] + [[markup.none]] * len(table.spec.references)
+    ranks = _ranks(table, entries, places)
+    ours = [[_number(entry, ranks, places, markup)] for entry in entries] + [[markup.none]] * len(table.spec.references)
     if decimals is None:
         return [name], ours
-    deltas = [cell.delta for cell in cells] + [None] * len(table.spec.references)
+    deltas = [entry.delta for entry in entries] + [None] * len(table.spec.references)
     theirs = [
         [_fixed(value, decimals, markup) + SIC * wrong, _signed(delta, places, markup)]
         for (value, wrong), delta in zip(printed, deltas, strict=True)
@@ -59,27 +60,27 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
 def _printed(table: Table, column: str) -> list[tuple[float | None, bool]]:
     """The paper's value in every row, its own rows last, and whether it is a misprint."""
     wrong = misprints(table.spec)
-    ours = [(row.cells[column].published, column in wrong.get(identify(row.key), {})) for row in table.rows]
+    ours = [(row.entries[column].published, column in wrong.get(identify(row.key), {})) for row in table.rows]
     return ours + [(row["cells"].get(column), column in row.get("recomputed", {})) for row in table.spec.references]
 
 
-def _ranks(table: Table, cells: Sequence[Cell], places: int) -> list[str]:
+def _ranks(table: Table, entries: Sequence[Entry], places: int) -> list[str]:
     """The best and the second best mean of a column as printed, so that ties in print are marked alike."""
-    means = [cell.mean for cell in cells if cell.mean is not None]
+    means = [entry.mean for entry in entries if entry.mean is not None]
     if len(means) < 2 or table.spec.best == "none":
         return []
     printed = dict.fromkeys(f"{mean:.{places}f}" for mean in sorted(means, reverse=table.spec.best == "max"))
     return list(printed)[:2]
 
 
-def _number(cell: Cell, ranks: Sequence[str], places: int, markup: Markup) -> str:
+def _number(entry: Entry, ranks: Sequence[str], places: int, markup: Markup) -> str:
     """Mean and standard deviation; the first of `ranks` is bold, the second underlined where the format can."""
-    if cell.mean is None:
+    if entry.mean is None:
         return markup.none
     place = dict(zip(ranks, (markup.bold, markup.underline), strict=False))
-    mark = place.get(f"{cell.mean:.{places}f}", str)
-    spread = "" if cell.sd is None else markup.spread(f"{cell.sd:.{places}f}")
-    return mark(_fixed(cell.mean, places, markup)) + spread
+    mark = place.get(f"{entry.mean:.{places}f}", str)
+    spread = "" if entry.sd is None else markup.spread(f"{entry.sd:.{places}f}")
+    return mark(_fixed(entry.mean, places, markup)) + spread
 
 
 def _decimals(value: float) -> int:
@@ -114,7 +115,7 @@ def baseline_grid(table: Table, markup: Markup) -> tuple[list[str], list[list[st
     """Header and body of the rows without training, every entry marked up."""
     columns = table.spec.columns
     body = [
-        [markup.escape(row.label), *(_fixed(row.cells.get(column), 2, markup) for column in columns)]
+        [markup.escape(row.label), *(_fixed(row.values.get(column), 2, markup) for column in columns)]
         for row in table.baselines
     ]
     return ["without training", *map(markup.escape, columns)], body

@@ -103,7 +103,7 @@ def _summary(study: Study) -> str:
 def _results(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> Section:
     grids = [facts.verdicts(table, verdicts)] if verdicts else []
     order = order_lines(table, ordering)
-    known = [c for c in table.spec.columns if any(row.cells[c].mean is not None for row in table.rows)]
+    known = [c for c in table.spec.columns if any(row.entries[c].mean is not None for row in table.rows)]
     if len(table.rows) > ROWS:
         text = f"{len(table.rows)} rows are too many for one axis; each axis has its own panel below."
         return Section("Results", [text, *order], table, grids=grids)
@@ -114,10 +114,10 @@ def _results(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> 
 
 
 def _axis_picture(table: Table, column: str) -> Picture:
-    means = [row.cells[column].mean for row in table.rows]
+    means = [row.entries[column].mean for row in table.rows]
     known = [mean for mean in means if mean is not None]
     over = ", ".join(telling([row.key for row in table.rows], table.spec.axes)) or "one cell"
-    published = any(row.cells[column].published is not None for row in table.rows)
+    published = any(row.entries[column].published is not None for row in table.rows)
     return Picture(
         f"axis-{facts.slug(column)}",
         f"{column} over {over}: {len(known)} means from {min(known):.2f} to {max(known):.2f}",

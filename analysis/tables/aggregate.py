@@ -20,7 +20,7 @@ ABSENT = {"case": "as is", "rule": ""}
 
 
 @dataclass(frozen=True)
-class Cell:
+class Entry:
     """One number of a table with its seeds; `sd` (n - 1 below the line) needs two."""
 
     n: int
@@ -44,10 +44,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One row: its axis values and a cell for every column."""
+    """One row: its axis values and an entry for every column."""
 
     key: dict[str, Any]
-    cells: dict[str, Cell]
+    entries: dict[str, Entry]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Baseline:
     """A row without training: column -> value; a column may be absent."""
 
     label: str
-    cells: dict[str, float]
+    values: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -68,17 +68,17 @@ class Table:
     protocol: dict[str, Any]
     notes: list[str]
     no_signal: bool = False
-    """All cells lie within the cells' median standard deviation between seeds of the untrained encoder."""
+    """All entries lie within their median standard deviation between seeds of the untrained encoder."""
 
     def seed_sd(self, column: str) -> float | None:
-        """Standard deviation between seeds, pooled over the column's cells; None where no cell has two seeds."""
+        """Standard deviation between seeds, pooled over the column's entries; None where no entry has two seeds."""
         spread = self.seed_spread(column)
         return None if spread is None else spread.sd
 
     def seed_spread(self, column: str) -> Spread | None:
-        """The pooled standard deviation with its degrees of freedom; None where no cell has two seeds."""
-        cells = (row.cells[column] for row in self.rows)
-        return pooled(Spread(cell.sd, cell.n - 1) for cell in cells if cell.sd is not None)
+        """The pooled standard deviation with its degrees of freedom; None where no entry has two seeds."""
+        entries = (row.entries[column] for row in self.rows)
+        return pooled(Spread(entry.sd, entry.n - 1) for entry in entries if entry.sd is not None)
 
 
 def aggregate(
@@ -90,7 +90,7 @@ def aggregate(
 ) -> Table:
     """The table of `results`.
 
-    `untrained` (column -> value of the untrained encoder) is given for small profiles: a table whose cells all lie
+    `untrained` (column -> value of the untrained encoder) is given for small profiles: a table whose entries all lie
     within the median seed sd of it is marked as without signal. Raises TableError where scores have different
     protocols or one seed has two values.
     """
@@ -145,15 +145,15 @@ def _keys(spec: TableSpec, results: Sequence[Line]) -> list[dict[str, Any]]:
 def _row(spec: TableSpec, key: Key, values: Values, printed: Mapping[Identity, Mapping[str, float]]) -> Row:
     name = identify(key)
     paper = printed.get(name, {})
-    cells = {column: _cell(values.get((name, column), {}), paper.get(column)) for column in spec.columns}
-    return Row({axis: plain(key[axis]) for axis in spec.axes}, cells)
+    entries = {column: _entry(values.get((name, column), {}), paper.get(column)) for column in spec.columns}
+    return Row({axis: plain(key[axis]) for axis in spec.axes}, entries)
 
 
-def _cell(seeds: Mapping[int, float], published: float | None) -> Cell:
+def _entry(seeds: Mapping[int, float], published: float | None) -> Entry:
     order = tuple(sorted(seeds))
     values = tuple(seeds[seed] for seed in order)
     mean, sd = mean_and_sd(values)
-    return Cell(len(values), mean, sd, published, values, order)
+    return Entry(len(values), mean, sd, published, values, order)
 
 
 def _remarks(spec: TableSpec, results: Sequence[Line]) -> list[str]:
@@ -218,14 +218,14 @@ def _is_rival(protocol: Mapping[str, Any], name: str) -> bool:
 
 
 def _without_signal(table: Table, untrained: Mapping[str, float]) -> bool:
-    """Whether no cell of any column leaves the untrained encoder by more than seeds do; False without seeds to tell."""
+    """Whether no entry leaves the untrained encoder by more than seeds do; False without seeds to tell."""
     judged = [column for column in table.spec.columns if column in untrained]
     return bool(judged) and all(_column_without_signal(table, column, untrained[column]) for column in judged)
 
 
 def _column_without_signal(table: Table, column: str, untrained: float) -> bool:
-    """By the cells' median sd: the pooled one lets a few cells with collapsed seeds hide what all others show."""
-    cells = [row.cells[column] for row in table.rows]
-    sds = [cell.sd for cell in cells if cell.sd is not None]
-    known = [cell.mean for cell in cells if cell.mean is not None]
+    """By the entries' median sd: the pooled one lets a few entries with collapsed seeds hide what all others show."""
+    entries = [row.entries[column] for row in table.rows]
+    sds = [entry.sd for entry in entries if entry.sd is not None]
+    known = [entry.mean for entry in entries if entry.mean is not None]
     return bool(sds) and all(abs(mean - untrained) <= statistics.median(sds) for mean in known)

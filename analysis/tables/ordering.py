@@ -15,7 +15,7 @@ import numpy as np
 from analysis.statistics.agreement import Concordance, concordance
 from analysis.statistics.basics import holm, kendall_tau
 from analysis.statistics.spearman_bootstrap import resampled
-from analysis.tables.aggregate import Cell, Table
+from analysis.tables.aggregate import Entry, Table
 from analysis.tables.pair_cosines import ColumnCosines
 
 Word = Literal["ordering supported", "not supported", "undecided"]
@@ -67,20 +67,20 @@ def orderings(
     return [
         _ordering(table, column, cosines.get(column), np.random.default_rng(seed), confidence)
         for column in table.spec.columns
-        if any(row.cells[column].published is not None for row in table.rows)
+        if any(row.entries[column].published is not None for row in table.rows)
     ]
 
 
 def _ordering(
     table: Table, column: str, kept: ColumnCosines | None, generator: np.random.Generator, confidence: float
 ) -> Ordering:
-    cells = [row.cells[column] for row in table.rows]
-    both = [cell for cell in cells if cell.mean is not None and cell.published is not None]
-    ours, printed = [list(cell.values) for cell in both], [float(cell.published or 0.0) for cell in both]
+    entries = [row.entries[column] for row in table.rows]
+    both = [entry for entry in entries if entry.mean is not None and entry.published is not None]
+    ours, printed = [list(entry.values) for entry in both], [float(entry.published or 0.0) for entry in both]
     pairs = pair_differences(kept, generator, confidence) if kept else ()
     lacking = kept.problems if kept else ("no cosines of single sentence pairs are kept for this column",)
     tau, interval, word, reason = _tau(ours, printed, generator, confidence)
-    return Ordering(column, len(both), tau, interval, word, reason, pairs, lacking, of_cells(cells, generator))
+    return Ordering(column, len(both), tau, interval, word, reason, pairs, lacking, of_entries(entries, generator))
 
 
 def _tau(
@@ -169,8 +169,8 @@ def _compared(draws: np.ndarray, observed: float) -> tuple[float, float]:
     return observed, (1 + far) / (1 + len(draws))
 
 
-def of_cells(cells: Sequence[Cell], generator: np.random.Generator) -> Concordance | None:
+def of_entries(entries: Sequence[Entry], generator: np.random.Generator) -> Concordance | None:
     """Of all rows with values, on the seeds that they have in common; None where those are too few to say."""
-    scored = [dict(zip(cell.seeds, cell.values, strict=True)) for cell in cells if cell.values]
+    scored = [dict(zip(entry.seeds, entry.values, strict=True)) for entry in entries if entry.values]
     common = sorted(set.intersection(*map(set, scored))) if scored else []
     return concordance(np.array([[row[seed] for row in scored] for seed in common]), generator)

@@ -11,7 +11,7 @@ ENDED = ("reused", "done", "stopped", "failed")
 log = logging.getLogger(__name__)
 
 
-class Delivery:
+class FinishedTables:
     """A listener of `run_sweep` and a context manager; tables are made in a thread of its own, one at a time.
 
     A table that cannot be made, or gets a score after it was given, is left for `missed`.
@@ -24,7 +24,7 @@ class Delivery:
         self._give, self._given = give, set[int]()
         self._thread = ThreadPoolExecutor(1, "tables")
 
-    def __enter__(self) -> "Delivery":
+    def __enter__(self) -> "FinishedTables":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

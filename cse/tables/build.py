@@ -108,7 +108,7 @@ def _starting_point(resolved: ResolvedSpace, rows: Sequence[Any]) -> dict[str, f
     """Column -> the untrained encoder's value under the cells' pooler; None where they differ or it is not stored."""
     poolers = {UNTRAINED.get(str(flat.get("method.pooler")), "cls") for flat in setups(resolved)}
     label = baselines.NAMES[poolers.pop()] if len(poolers) == 1 else None
-    return next((dict(row.cells) for row in rows if row.label == label), None)
+    return next((dict(row.values) for row in rows if row.label == label), None)
 
 
 NAMED = 20
@@ -117,7 +117,7 @@ NAMED = 20
 
 def unfinished(table: Table, seeds: int, blocked: Mapping[str, str]) -> list[str]:
     """What a table lacks, for a person: rows with fewer seeds than asked for, and those that are blocked."""
-    short = {_named(row.key): max(cell.n for cell in row.cells.values()) for row in table.rows}
+    short = {_named(row.key): max(entry.n for entry in row.entries.values()) for row in table.rows}
     lacking = [f"{name} {n}" for name, n in short.items() if n < seeds]
     some = "; ".join(lacking[:NAMED]) + (f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else "")
     told = [f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {some}"]

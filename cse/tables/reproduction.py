@@ -1,9 +1,9 @@
-"""A reproduced table with all that speaks for it: verdicts, order, cost, environment, and what is missing."""
+"""A reproduced table with its basis: verdicts, order, cost, environment, and what is missing."""
 
 import functools
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from analysis.render.table import render
 from analysis.report.facts import environment, inputs
 from analysis.study.cost import Spent, spent
 from analysis.study.study import Study, read_study
-from analysis.tables.aggregate import Cell, Row, Table
+from analysis.tables.aggregate import Entry, Row, Table
 from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.pair_cosines import column_cosines
@@ -33,7 +33,7 @@ TOP = 10
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Reproduction:
     """One table as the ledger tells it now."""
 
     table: Table
@@ -50,11 +50,10 @@ class Evidence:
         scale = [self._scale()] if self.table.rows else []
         lines = [*scale, f"Cost: {self.spent.line()}", *self.lacking(), f"Repeat: `{self.study.command}`"]
         text = render(self.table, "md", self.verdicts, self.ordering)
-        return text + "\n**Evidence**\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
+        return text + "\n**Basis**\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
 
     def as_dict(self) -> dict[str, Any]:
-        from dataclasses import asdict
-
+        """The same for programs."""
         found = json.loads(render(self.table, "json", self.verdicts, self.ordering))
         facts = {"environment": environment(self.study), "inputs": inputs(self.study)}
         return found | {
@@ -99,8 +98,8 @@ def _key(key: Any) -> tuple[tuple[str, Any], ...]:
 
 def gather(
     plan: SpacePlan, seeds: Sequence[int], ledger: Ledger, folder: Path, command: str, elsewhere: Iterable[str] = ()
-) -> Evidence:
-    """The evidence of one table; TableError where its scores disagree in their protocol.
+) -> Reproduction:
+    """One table reproduced; TableError where its scores disagree in their protocol.
 
     `folder` holds the rows without training, `elsewhere` are signatures that other tables of the call have too.
     """
@@ -114,7 +113,7 @@ def gather(
     unlike = unlike_paper(resolved)
     space = resolved.space
     study = read_study(ledger, planned, id=space.id, title=space.title, axes=space.axis_names, command=command)
-    return Evidence(
+    return Reproduction(
         table=made,
         verdicts=judge(made, same_scale=not unlike),
         ordering=orderings(made, kept_cosines(made, ledger, planned)),
@@ -156,7 +155,7 @@ def with_left_out(made: Table, resolved: Any) -> Table:
     if all(identify(key) in rows for key in keys):
         return made
     empty = [
-        Row(key, {column: Cell(0, None, None, row.cells.get(column)) for column in made.spec.columns})
+        Row(key, {column: Entry(0, None, None, row.cells.get(column)) for column in made.spec.columns})
         for key, row in zip(keys, printed, strict=True)
     ]
     every = {identify(row.key): rows.get(identify(row.key), row) for row in empty}
@@ -167,12 +166,12 @@ def best_cells(made: Table, winners: Sequence[Any]) -> Table:
     """A search's table: its best cells by the first column, and the paper's own settings wherever they stand."""
     first = made.spec.columns[0]
     sign = -1.0 if made.spec.best == "min" else 1.0
-    known = [row for row in made.rows if row.cells[first].mean is not None]
-    ranked = sorted(known, key=lambda row: -sign * (row.cells[first].mean or 0.0))
+    known = [row for row in made.rows if row.entries[first].mean is not None]
+    ranked = sorted(known, key=lambda row: -sign * (row.entries[first].mean or 0.0))
     names = {identify(key) for key in winners}
     shown = [row for place, row in enumerate(ranked) if place < TOP or identify(row.key) in names]
     have = {identify(row.key) for row in shown}
-    empty = {column: Cell(0, None, None, None) for column in made.spec.columns}
+    empty = {column: Entry(0, None, None, None) for column in made.spec.columns}
     absent: list[Row] = [Row(dict(key), empty) for key in winners if identify(key) not in have]
     return replace(made, rows=[*shown, *absent], notes=[*made.notes, *_winners(ranked, winners, len(known))])
 
@@ -187,12 +186,12 @@ def _winners(ranked: Sequence[Row], winners: Sequence[Any], visited: int) -> lis
     return [f"best {min(TOP, visited)} of {visited} cells that the search has finished", *told]
 
 
-def write(evidence: Evidence, folder: Path) -> list[Path]:
+def write(page: Reproduction, folder: Path) -> list[Path]:
     """ID.md and ID.json in the folder, written aside and renamed."""
     folder.mkdir(parents=True, exist_ok=True)
-    plain = json.dumps(evidence.as_dict(), indent=1, ensure_ascii=False, allow_nan=False, default=str)
-    texts = {"md": evidence.markdown(), "json": plain + "\n"}
+    plain = json.dumps(page.as_dict(), indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    texts = {"md": page.markdown(), "json": plain + "\n"}
     for ending, text in texts.items():
         content = text.encode()
-        replace_file(folder / f"{evidence.table.spec.id}.{ending}", functools.partial(Path.write_bytes, data=content))
-    return [folder / f"{evidence.table.spec.id}.{ending}" for ending in texts]
+        replace_file(folder / f"{page.table.spec.id}.{ending}", functools.partial(Path.write_bytes, data=content))
+    return [folder / f"{page.table.spec.id}.{ending}" for ending in texts]

@@ -18,14 +18,14 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["row", *spec.axes, *(f"{column} {name}" for column in spec.columns for name in names)])
     for row in table.rows:
-        cells = [row.cells[column].as_dict() for column in spec.columns]
+        entries = [row.entries[column].as_dict() for column in spec.columns]
         key = [axis_text(row.key[axis]) for axis in spec.axes]
-        writer.writerow(["trained", *key, *(cell[name] for cell in cells for name in names)])
+        writer.writerow(["trained", *key, *(entry[name] for entry in entries for name in names)])
     for alone in spec.references:
         printed = [{"published": alone["cells"].get(column)} for column in spec.columns]
         blank = ["" for _ in spec.axes]
-        writer.writerow([REFERENCE + alone["label"], *blank, *(cell.get(n) for cell in printed for n in names)])
+        writer.writerow([REFERENCE + alone["label"], *blank, *(entry.get(n) for entry in printed for n in names)])
     for baseline in table.baselines:
-        cells = [{"mean": baseline.cells.get(column)} for column in spec.columns]
-        writer.writerow([baseline.label, *("" for _ in spec.axes), *(cell.get(n) for cell in cells for n in names)])
+        entries = [{"mean": baseline.values.get(column)} for column in spec.columns]
+        writer.writerow([baseline.label, *("" for _ in spec.axes), *(entry.get(n) for entry in entries for n in names)])
     return text.getvalue()

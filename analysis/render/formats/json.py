@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.render.published import misprints
-from analysis.tables.aggregate import Cell, Table
+from analysis.tables.aggregate import Entry, Table
 from analysis.tables.ordering import Ordering
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Interval, Verdict, Verdicts
@@ -30,17 +30,17 @@ def _table(table: Table) -> dict[str, Any]:
         "axes": list(table.spec.axes),
         "columns": list(table.spec.columns),
         "rows": [
-            {"key": row.key, "cells": _entries(row.cells, wrong.get(identify(row.key), {}))} for row in table.rows
+            {"key": row.key, "cells": _entries(row.entries, wrong.get(identify(row.key), {}))} for row in table.rows
         ],
         "references": list(table.spec.references),
         "protocol": table.protocol,
     }
 
 
-def _entries(cells: Mapping[str, Cell], wrong: Mapping[str, float]) -> dict[str, dict[str, Any]]:
-    """Column -> the cell; of a misprint also what it should read."""
-    right = {column: {"recomputed": wrong[column]} if column in wrong else {} for column in cells}
-    return {column: cell.as_dict() | right[column] for column, cell in cells.items()}
+def _entries(entries: Mapping[str, Entry], wrong: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Column -> the entry; of a misprint also what it should read."""
+    right = {column: {"recomputed": wrong[column]} if column in wrong else {} for column in entries}
+    return {column: entry.as_dict() | right[column] for column, entry in entries.items()}
 
 
 def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, Any]]:

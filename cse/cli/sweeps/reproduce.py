@@ -20,7 +20,7 @@ from cse.experiments import baselines as experiments_baselines
 from cse.experiments import request as sweeping
 from cse.experiments import run as experiments_run
 from cse.experiments import run_search
-from cse.experiments.finished_tables import Delivery
+from cse.experiments.finished_tables import FinishedTables
 from cse.tables import build, reproduction
 from cse_train.fields import ConfigError
 from search_spaces import cells
@@ -48,16 +48,16 @@ def reproduce(ids: Ids, given: SweepArguments, out: Out = None, yes: Yes = False
     def give(place: int) -> None:
         own = options.open_ledger(given.ledger, create=True)
         try:
-            _give(_evidence(tables, place, own, given), out)
+            _give(_reproduced(tables, place, own, given), out)
         finally:
             own.close()
 
-    with Delivery([_awaited(space) for _, space in tables], give) as delivery:
-        code = _train(tables, ledger, yes, delivery)
+    with FinishedTables([_awaited(space) for _, space in tables], give) as finished:
+        code = _train(tables, ledger, yes, finished)
     if code == exit.INTERRUPTED:
-        _leave(tables, delivery.missed(), ledger, given, out)
+        _leave(tables, finished.missed(), ledger, given, out)
         return code
-    return max(code, _show(tables, delivery.missed(), ledger, given, out))
+    return max(code, _show(tables, finished.missed(), ledger, given, out))
 
 
 def _awaited(space: SpacePlan) -> frozenset[str]:
@@ -82,7 +82,7 @@ def _wholly_blocked(space: SpacePlan) -> bool:
     return bool(space.blocked) and all(run.signature in space.held for run in space.runs)
 
 
-def _train(tables: Tables, ledger: Ledger, yes: bool, delivery: Delivery) -> int:
+def _train(tables: Tables, ledger: Ledger, yes: bool, finished: FinishedTables) -> int:
     """One sweep for the runs of all tables, then each search within its own budget."""
     grids = [request for request, space in tables if not space.is_search]
     searches = [(place, request) for place, (request, space) in enumerate(tables) if space.is_search]
@@ -94,11 +94,11 @@ def _train(tables: Tables, ledger: Ledger, yes: bool, delivery: Delivery) -> int
         return exit.DONE
     code = exit.DONE
     if work is not None and not work.nothing_left:
-        code = exit.told(experiments_run.run_grid(grids[0], work, delivery), ledger.url)
+        code = exit.told(experiments_run.run_grid(grids[0], work, finished), ledger.url)
     for place, request in searches:
         if code != exit.INTERRUPTED:
             code = max(code, exit.told(run_search.run_search(request, ledger), ledger.url))
-            delivery.whole(place)
+            finished.whole(place)
     return code
 
 
@@ -112,14 +112,14 @@ def _show(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArg
     code = exit.DONE
     for place in places:
         try:
-            _give(_evidence(tables, place, ledger, given), out)
+            _give(_reproduced(tables, place, ledger, given), out)
         except TableError as error:
             exit.say([f"{tables[place][1].id}: {error}"])
             code = exit.MISTAKE
     return code
 
 
-def _give(found: reproduction.Evidence, out: Path | None) -> None:
+def _give(found: reproduction.Reproduction, out: Path | None) -> None:
     """Print a table with what is said of it, and write it."""
     written = "" if out is None else f"\nwritten: {', '.join(map(str, reproduction.write(found, out)))}\n"
     print(f"\n{found.markdown()}{written}", end="", flush=True)
@@ -129,15 +129,15 @@ def _leave(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepAr
     """Of an interrupted sweep's other tables: say what each lacks, and write it as it stands."""
     for place in places:
         with contextlib.suppress(TableError):  # told by the call that goes on
-            found = _evidence(tables, place, ledger, given, baselines_too=False)
+            found = _reproduced(tables, place, ledger, given, baselines_too=False)
             exit.say([f"{found.table.spec.id}: {line}" for line in found.lacking()])
             if out is not None:
                 reproduction.write(found, out)
 
 
-def _evidence(
+def _reproduced(
     tables: Tables, place: int, ledger: Ledger, given: SweepArguments, *, baselines_too: bool = True
-) -> reproduction.Evidence:
+) -> reproduction.Reproduction:
     """One table as the ledger has it; TableError. `baselines_too`: rows without training that lack are computed."""
     request, space = tables[place]
     elsewhere = _signatures(other for _, other in tables if other is not space)

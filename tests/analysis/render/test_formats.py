@@ -13,7 +13,7 @@ MODULE = '''
 
 
 def render(table, verdicts, ordering):
-    return "".join(f"{row.key}\\t{entry.mean}\\n" for row in table.rows for entry in row.cells.values())
+    return "".join(f"{row.key}\\t{entry.mean}\\n" for row in table.rows for entry in row.entries.values())
 '''
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.render.table import render
 from analysis.statistics.basics import mean_and_sd
-from analysis.tables.aggregate import Cell, Row, Table
+from analysis.tables.aggregate import Entry, Row, Table
 from analysis.tables.ordering import orderings
 from analysis.tables.pair_cosines import ColumnCosines
 from analysis.tables.spec import TableSpec
@@ -18,7 +18,7 @@ from analysis.tables.verdict import judge
 def table() -> Table:
     values = {0.1: [60.0, 60.2, 59.8], 0.2: [61.0, 61.2, 60.8], 0.3: [62.0, 62.1, 61.9]}
     rows = [
-        Row({"method.rate": rate}, {"dev": Cell(3, *mean_and_sd(own), 84 - rate, tuple(own), (0, 1, 2))})
+        Row({"method.rate": rate}, {"dev": Entry(3, *mean_and_sd(own), 84 - rate, tuple(own), (0, 1, 2))})
         for rate, own in values.items()
     ]
     return Table(TableSpec(id="T", axes=["method.rate"], columns=["dev"]), rows, [], {}, [])

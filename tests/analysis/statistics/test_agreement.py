@@ -7,12 +7,12 @@ import pytest
 import scipy.stats
 
 from analysis.statistics.agreement import concordance
-from analysis.tables.aggregate import Cell
+from analysis.tables.aggregate import Entry
 from analysis.tables.ordering import of_cells
 
 
-def cell(values: dict[int, float]) -> Cell:
-    return Cell(len(values), None, None, None, tuple(values.values()), tuple(values))
+def cell(values: dict[int, float]) -> Entry:
+    return Entry(len(values), None, None, None, tuple(values.values()), tuple(values))
 
 
 def test_W_by_hand() -> None:
