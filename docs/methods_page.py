@@ -1,5 +1,6 @@
 """docs/methods.md from the papers' tables and docs/proofs.yaml: `python -m docs.methods_page` writes it."""
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -57,8 +58,8 @@ def read_proofs() -> Proofs:
     """What docs/proofs.yaml says: a file of ours, whose methods share lists by YAML's aliases."""
     import yaml
 
-    found = yaml.safe_load((folder() / "proofs.yaml").read_text(encoding="utf-8"))
-    return {name: proofs for name, proofs in found.items() if name != "version"}
+    content = yaml.safe_load((folder() / "proofs.yaml").read_text(encoding="utf-8"))
+    return {name: proofs for name, proofs in content.items() if name != "version"}
 
 
 def settings_of(space: Space, cell: Cell) -> dict[str, Scalar]:
@@ -68,9 +69,9 @@ def settings_of(space: Space, cell: Cell) -> dict[str, Scalar]:
 
 def proofs_of(settings: Mapping[str, Scalar], proofs: Proofs) -> list[str]:
     """The tests of each setting, else those of the method alone."""
-    own = {**proofs["train"], **proofs[str(settings["method"])]}
-    found = [test for key, value in settings.items() for test in own.get(setting(key, value), own.get(key, []))]
-    return list(dict.fromkeys(found)) or own[ANY]
+    by_setting = {**proofs["train"], **proofs[str(settings["method"])]}
+    lists = (by_setting.get(setting(key, value), by_setting.get(key, [])) for key, value in settings.items())
+    return list(dict.fromkeys(itertools.chain.from_iterable(lists))) or by_setting[ANY]
 
 
 def _table(space: Space, proofs: Proofs) -> str:
@@ -104,10 +105,10 @@ def _options(spaces: list[Space], proofs: Proofs) -> str:
     return _markdown(["method", "setting", "default", "proved by"], lines) + "\n"
 
 
-def _every(key: str, own: Mapping[str, list[str]]) -> list[str]:
+def _every(key: str, by_setting: Mapping[str, list[str]]) -> list[str]:
     """The tests of a setting, whatever its value."""
-    found = [test for setting, tests in own.items() if setting.partition("=")[0] == key for test in tests]
-    return list(dict.fromkeys(found))
+    proofs = [test for name, tests in by_setting.items() if name.partition("=")[0] == key for test in tests]
+    return list(dict.fromkeys(proofs))
 
 
 def _defaults(method: str) -> Iterator[tuple[str, Any]]:

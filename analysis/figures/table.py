@@ -52,12 +52,12 @@ def _baselines(axes: Axes, table: Table, column: str) -> Iterator[Any]:
 
 def _paper(axes: Axes, table: Table, column: str) -> Iterator[Any]:
     points = [(place, row.entries[column].published) for place, row in enumerate(table.rows)]
-    known = [(place, value) for place, value in points if value is not None]
-    if known:
+    printed = [(place, value) for place, value in points if value is not None]
+    if printed:
         twin = axes.twinx()
         twin.set_ylabel("published", color=PAPER)
         twin.tick_params(axis="y", colors=PAPER)
-        xs, ys = [place for place, _ in known], [value for _, value in known]
+        xs, ys = [place for place, _ in printed], [value for _, value in printed]
         label = "published (right scale)"
         line = twin.plot(xs, ys, color=PAPER, lw=1.2, marker="s", ms=4, linestyle="--", label=label)[0]
         _match_spans(axes, twin)

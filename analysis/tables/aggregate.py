@@ -99,8 +99,8 @@ def aggregate(
     rows = [_row(spec, key, values, printed) for key in spec.rows or _keys(spec, results)]
     table = Table(spec, rows, list(baselines), _protocol(spec, results), [*spec.notes, *_remarks(spec, results)])
     if untrained and _without_signal(table, untrained):
-        told = ", ".join(f"{column} {value:.2f}" for column, value in untrained.items() if column in spec.columns)
-        note = f"no signal at this scale: every cell lies within the median seed sd of no training ({told})"
+        starts = ", ".join(f"{column} {value:.2f}" for column, value in untrained.items() if column in spec.columns)
+        note = f"no signal at this scale: every cell lies within the median seed sd of no training ({starts})"
         return Table(spec, rows, table.baselines, table.protocol, [*table.notes, note], no_signal=True)
     return table
 
@@ -120,12 +120,12 @@ Values = Mapping[tuple[Identity, str], Mapping[int, float]]
 
 
 def _values(spec: TableSpec, results: Sequence[Line]) -> Values:
-    found: dict[tuple[Identity, str], dict[int, float]] = defaultdict(dict)
+    values: dict[tuple[Identity, str], dict[int, float]] = defaultdict(dict)
     for line in _records(spec, results):
         value, seed = float(line["value"]), int(line["seed"])
         if not math.isfinite(value):
             continue
-        seeds = found[identify(line, spec.axes), line["column"]]
+        seeds = values[identify(line, spec.axes), line["column"]]
         if seeds.get(seed, value) != value:
             key = {axis: line[axis] for axis in spec.axes}
             raise TableError(
@@ -133,7 +133,7 @@ def _values(spec: TableSpec, results: Sequence[Line]) -> Values:
                 "give the table an axis that tells these runs apart"
             )
         seeds[seed] = value
-    return found
+    return values
 
 
 def _keys(spec: TableSpec, results: Sequence[Line]) -> list[dict[str, Any]]:
@@ -158,26 +158,26 @@ def _entry(seeds: Mapping[int, float], published: float | None) -> Entry:
 
 def _remarks(spec: TableSpec, results: Sequence[Line]) -> list[str]:
     """What the table lacks: runs that are not done, by state, and done runs without a score."""
-    told = [line for line in results if "state" in line]
-    runs = {line.get("signature", number): line["state"] for number, line in enumerate(told)}
+    lines = [line for line in results if "state" in line]
+    runs = {line.get("signature", number): line["state"] for number, line in enumerate(lines)}
     states = Counter(runs.values())
     lacking = states.total() - states["done"]
     counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != "done")
     remarks = [f"{lacking} of {states.total()} runs are not done ({counted})"] if lacking else []
-    unscored = Counter(line["column"] for line in told if line["state"] == "done" and math.isnan(line["value"]))
+    unscored = Counter(line["column"] for line in lines if line["state"] == "done" and math.isnan(line["value"]))
     return remarks + [f"done runs without a {name} score: {unscored[name]}" for name in spec.columns if unscored[name]]
 
 
 def _protocol(spec: TableSpec, results: Sequence[Line]) -> dict[str, Any]:
     """The protocol fields that all scores share, over those of the spec. Raises TableError where scores disagree."""
-    found = _protocols(spec, results)
-    fields = {name for protocols in found.values() for protocol in protocols for name in protocol}
+    by_column = _protocols(spec, results)
+    fields = {name for protocols in by_column.values() for protocol in protocols for name in protocol}
     varied = {axis.rsplit(".", 1)[-1] for axis in spec.axes}
     for name in sorted(fields - varied):
-        _check_field(spec, name, found)
+        _check_field(spec, name, by_column)
     shared = {}
     for name in sorted(fields):
-        values = {_field(protocol, name) for protocols in found.values() for protocol in protocols}
+        values = {_field(protocol, name) for protocols in by_column.values() for protocol in protocols}
         if len(values) == 1:
             shared[name] = json.loads(values.pop())
     return {**spec.protocol, **shared}
@@ -186,19 +186,19 @@ def _protocol(spec: TableSpec, results: Sequence[Line]) -> dict[str, Any]:
 def _protocols(spec: TableSpec, results: Sequence[Line]) -> dict[str, list[dict[str, Any]]]:
     """Column -> the distinct protocols of its scores."""
     distinct = dict.fromkeys((line["column"], line.get("protocol")) for line in results)
-    found = defaultdict(list)
+    by_column = defaultdict(list)
     for column, protocol in distinct:
         if column in spec.columns and isinstance(protocol, str):
-            found[column].append(json.loads(protocol))
-    return found
+            by_column[column].append(json.loads(protocol))
+    return by_column
 
 
-def _check_field(spec: TableSpec, name: str, found: Mapping[str, list[dict[str, Any]]]) -> None:
+def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, list[dict[str, Any]]]) -> None:
     """One field agrees within each column and, unless it belongs to the suite, between them; rivals never meet."""
-    whole = [protocol for protocols in found.values() for protocol in protocols]
+    whole = [protocol for protocols in by_column.values() for protocol in protocols]
     groups = {"the table": whole}
     if name in SUITE_FIELDS:
-        groups = {**found, "the table": [protocol for protocol in whole if _is_rival(protocol, name)]}
+        groups = {**by_column, "the table": [protocol for protocol in whole if _is_rival(protocol, name)]}
     for group, protocols in groups.items():
         values = sorted({_field(protocol, name) for protocol in protocols})
         if len(values) > 1:
@@ -227,5 +227,5 @@ def _column_without_signal(table: Table, column: str, untrained: float) -> bool:
     """By the entries' median sd: the pooled one lets a few entries with collapsed seeds hide what all others show."""
     entries = [row.entries[column] for row in table.rows]
     sds = [entry.sd for entry in entries if entry.sd is not None]
-    known = [entry.mean for entry in entries if entry.mean is not None]
-    return bool(sds) and all(abs(mean - untrained) <= statistics.median(sds) for mean in known)
+    means = [entry.mean for entry in entries if entry.mean is not None]
+    return bool(sds) and all(abs(mean - untrained) <= statistics.median(sds) for mean in means)

@@ -96,8 +96,8 @@ def _tau(
         return tau, None, "undecided", f"tau {tau:.2f}; no row has two seeds, so that its interval is not known"
     low, high = interval
     word: Word = "ordering supported" if low > 0 else "not supported" if high < 0 else "undecided"
-    told = f"tau {tau:.2f}, interval {low:.2f} to {high:.2f} over seeds, {len(printed)} rows"
-    return tau, interval, word, f"{told}; rows in random order reach it with p {chance:.2g}"
+    measured = f"tau {tau:.2f}, interval {low:.2f} to {high:.2f} over seeds, {len(printed)} rows"
+    return tau, interval, word, f"{measured}; rows in random order reach it with p {chance:.2g}"
 
 
 def tau_interval(
@@ -125,10 +125,10 @@ def resampled_means(values: Sequence[Sequence[float]], generator: np.random.Gene
     deviations = [(row - row.mean()) * math.sqrt(len(row) / (len(row) - 1)) for row in samples if len(row) > 1]
     if not deviations:
         return None
-    everyones, own = np.concatenate(deviations), iter(deviations)
+    everyones, row_deviations = np.concatenate(deviations), iter(deviations)
     drawn = []
     for row in samples:
-        among = next(own) if len(row) > 1 else everyones
+        among = next(row_deviations) if len(row) > 1 else everyones
         drawn.append(row.mean() + among[generator.integers(len(among), size=(draws, len(row)))].mean(axis=1))
     return np.stack(drawn, axis=1)
 
@@ -154,12 +154,12 @@ def pair_differences(
         return ()
     draws = draws or max(PAIR_DRAWS, 40 * len(couples))
     values = resampled([kept.rows[row] for row in rows], kept.gold, draws, generator)
-    found = [_compared(values[a] - values[b], kept.means[rows[a]] - kept.means[rows[b]]) for a, b in couples]
+    comparisons = [_compared(values[a] - values[b], kept.means[rows[a]] - kept.means[rows[b]]) for a, b in couples]
     ends = [np.quantile(values[a] - values[b], [0.5 - confidence / 2, 0.5 + confidence / 2]) for a, b in couples]
-    corrected = holm([p for _, p in found])
+    corrected = holm([p for _, p in comparisons])
     return tuple(
-        PairDifference(rows[a], rows[b], found[i][0], (float(ends[i][0]), float(ends[i][1])), found[i][1], corrected[i])
-        for i, (a, b) in enumerate(couples)
+        PairDifference(rows[a], rows[b], difference, (float(ends[i][0]), float(ends[i][1])), p, corrected[i])
+        for i, ((a, b), (difference, p)) in enumerate(zip(couples, comparisons, strict=True))
     )
 
 

@@ -71,19 +71,19 @@ class _Column:
 
     def spread(self, entry: Entry) -> Spread | None:
         """An entry's own spread where two seeds differ, else the column's; None where no seeds tell."""
-        own = Spread(entry.sd, entry.n - 1) if entry.sd else self.shared
-        return own if own is not None and own.sd > 0 else None
+        spread = Spread(entry.sd, entry.n - 1) if entry.sd else self.shared
+        return spread if spread is not None and spread.sd > 0 else None
 
 
 def judge(table: Table, *, same_scale: bool, confidence: float = 0.95) -> Verdicts:
     """A verdict for every published value of the table; `same_scale`: our runs are the paper's, setting by setting."""
-    found: dict[tuple[int, str], Verdict] = {}
+    verdicts: dict[tuple[int, str], Verdict] = {}
     for name in table.spec.columns:
         column = _Column([row.entries[name] for row in table.rows], table.seed_spread(name), confidence)
         if column.printed:
             judged = _levels(column) if same_scale else _directions(column, reference_row(table, name))
-            found.update({(index, name): verdict for index, verdict in judged.items()})
-    return found
+            verdicts.update({(index, name): verdict for index, verdict in judged.items()})
+    return verdicts
 
 
 def reference_row(table: Table, column: str) -> int | None:
@@ -112,8 +112,9 @@ def _level(column: _Column, entry: Entry) -> Verdict:
     half, further = reach / math.sqrt(entry.n), reach * math.sqrt(1 + 1 / entry.n)
     of_mean, of_seed = (entry.mean - half, entry.mean + half), (entry.mean - further, entry.mean + further)
     if _holds(of_mean, published, column.rounding) and half <= SHARP * column.point:
-        told = f"{published:g} lies in the interval of our mean, {entry.mean:.{digits}f} ± {half:.{digits}f} ({source})"
-        return Verdict("reproduced", of_mean, published, told)
+        mean = f"{entry.mean:.{digits}f} ± {half:.{digits}f} ({source})"
+        reason = f"{published:g} lies in the interval of our mean, {mean}"
+        return Verdict("reproduced", of_mean, published, reason)
     where = f"the interval of one further seed, {entry.mean:.{digits}f} ± {further:.{digits}f} ({source})"
     if _holds(of_seed, published, column.rounding):
         return Verdict("within seed noise", of_seed, published, f"{published:g} lies in {where}")
@@ -134,19 +135,19 @@ def _source(*entries: Entry) -> str:
 
 
 def _directions(column: _Column, reference: int | None) -> dict[int, Verdict]:
-    found = {}
+    verdicts = {}
     for index, entry in enumerate(column.entries):
         if entry.published is None:
             continue
         if entry.mean is None:
-            found[index] = Verdict("not run", None, entry.published, "no value of ours")
+            verdicts[index] = Verdict("not run", None, entry.published, "no value of ours")
         elif reference is None:
-            found[index] = Verdict("undecided", None, entry.published, "the paper's default row was not run")
+            verdicts[index] = Verdict("undecided", None, entry.published, "the paper's default row was not run")
         elif index == reference:
-            found[index] = Verdict("reference", None, 0.0, "the row that the others are compared with")
+            verdicts[index] = Verdict("reference", None, 0.0, "the row that the others are compared with")
         else:
-            found[index] = _direction(column, entry, column.entries[reference])
-    return found
+            verdicts[index] = _direction(column, entry, column.entries[reference])
+    return verdicts
 
 
 def _direction(column: _Column, entry: Entry, reference: Entry) -> Verdict:
@@ -154,13 +155,13 @@ def _direction(column: _Column, entry: Entry, reference: Entry) -> Verdict:
     assert None not in (entry.mean, entry.published, reference.mean, reference.published)
     ours, theirs = entry.mean - reference.mean, entry.published - reference.published  # type: ignore[operator]
     interval, digits = _difference(column, entry, reference, ours), column.digits
-    told = f"paper {theirs:+.6g}{_faint(theirs, column)}; ours {round(ours, digits) + 0.0:+.{digits}f}"
+    reason = f"paper {theirs:+.6g}{_faint(theirs, column)}; ours {round(ours, digits) + 0.0:+.{digits}f}"
     if interval is None:
-        return Verdict("undecided", None, theirs, f"{told}, and no setting has two seeds that differ")
-    told += f", interval {interval[0]:+.{digits}f} to {interval[1]:+.{digits}f} ({_source(entry, reference)})"
+        return Verdict("undecided", None, theirs, f"{reason}, and no setting has two seeds that differ")
+    reason += f", interval {interval[0]:+.{digits}f} to {interval[1]:+.{digits}f} ({_source(entry, reference)})"
     if interval[0] <= 0 <= interval[1] or not theirs:
-        return Verdict("undecided", interval, theirs, told)
-    return Verdict("same direction" if (ours > 0) == (theirs > 0) else "opposite direction", interval, theirs, told)
+        return Verdict("undecided", interval, theirs, reason)
+    return Verdict("same direction" if (ours > 0) == (theirs > 0) else "opposite direction", interval, theirs, reason)
 
 
 def _faint(difference: float, column: _Column) -> str:

@@ -69,7 +69,7 @@ def _of_the_system(error: OSError) -> tuple[int, list[str]]:
     return MISTAKE, [f"cannot use a file: {where} ({reason}); check the path and its permissions"]
 
 
-def told(outcome: SweepOutcome, ledger: str) -> int:
+def print_outcome(outcome: SweepOutcome, ledger: str) -> int:
     """Print how a sweep ended, and what --keep-top and --disk-quota freed or must keep; returns the exit code."""
     if outcome.freed:
         print(f"{size(outcome.freed)} of checkpoints freed")
@@ -82,5 +82,5 @@ def told(outcome: SweepOutcome, ledger: str) -> int:
     if outcome.interrupted:
         say(["interrupted; finished runs are kept, the same command continues"])
         return INTERRUPTED
-    say([f"failed: {one.reason}" + (f"; log {one.log}" if one.log else "") for one in outcome.failures])
+    say([f"failed: {failure.reason}" + (f"; log {failure.log}" if failure.log else "") for failure in outcome.failures])
     return FAILED if outcome.failures else DONE

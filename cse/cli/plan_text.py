@@ -20,8 +20,8 @@ def text(plan: Plan) -> str:
         listing, blocked = [], by_reason(plan.spaces[0].blocked)
     else:
         listing = [aligned([_line(plan, space) for space in plan.spaces]), ""]
-        named = [(space.id, one) for space in plan.spaces for one in space.blocked]
-        blocked = by_reason([replace(one, label=f"{table} {one.label}") for table, one in named], NAMED)
+        named = [(space.id, cell) for space in plan.spaces for cell in space.blocked]
+        blocked = by_reason([replace(cell, label=f"{table} {cell.label}") for table, cell in named], NAMED)
     blocked += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
     return "\n".join([*listing, *_totals(plan), *blocked, plan.rates.source()])
 
@@ -43,18 +43,18 @@ def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:
 def _totals(plan: Plan) -> list[str]:
     """The sentence and the cost of the tables together, then of the searches."""
     groups = [("", plan.tables), ("searches, at most: ", plan.searches)]
-    told = []
+    lines = []
     for what, spaces in groups:
         if spaces:
-            found = counts(spaces)
-            sentence = (SENTENCE if len(spaces) == 1 else MANY).format(**found, shared=_shared(found))
-            told.append(f"{what if plan.tables else ''}{sentence}{_blocked(found)}")
-            told.append(_left(plan, spaces))
+            totals = counts(spaces)
+            sentence = (SENTENCE if len(spaces) == 1 else MANY).format(**totals, shared=_shared(totals))
+            lines.append(f"{what if plan.tables else ''}{sentence}{_blocked(totals)}")
+            lines.append(_left(plan, spaces))
     training = [space for space in plan.tables if space.kind == "training"]
     if 1 < len(training) < len(plan.tables):
-        found = counts(training)
-        told.append(f"over training tables: {found['runs']} runs, {found['unique']} unique ({_shared(found)})")
-    return told
+        totals = counts(training)
+        lines.append(f"over training tables: {totals['runs']} runs, {totals['unique']} unique ({_shared(totals)})")
+    return lines
 
 
 def _shared(counts: dict[str, int]) -> str:

@@ -62,7 +62,7 @@ def explained(
     key, spec = full_key(resolved, cell.key), spec_of(resolved)
     answering = [answer.run for answer in answers(resolved, rows) if dict(answer.key) == key]
     runs, protocols = seed_runs(ledger, answering, spec.columns, spec.scores) if ledger else ([], {})
-    have = {one.run.seed for one in runs}
+    have = {seed_run.run.seed for seed_run in runs}
     return Explained(
         resolved=resolved,
         cell=cell,

@@ -54,15 +54,15 @@ class Reproduction:
 
     def as_dict(self) -> dict[str, Any]:
         """The same for programs."""
-        found = json.loads(render(self.table, "json", self.verdicts, self.ordering))
+        plain = json.loads(render(self.table, "json", self.verdicts, self.ordering))
         facts = {"environment": environment(self.study), "inputs": inputs(self.study)}
-        return found | {
+        return plain | {
             "notes": list(self.table.notes),
             "same_scale": not self.unlike,
             "unlike_paper": list(self.unlike),
             "cost": asdict(self.spent),
-            "missing": [{"cell": one.cell, "seed": one.seed, "state": one.state} for one in self.missing],
-            "blocked": [{"cell": one.label, "reason": one.reason} for one in self.blocked],
+            "missing": [{"cell": item.cell, "seed": item.seed, "state": item.state} for item in self.missing],
+            "blocked": [{"cell": item.label, "reason": item.reason} for item in self.blocked],
             "command": self.study.command,
             **{name: [dict(zip(grid.header, line, strict=True)) for line in grid.body] for name, grid in facts.items()},
         }
@@ -70,12 +70,12 @@ class Reproduction:
     @property
     def missing(self) -> list[Any]:
         """Runs without a result that nothing blocks."""
-        held = {name for one in self.blocked for name in one.signatures}
-        cells = {tuple(sorted(one.cell.items())) for one in self.blocked}
+        held = {name for item in self.blocked for name in item.signatures}
+        cells = {tuple(sorted(item.cell.items())) for item in self.blocked}
         return [
-            one
-            for one in self.study.missing
-            if (one.run is None or one.run.signature not in held) and _key(one.key) not in cells
+            item
+            for item in self.study.missing
+            if (item.run is None or item.run.signature not in held) and _key(item.key) not in cells
         ]
 
     def _scale(self) -> str:
@@ -86,10 +86,10 @@ class Reproduction:
 
     def lacking(self) -> list[str]:
         """Lines on missing runs and blocked cells; none for a whole table."""
-        told = [f"{one.cell} seed {one.seed} ({one.state})" for one in self.missing]
-        more = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
-        missing = [f"Missing: {len(told)} of {len(self.study.members)} runs: {', '.join(told[:NAMED])}{more}"]
-        return (missing if told else []) + [line[0].upper() + line[1:] for line in by_reason(self.blocked)]
+        runs = [f"{run.cell} seed {run.seed} ({run.state})" for run in self.missing]
+        more = f" and {len(runs) - NAMED} more" if len(runs) > NAMED else ""
+        missing = [f"Missing: {len(runs)} of {len(self.study.members)} runs: {', '.join(runs[:NAMED])}{more}"]
+        return (missing if runs else []) + [line[0].upper() + line[1:] for line in by_reason(self.blocked)]
 
 
 def _key(key: Any) -> tuple[tuple[str, Any], ...]:
@@ -128,8 +128,8 @@ def planned_rows(plan: SpacePlan, seeds: Sequence[int], ledger: Ledger) -> list[
     """(row key, signature, seed) of the table's runs; of a search, those that it has made."""
     resolved = plan.resolved
     if plan.is_search:
-        found = match.answers(resolved, ledger.runs(), seeds)
-        return [(one.key, one.run.signature, one.run.seed) for one in found]
+        answers = match.answers(resolved, ledger.runs(), seeds)
+        return [(answer.key, answer.run.signature, answer.run.seed) for answer in answers]
     return [(full_key(resolved, run.cell), run.signature, run.seed) for run in plan.runs]
 
 
@@ -137,8 +137,8 @@ def kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dic
     """Column -> the kept cosines of its suite, where runs have any."""
     keys = [row.key for row in made.rows]
     names = {column: made.spec.scores.get(column, column) for column in made.spec.columns}
-    found = {column: column_cosines(ledger, planned, keys, suite) for column, suite in names.items()}
-    return {column: one for column, one in found.items() if one is not None}
+    by_column = {column: column_cosines(ledger, planned, keys, suite) for column, suite in names.items()}
+    return {column: cosines for column, cosines in by_column.items() if cosines is not None}
 
 
 def published_keys(resolved: Any) -> list[Any]:
@@ -166,24 +166,24 @@ def best_cells(made: Table, winners: Sequence[Any]) -> Table:
     """A search's table: its best cells by the first column, and the paper's own settings wherever they stand."""
     first = made.spec.columns[0]
     sign = -1.0 if made.spec.best == "min" else 1.0
-    known = [row for row in made.rows if row.entries[first].mean is not None]
-    ranked = sorted(known, key=lambda row: -sign * (row.entries[first].mean or 0.0))
+    finished = [row for row in made.rows if row.entries[first].mean is not None]
+    ranked = sorted(finished, key=lambda row: -sign * (row.entries[first].mean or 0.0))
     names = {identify(key) for key in winners}
     shown = [row for place, row in enumerate(ranked) if place < TOP or identify(row.key) in names]
     have = {identify(row.key) for row in shown}
     empty = {column: Entry(0, None, None, None) for column in made.spec.columns}
     absent: list[Row] = [Row(dict(key), empty) for key in winners if identify(key) not in have]
-    return replace(made, rows=[*shown, *absent], notes=[*made.notes, *_winners(ranked, winners, len(known))])
+    return replace(made, rows=[*shown, *absent], notes=[*made.notes, *_winners(ranked, winners, len(finished))])
 
 
 def _winners(ranked: Sequence[Row], winners: Sequence[Any], visited: int) -> list[str]:
     places = {identify(row.key): place for place, row in enumerate(ranked, start=1)}
-    told = [
+    lines = [
         f"the paper's setting, {label(key)}, "
         + (f"is number {places[identify(key)]}" if identify(key) in places else "was not visited")
         for key in winners
     ]
-    return [f"best {min(TOP, visited)} of {visited} cells that the search has finished", *told]
+    return [f"best {min(TOP, visited)} of {visited} cells that the search has finished", *lines]
 
 
 def write(page: Reproduction, folder: Path) -> list[Path]:

@@ -73,7 +73,7 @@ def compared(
     """Verdicts and orders of a table that has published values; nothing for any other."""
     if resolved is None or not made.spec.published:
         return {}, []
-    planned = [(one.key, one.run.signature, one.seed) for one in study.members if one.run is not None]
+    planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
     verdicts = judge(made, same_scale=not unlike_paper(resolved))
     return verdicts, orderings(made, kept_cosines(made, ledger, planned))
 

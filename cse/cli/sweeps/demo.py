@@ -44,7 +44,7 @@ def run_demo(request: sweeping.Request) -> int:
     print(f"{work.line()}  (ledger {ledger.url})", flush=True)
     code = exit.DONE
     if not work.nothing_left:
-        code = exit.told(experiments_run.run_grid(request, work), ledger.url)
+        code = exit.print_outcome(experiments_run.run_grid(request, work), ledger.url)
     if code == exit.INTERRUPTED:
         return code
     setups, columns = cells.setups(request.resolved), build.columns_of(request.resolved)

@@ -46,11 +46,11 @@ def reproduce(ids: Ids, given: SweepArguments, out: Out = None, yes: Yes = False
     tables = _planned(requests, ledger)
 
     def give(place: int) -> None:
-        own = options.open_ledger(given.ledger, create=True)
+        opened = options.open_ledger(given.ledger, create=True)
         try:
-            _give(_reproduced(tables, place, own, given), out)
+            _give(_reproduced(tables, place, opened, given), out)
         finally:
-            own.close()
+            opened.close()
 
     with FinishedTables([_awaited(space) for _, space in tables], give) as finished:
         code = _train(tables, ledger, yes, finished)
@@ -69,9 +69,9 @@ def _planned(requests: Sequence[sweeping.Request], ledger: Ledger) -> Tables:
     """Each table with its plan, printed; those of which every cell is blocked are told and left out. ConfigError."""
     first = requests[0]
     asked = [(request.resolved, tuple(request.seeds)) for request in requests]
-    found = plan_all(asked, ledger, first.paths, workers=first.options.workers)
-    print(plan_command.text(found), flush=True)
-    both = list(zip(requests, found.spaces, strict=True))
+    plan = plan_all(asked, ledger, first.paths, workers=first.options.workers)
+    print(plan_command.text(plan), flush=True)
+    both = list(zip(requests, plan.spaces, strict=True))
     for _, space in both:
         if _wholly_blocked(space):
             print(f"{space.id}: left out, every cell is blocked", flush=True)
@@ -94,10 +94,10 @@ def _train(tables: Tables, ledger: Ledger, yes: bool, finished: FinishedTables) 
         return exit.DONE
     code = exit.DONE
     if work is not None and not work.nothing_left:
-        code = exit.told(experiments_run.run_grid(grids[0], work, finished), ledger.url)
+        code = exit.print_outcome(experiments_run.run_grid(grids[0], work, finished), ledger.url)
     for place, request in searches:
         if code != exit.INTERRUPTED:
-            code = max(code, exit.told(run_search.run_search(request, ledger), ledger.url))
+            code = max(code, exit.print_outcome(run_search.run_search(request, ledger), ledger.url))
             finished.whole(place)
     return code
 
@@ -119,20 +119,20 @@ def _show(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArg
     return code
 
 
-def _give(found: reproduction.Reproduction, out: Path | None) -> None:
+def _give(page: reproduction.Reproduction, out: Path | None) -> None:
     """Print a table with what is said of it, and write it."""
-    written = "" if out is None else f"\nwritten: {', '.join(map(str, reproduction.write(found, out)))}\n"
-    print(f"\n{found.markdown()}{written}", end="", flush=True)
+    written = "" if out is None else f"\nwritten: {', '.join(map(str, reproduction.write(page, out)))}\n"
+    print(f"\n{page.markdown()}{written}", end="", flush=True)
 
 
 def _leave(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArguments, out: Path | None) -> None:
     """Of an interrupted sweep's other tables: say what each lacks, and write it as it stands."""
     for place in places:
         with contextlib.suppress(TableError):  # told by the call that goes on
-            found = _reproduced(tables, place, ledger, given, baselines_too=False)
-            exit.say([f"{found.table.spec.id}: {line}" for line in found.lacking()])
+            page = _reproduced(tables, place, ledger, given, baselines_too=False)
+            exit.say([f"{page.table.spec.id}: {line}" for line in page.lacking()])
             if out is not None:
-                reproduction.write(found, out)
+                reproduction.write(page, out)
 
 
 def _reproduced(

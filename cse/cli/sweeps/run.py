@@ -49,9 +49,10 @@ def run_request(request: sweeping.Request, yes: bool = True) -> int:
         announce(work, opened.url)
         if not work.nothing_left and not (yes or agreed(work.total - work.done)):
             return exit.DONE
-        code = exit.DONE if work.nothing_left else exit.told(experiments_run.run_grid(request, work), opened.url)
+        outcome = None if work.nothing_left else experiments_run.run_grid(request, work)
+        code = exit.print_outcome(outcome, opened.url) if outcome else exit.DONE
     else:
-        code = exit.told(run_search.run_search(request, opened), opened.url)
+        code = exit.print_outcome(run_search.run_search(request, opened), opened.url)
     if code != exit.INTERRUPTED:
         show(request, opened)
     return code

@@ -58,7 +58,8 @@ def variants(spaces: Spaces, given: SweepArguments, examples: Examples = EXAMPLE
     announce(work, ledger.url)
     code = exit.DONE
     if work.done < work.total:
-        code = exit.told(run_planned(work.runs, work.finished, first.ledger, first.paths, first.options), ledger.url)
+        outcome = run_planned(work.runs, work.finished, first.ledger, first.paths, first.options)
+        code = exit.print_outcome(outcome, ledger.url)
     text = report(work.spaces, ledger)
     print(f"\n{text}", end="")
     if out is not None:
@@ -91,8 +92,8 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
         left_out = [name for name, value in space.resolved.substitutions().items() if value is None]
         why |= {f"{space.id} {n}": f"no counterpart in profile {space.resolved.profile.name}" for n in left_out}
     lines = [[MARKDOWN.escape(entry) for entry in line] for line in body]
-    told = [f"- {name}: {reason}" for name, reason in why.items()]
-    return "\n".join([aligned(list(HEAD), lines, TEXTS), "", *told]).rstrip() + "\n"
+    reasons = [f"- {name}: {reason}" for name, reason in why.items()]
+    return "\n".join([aligned(list(HEAD), lines, TEXTS), "", *reasons]).rstrip() + "\n"
 
 
 def _failure(name: str, row: RunRow | None) -> dict[str, str]:

@@ -40,7 +40,7 @@ def request_for(folder: Path, name: str = "E7", **settings: object) -> sweeping.
     ],
 )
 def test_the_exit_code_says_how_it_ended(outcome: SweepOutcome, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit.told(outcome, "results/ledger.db") == code
+    assert exit.print_outcome(outcome, "results/ledger.db") == code
     said = capsys.readouterr()
     assert f"{outcome.done} done, {outcome.failed} failed" in said.out
     assert "results/ledger.db" in said.out
