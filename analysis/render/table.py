@@ -16,7 +16,8 @@ def render(
 ) -> str:
     """The table in one of `formats.names()`, ending in a newline. Raises KeyError for another format.
 
-    What is said of it stands below in Markdown, under its own keys in JSON, counted in the remarks of LaTeX and HTML.
+    Verdicts and order stand below the table in Markdown, under keys of their own in JSON, and counted in the remarks
+    of LaTeX and HTML.
     """
     text: str = formats.load(format).render(table, verdicts, ordering)
     return text

@@ -1,4 +1,4 @@
-"""What is said of a table's verdicts and of the order of its rows, as lines of text."""
+"""A table's verdicts and the order of its rows as lines of text."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -3,19 +3,10 @@
 import functools
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    create_model,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model, field_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from cluster.launch import targets
@@ -26,32 +17,29 @@ NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """What Kubernetes, Slurm and Ray all take as a name; KubeRay appends to it, so 40 characters at most."""
 
 
-def _one_line(text: str) -> str:
-    if "\n" in text:
-        raise PydanticCustomError("line_break", "line break")
-    return text
-
-
-Text = Annotated[str, AfterValidator(_one_line)]
-"""A value on one line."""
-
-
 class Block(BaseModel):
-    """A mapping of `cluster.yaml`: its types are strict, and a key that it does not name is refused."""
+    """A mapping of `cluster.yaml`: strict types, text on one line, and no other keys."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    @field_validator("*")
+    @classmethod
+    def _check_line(cls, value: Any) -> Any:
+        if isinstance(value, str) and "\n" in value:
+            raise PydanticCustomError("line_break", "line break")
+        return value
 
 
 class ClusterConfig(Block):
     """A cluster, and where a sweep on it keeps its things; paths are the cluster's."""
 
-    version: Literal[1]
-    name: Text
-    storage: Text
+    version: Annotated[int, Field(ge=1, le=1)]
+    name: str
+    storage: str
     """Folder of runs, seen by every node."""
-    ledger: Text | None = None
+    ledger: str | None = None
     """PostgreSQL URL without a password, or a path; None for ledger.db in `storage`."""
-    data: Text | None = None
+    data: str | None = None
     nodes: Annotated[int, Field(ge=1)] = 1
     """Machines that train."""
     cpus: Annotated[int, Field(ge=1)] = 1
@@ -137,7 +125,7 @@ def not_absolute(key: str, path: str | None) -> str | None:
 
 
 def wrong_ledger(ledger: str | None) -> str | None:
-    """One line for a relative path, or for a password, which would stand in files and process lists; it is not said."""
+    """One line for a relative path, or for a password, which files and process lists would show; it is masked."""
     if ledger is None or "://" not in ledger:
         return not_absolute("ledger", ledger)
     parts = urlsplit(ledger)

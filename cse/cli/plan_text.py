@@ -20,8 +20,8 @@ def text(plan: Plan) -> str:
         listing, blocked = [], by_reason(plan.spaces[0].blocked)
     else:
         listing = [aligned([_line(plan, space) for space in plan.spaces]), ""]
-        named = [(space.id, cell) for space in plan.spaces for cell in space.blocked]
-        blocked = by_reason([replace(cell, label=f"{table} {cell.label}") for table, cell in named], NAMED)
+        named = [(space.id, one) for space in plan.spaces for one in space.blocked]
+        blocked = by_reason([replace(one, label=f"{table} {one.label}") for table, one in named], NAMED)
     blocked += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
     return "\n".join([*listing, *_totals(plan), *blocked, plan.rates.source()])
 

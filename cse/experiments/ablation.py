@@ -109,10 +109,10 @@ def losses(
     """The column that is compared, the full configuration's value by seed, and each component's loss."""
     column = columns_of(resolved)[0]
     labels = {str(full_key(resolved, cell.key)): str(cell.label) for cell in resolved.cells()}
-    matched = answers(resolved, ledger.runs(), seeds)
-    planned = [({"label": labels[str(dict(answer.key))]}, answer.run.signature, answer.run.seed) for answer in matched]
+    found = answers(resolved, ledger.runs(), seeds)
+    planned = [({"label": labels[str(dict(answer.key))]}, answer.run.signature, answer.run.seed) for answer in found]
     values: dict[str, dict[int, float]] = {label: {} for label in labels.values()}
-    for line in results_of(ledger, planned, [column], runs=[answer.run for answer in matched]):
+    for line in results_of(ledger, planned, [column], runs=[answer.run for answer in found]):
         if not math.isnan(line["value"]):
             values[line["label"]][line["seed"]] = line["value"]
     full = values.pop(FULL)

@@ -1,4 +1,4 @@
-"""Tables given out as soon as their runs have ended: whatever ends a sweep of days, each whole one is there."""
+"""Each table is printed as soon as its runs have ended: a sweep of days may break, its finished tables are there."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -52,6 +52,6 @@ class FinishedTables:
         self._given.add(place)
         try:
             self._give(place)
-        except Exception:  # whoever gives the missed ones meets it again, and tells it
+        except Exception:  # the caller makes the missed ones again, and reports the error
             self._given.discard(place)
             log.debug("table %d could not be made yet", place, exc_info=True)

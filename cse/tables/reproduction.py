@@ -34,7 +34,7 @@ TOP = 10
 
 @dataclass(frozen=True)
 class Reproduction:
-    """One table as the ledger tells it now."""
+    """One table as it stands in the ledger now."""
 
     table: Table
     verdicts: Verdicts
@@ -46,7 +46,7 @@ class Reproduction:
     blocked: Sequence[Blocked]
 
     def markdown(self) -> str:
-        """The table, what is said of it, and what is known of its making."""
+        """The table, its verdicts and order, and how it was made."""
         scale = [self._scale()] if self.table.rows else []
         lines = [*scale, f"Cost: {self.spent.line()}", *self.lacking(), f"Repeat: `{self.study.command}`"]
         text = render(self.table, "md", self.verdicts, self.ordering)
@@ -61,8 +61,8 @@ class Reproduction:
             "same_scale": not self.unlike,
             "unlike_paper": list(self.unlike),
             "cost": asdict(self.spent),
-            "missing": [{"cell": item.cell, "seed": item.seed, "state": item.state} for item in self.missing],
-            "blocked": [{"cell": item.label, "reason": item.reason} for item in self.blocked],
+            "missing": [{"cell": run.cell, "seed": run.seed, "state": run.state} for run in self.missing],
+            "blocked": [{"cell": one.label, "reason": one.reason} for one in self.blocked],
             "command": self.study.command,
             **{name: [dict(zip(grid.header, line, strict=True)) for line in grid.body] for name, grid in facts.items()},
         }
@@ -70,12 +70,12 @@ class Reproduction:
     @property
     def missing(self) -> list[Any]:
         """Runs without a result that nothing blocks."""
-        held = {name for item in self.blocked for name in item.signatures}
-        cells = {tuple(sorted(item.cell.items())) for item in self.blocked}
+        held = {name for one in self.blocked for name in one.signatures}
+        cells = {tuple(sorted(one.cell.items())) for one in self.blocked}
         return [
-            item
-            for item in self.study.missing
-            if (item.run is None or item.run.signature not in held) and _key(item.key) not in cells
+            one
+            for one in self.study.missing
+            if (one.run is None or one.run.signature not in held) and _key(one.key) not in cells
         ]
 
     def _scale(self) -> str:
@@ -128,8 +128,8 @@ def planned_rows(plan: SpacePlan, seeds: Sequence[int], ledger: Ledger) -> list[
     """(row key, signature, seed) of the table's runs; of a search, those that it has made."""
     resolved = plan.resolved
     if plan.is_search:
-        answers = match.answers(resolved, ledger.runs(), seeds)
-        return [(answer.key, answer.run.signature, answer.run.seed) for answer in answers]
+        found = match.answers(resolved, ledger.runs(), seeds)
+        return [(one.key, one.run.signature, one.run.seed) for one in found]
     return [(full_key(resolved, run.cell), run.signature, run.seed) for run in plan.runs]
 
 

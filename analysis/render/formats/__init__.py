@@ -1,7 +1,7 @@
 """The formats of a table. The folder is the registry: each module is a format of that name.
 
 A format has one function, `render(table, verdicts, ordering)`. It returns text that ends in a newline; `verdicts` and
-`ordering` are None where nothing is said of them.
+`ordering` are None where the table is printed alone.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""CSV with full numbers; nothing is said of verdicts and order."""
+"""CSV with full numbers, without verdicts and order."""
 
 import csv
 import io

@@ -9,7 +9,10 @@ from analysis.render.published import misprints
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.ordering import Ordering
 from analysis.tables.spec import identify
-from analysis.tables.verdict import Interval, Verdict, Verdicts
+from analysis.tables.verdict import Verdicts
+
+PAIR = ("difference", "interval", "p", "corrected", "differs")
+"""Numbers on two rows."""
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
@@ -44,44 +47,18 @@ def _entries(entries: Mapping[str, Entry], wrong: Mapping[str, float]) -> dict[s
 
 
 def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, Any]]:
+    """Each verdict with the key of its row."""
     return [
-        {"key": table.rows[index].key, "column": column, **_verdict(verdict)}
+        {"key": table.rows[index].key, "column": column, **asdict(verdict)}
         for (index, column), verdict in verdicts.items()
     ]
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "word": verdict.word,
-        "interval": _ends(verdict.interval),
-        "published": verdict.published,
-        "reason": verdict.reason,
-    }
-
-
 def _ordering(table: Table, order: Ordering) -> dict[str, Any]:
-    return {
-        "column": order.column,
-        "word": order.word,
-        "rows": order.rows,
-        "tau": order.tau,
-        "interval": _ends(order.interval),
-        "reason": order.reason,
-        "pairs": [
-            {
-                "rows": [table.rows[pair.left].key, table.rows[pair.right].key],
-                "difference": pair.difference,
-                "interval": _ends(pair.interval),
-                "p": pair.p,
-                "corrected": pair.corrected,
-                "differs": pair.differs,
-            }
-            for pair in order.pairs
-        ],
-        "lacking": list(order.lacking),
-        "agreement": None if order.agreement is None else asdict(order.agreement),
-    }
-
-
-def _ends(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else list(interval)
+    """A column's order, with every pair of rows by their keys."""
+    rows = table.rows
+    pairs = [
+        {"rows": [rows[pair.left].key, rows[pair.right].key], **{name: getattr(pair, name) for name in PAIR}}
+        for pair in order.pairs
+    ]
+    return {"column": order.column, "word": order.word, **asdict(order), "pairs": pairs}

@@ -1,4 +1,4 @@
-"""Markdown; what is said of the table stands below it."""
+"""Markdown; verdicts and order stand below the table."""
 
 from collections.abc import Sequence
 

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from cluster.launch import client
-from cluster.launch.config import Block, ClusterConfig, Text
+from cluster.launch.config import Block, ClusterConfig
 from cluster.launch.job import HEAD, RESOURCES, Job, ray_version
 
 Json = dict[str, Any]
@@ -18,17 +18,17 @@ STAYS = True
 class Settings(Block):
     """Where pods run and what they mount."""
 
-    image: Text
+    image: str
     """Built from cluster/launch/Dockerfile."""
-    claim: Text
+    claim: str
     """Persistent volume claim (ReadWriteMany) that every pod mounts."""
-    mount: Text = "/shared"
+    mount: str = "/shared"
     """Where; storage, ledger and data lie under it."""
-    secret: Text = "ray-token"
+    secret: str = "ray-token"
     """Secret whose key `auth_token` is the cluster's token."""
-    ledger_secret: Text | None = None
+    ledger_secret: str | None = None
     """Secret whose key `password` is the ledger's PostgreSQL password."""
-    namespace: Text = "default"
+    namespace: str = "default"
 
 
 def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster.launch.config import Block, Text
+from cluster.launch.config import Block
 from cluster.launch.job import HEAD, Job
 from cluster.runtime.code_version import OURS, package_folder
 from cse_train.fields import ConfigError
@@ -23,7 +23,7 @@ EXCLUDED = ("__pycache__", "*.pyc", ".*", "results", "*.db")
 class Settings(Block):
     """A Ray cluster that runs already."""
 
-    address: Text
+    address: str
     """Its dashboard, for example http://head:8265."""
 
 

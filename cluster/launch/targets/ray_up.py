@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from cluster.launch.config import Block, ClusterConfig, Text
+from cluster.launch.config import Block, ClusterConfig
 from cluster.launch.job import RESOURCES, Job
 
 Json = dict[str, Any]
@@ -17,15 +17,15 @@ START = f"RAY_AUTH_MODE=token ray start --disable-usage-stats --object-manager-p
 class Settings(Block):
     """Hosts that `ray up` sets up: yours by `head_ip` and `worker_ips`, or machines on AWS by `instance_type`."""
 
-    ssh_user: Text
-    image: Text
+    ssh_user: str
+    image: str
     """Built from cluster/launch/Dockerfile; every host runs it in a container."""
-    ssh_private_key: Text | None = None
-    head_ip: Text | None = None
-    worker_ips: Text | None = None
+    ssh_private_key: str | None = None
+    head_ip: str | None = None
+    worker_ips: str | None = None
     """Addresses with spaces between."""
-    region: Text | None = None
-    instance_type: Text | None = None
+    region: str | None = None
+    instance_type: str | None = None
 
 
 def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
@@ -73,7 +73,7 @@ def _provider(settings: Settings) -> Json:
 
 
 def _docker(job: Job, settings: Settings) -> Json:
-    """One container per host, on its network, with the shared folder and the cards."""
+    """One container per host, on its network, with the shared folder and the GPUs."""
     options = ["--ulimit nofile=65536:65536", "--shm-size=1g", f"-v {job.config.storage}:{job.config.storage}"]
     if job.config.data:
         options.append(f"-v {job.config.data}:{job.config.data}:ro")

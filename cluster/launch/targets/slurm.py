@@ -4,19 +4,19 @@ import importlib.resources
 import shlex
 
 from cluster.launch import client
-from cluster.launch.config import Block, Text
+from cluster.launch.config import Block
 from cluster.launch.job import RESOURCES, Job
 
 
 class Settings(Block):
     """How a batch job is asked for."""
 
-    python: Text
+    python: str
     """Python with cse-search installed, at the same path on every node."""
-    time: Text = "24:00:00"
+    time: str = "24:00:00"
     """Limit as Slurm writes it; a sweep that meets it saves its state, and the same command goes on."""
-    partition: Text | None = None
-    account: Text | None = None
+    partition: str | None = None
+    account: str | None = None
 
 
 def render(job: Job, settings: Settings) -> str:

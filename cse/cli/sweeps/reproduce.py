@@ -1,4 +1,4 @@
-"""`cse reproduce`: published tables given back with seeds, intervals, a verdict per value, and what they cost."""
+"""`cse reproduce`: published tables trained again, with seeds, intervals, a verdict per value, and their cost."""
 
 import contextlib
 import shlex
@@ -108,7 +108,7 @@ def _agreed(left: int) -> bool:
 
 
 def _show(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArguments, out: Path | None) -> int:
-    """Give these tables; one that cannot be made is told, and the others are given."""
+    """Print these tables; one that cannot be made is reported, and the others are printed."""
     code = exit.DONE
     for place in places:
         try:
@@ -120,7 +120,7 @@ def _show(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArg
 
 
 def _give(page: reproduction.Reproduction, out: Path | None) -> None:
-    """Print a table with what is said of it, and write it."""
+    """Print a table with its verdicts and order, and write it."""
     written = "" if out is None else f"\nwritten: {', '.join(map(str, reproduction.write(page, out)))}\n"
     print(f"\n{page.markdown()}{written}", end="", flush=True)
 
@@ -128,7 +128,7 @@ def _give(page: reproduction.Reproduction, out: Path | None) -> None:
 def _leave(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArguments, out: Path | None) -> None:
     """Of an interrupted sweep's other tables: say what each lacks, and write it as it stands."""
     for place in places:
-        with contextlib.suppress(TableError):  # told by the call that goes on
+        with contextlib.suppress(TableError):  # the call that continues reports it
             page = _reproduced(tables, place, ledger, given, baselines_too=False)
             exit.say([f"{page.table.spec.id}: {line}" for line in page.lacking()])
             if out is not None:

@@ -81,6 +81,7 @@ def test_every_kind_prints_what_it_would_submit(capsys: pytest.CaptureFixture[st
         ("  mount: /shared", '  mount: "/a\\nb"', "line break: kuberay.mount=; write one line"),
         ("  claim: cse-shared", "", "missing value: kuberay.claim=; give it"),
         ("version: 1", "", "wrong version: version=None; write version: 1"),
+        ("version: 1", "version: true", "wrong version: version=True; write version: 1"),
         ("version: 1", "version: 3", "wrong version: version=3; write version: 1"),
         ("name: cse ", "name: C_S ", "wrong name: name=C_S"),
         ("storage: /shared", "storage: shared", "relative path: storage=shared/results"),

@@ -8,13 +8,13 @@ MODULE = '''
 
 import shlex
 
-from cluster.launch.config import Block, Text
+from cluster.launch.config import Block
 
 
 class Settings(Block):
     """Where Python is."""
 
-    python: Text
+    python: str
 
 
 def render(job, settings):
