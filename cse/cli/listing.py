@@ -52,7 +52,7 @@ def duration(seconds: float | None) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in MB or GB: `1.3 MB`, `250 MB`, `1.2 GB`."""
+    """Bytes in MB or GB: `0 MB`, `1.3 MB`, `250 MB`, `1.2 GB`."""
     if count >= 1e9:
         return f"{count / 1e9:.1f} GB"
-    return f"{count / 1e6:.0f} MB" if count >= 1e7 else f"{count / 1e6:.1f} MB"
+    return f"{count / 1e6:.1f} MB" if 0 < count < 1e7 else f"{count / 1e6:.0f} MB"

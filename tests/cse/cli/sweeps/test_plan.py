@@ -155,7 +155,7 @@ def test_durations_in_words(seconds: float | None, told: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0.0 MB"), (1_340_000, "1.3 MB"), (12_400_000, "12 MB"), (1_240_000_000, "1.2 GB")]
+    ("count", "text"), [(0, "0 MB"), (1_340_000, "1.3 MB"), (12_400_000, "12 MB"), (1_240_000_000, "1.2 GB")]
 )
 def test_sizes_in_words(count: int, text: str) -> None:
     assert command.size(count) == text
