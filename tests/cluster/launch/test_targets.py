@@ -123,7 +123,9 @@ def test_promtool_takes_the_scrape_file() -> None:
     if shutil.which("promtool") is None:
         pytest.skip("no promtool: apt-get install prometheus")
     done = subprocess.run(
-        ["promtool", "check", "config", str(DEPLOY / "prometheus.yml")], capture_output=True, timeout=60
+        ["promtool", "check", "config", str(REPO / "cluster" / "monitor" / "prometheus.yml")],
+        capture_output=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stdout
 
