@@ -35,10 +35,10 @@ def curves(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
     import pandas as pd
 
     with _rows(ledger, sweep) as (opened, rows):
-        found = opened.curves(row.signature for row in rows)
+        by_run = opened.curves(row.signature for row in rows)
     return pd.DataFrame(
         {"signature": signature, "examples": point["examples"], "best": point["best"], **point["metrics"]}
-        for signature, points in found.items()
+        for signature, points in by_run.items()
         for point in points
     )
 
@@ -48,11 +48,11 @@ def scores(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
     import pandas as pd
 
     with _rows(ledger, sweep) as (opened, rows):
-        found = opened.scores(row.signature for row in rows)
+        scores = opened.scores(row.signature for row in rows)
     return pd.DataFrame(
-        {"signature": one.signature, "suite": one.suite, "value": one.value, "protocol_hash": one.protocol_hash}
-        | {f"protocol.{name}": value for name, value in one.protocol.items()}
-        for one in found
+        {"signature": score.signature, "suite": score.suite, "value": score.value, "protocol_hash": score.protocol_hash}
+        | {f"protocol.{name}": value for name, value in score.protocol.items()}
+        for score in scores
     )
 
 
@@ -60,9 +60,9 @@ def scores(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
 def _rows(ledger: str | Path, sweep: str | None) -> Iterator[tuple[Ledger, list[RunRow]]]:
     opened = Ledger.open(ledger, create=False)
     try:
-        known = [one.id for one in opened.sweeps()]
-        if sweep is not None and sweep not in known:
-            raise LedgerError(f"unknown sweep: sweep={sweep}; the ledger has {', '.join(known) or 'none'}")
+        sweeps = [row.id for row in opened.sweeps()]
+        if sweep is not None and sweep not in sweeps:
+            raise LedgerError(f"unknown sweep: sweep={sweep}; the ledger has {', '.join(sweeps) or 'none'}")
         yield opened, opened.runs(sweep=sweep)
     finally:
         opened.close()

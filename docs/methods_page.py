@@ -1,5 +1,6 @@
 """docs/methods.md from the papers' tables and docs/proofs.yaml: `python -m docs.methods_page` writes it."""
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,10 +11,9 @@ from cse.cli.sweeps.variants import on_the_dev_set
 from cse_train import fields, methods
 from cse_train.fields import Scalar
 from search_spaces.catalog import ALL, load_all, shipped
-from search_spaces.cell_names import name_of
+from search_spaces.cell_names import cell_name, setting
 from search_spaces.cells import Cell, resolve
 from search_spaces.space import Space
-from search_spaces.strict_yaml import parse_yaml
 
 Proofs = Mapping[str, Mapping[str, list[str]]]
 """Method, or `train` -> setting -> tests."""
@@ -58,8 +58,8 @@ def read_proofs() -> Proofs:
     """What docs/proofs.yaml says: a file of ours, whose methods share lists by YAML's aliases."""
     import yaml
 
-    found = yaml.safe_load((folder() / "proofs.yaml").read_text(encoding="utf-8"))
-    return {name: proofs for name, proofs in found.items() if name != "version"}
+    content = yaml.safe_load((folder() / "proofs.yaml").read_text(encoding="utf-8"))
+    return {name: proofs for name, proofs in content.items() if name != "version"}
 
 
 def settings_of(space: Space, cell: Cell) -> dict[str, Scalar]:
@@ -69,15 +69,9 @@ def settings_of(space: Space, cell: Cell) -> dict[str, Scalar]:
 
 def proofs_of(settings: Mapping[str, Scalar], proofs: Proofs) -> list[str]:
     """The tests of each setting, else those of the method alone."""
-    own = {**proofs["train"], **proofs[str(settings["method"])]}
-    found = [test for key, value in settings.items() for test in own.get(shown(key, value), own.get(key, []))]
-    return list(dict.fromkeys(found)) or own[ANY]
-
-
-def shown(key: str, value: Scalar) -> str:
-    """`key=value` as YAML would read it back."""
-    plain = isinstance(value, str) and parse_yaml(f"value: {value}", key)["value"] == value
-    return f"{key}={value if plain else json.dumps(value)}"
+    by_setting = {**proofs["train"], **proofs[str(settings["method"])]}
+    lists = (by_setting.get(setting(key, value), by_setting.get(key, [])) for key, value in settings.items())
+    return list(dict.fromkeys(itertools.chain.from_iterable(lists))) or by_setting[ANY]
 
 
 def _table(space: Space, proofs: Proofs) -> str:
@@ -90,7 +84,7 @@ def _table(space: Space, proofs: Proofs) -> str:
         key = {axis: cell.key.get(axis) for axis in space.axis_names}
         paper = next((cells for row, cells in printed if row == key), {})
         lines.append(
-            [cell.label or name_of(cell.key), _keys(settings), _numbers(paper), _tests(proofs_of(settings, proofs))]
+            [cell.label or cell_name(cell.key), _keys(settings), _numbers(paper), _tests(proofs_of(settings, proofs))]
         )
     source = f"{space.paper.citation}: {space.paper.table}. {space.paper.metric}."
     said = [note for note in (space.notes, space.paper.notes, space.paper.finding) if note]
@@ -111,10 +105,10 @@ def _options(spaces: list[Space], proofs: Proofs) -> str:
     return _markdown(["method", "setting", "default", "proved by"], lines) + "\n"
 
 
-def _every(key: str, own: Mapping[str, list[str]]) -> list[str]:
+def _every(key: str, by_setting: Mapping[str, list[str]]) -> list[str]:
     """The tests of a setting, whatever its value."""
-    found = [test for setting, tests in own.items() if setting.partition("=")[0] == key for test in tests]
-    return list(dict.fromkeys(found))
+    proofs = [test for name, tests in by_setting.items() if name.partition("=")[0] == key for test in tests]
+    return list(dict.fromkeys(proofs))
 
 
 def _defaults(method: str) -> Iterator[tuple[str, Any]]:
@@ -123,7 +117,7 @@ def _defaults(method: str) -> Iterator[tuple[str, Any]]:
 
 
 def _keys(settings: Mapping[str, Scalar]) -> str:
-    return " ".join(f"`{shown(key, value)}`" for key, value in settings.items())
+    return " ".join(f"`{setting(key, value)}`" for key, value in settings.items())
 
 
 def _numbers(cells: Mapping[str, float]) -> str:

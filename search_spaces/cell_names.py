@@ -1,9 +1,9 @@
 """Which cell of a space a person means by its label or by some of its axis values."""
 
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cse_train.fields import ConfigError, Scalar, nearest
 from search_spaces import keys
@@ -15,7 +15,7 @@ SHOWN = 8
 
 
 def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell]) -> Cell:
-    """The one of `cells` that `wanted` names: a label, or `axis=value` pairs, also several in one word with commas.
+    """That one of `cells` that `wanted` names: a label, or `axis=value` pairs, also several in one word with commas.
 
     An axis may be given by its last part where that is not ambiguous. Raises ConfigError for an unknown axis, for no
     cell, and for several.
@@ -27,20 +27,30 @@ def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell]
     if not wanted:
         raise ConfigError([f"which cell: cell=none of {len(cells)} of {resolved.space.id}; give --cell {_some(cells)}"])
     pairs = _pairs(resolved, wanted)
-    found = [cell for cell in cells if all(_same(cell.key.get(axis), value) for axis, value in pairs.items())]
-    exact = [cell for cell in found if cell.key.keys() == pairs.keys()]
-    if len(exact or found) != 1:
-        raise ConfigError([_none(given, pairs, cells) if not found else _several(given, pairs, found)])
-    return (exact or found)[0]
+    fitting = [cell for cell in cells if all(_same(cell.key.get(axis), value) for axis, value in pairs.items())]
+    exact = [cell for cell in fitting if cell.key.keys() == pairs.keys()]
+    if len(exact or fitting) != 1:
+        raise ConfigError([_none(given, pairs, cells) if not fitting else _several(given, pairs, fitting)])
+    return (exact or fitting)[0]
 
 
-def named(cell: Cell) -> str:
-    """A cell as one may give it: its label, or its axis values."""
-    return cell.label or ",".join(f"{axis}={written(value)}" for axis, value in cell.key.items())
+def cell_name(key: Mapping[str, Scalar], seed: int | None = None) -> str:
+    """A cell in short, or one of its runs: `dup_rate=0.32 seed 1`."""
+    settings = [f"{axis.rpartition('.')[2]}={value}" for axis, value in key.items()]
+    return " ".join(settings if seed is None else [*settings, f"seed {seed}"])
 
 
-def written(value: Scalar) -> str:
-    """A value as YAML reads it back."""
+def cell_argument(cell: Cell) -> str:
+    """A cell as `--cell` takes it: its label, or its axis values."""
+    return cell.label or ",".join(itertools.starmap(setting, cell.key.items()))
+
+
+def setting(key: str, value: Scalar) -> str:
+    """`key=value` as `--set` and `--cell` read it back."""
+    return f"{key}={_written(value)}"
+
+
+def _written(value: Scalar) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     text = str(value)
@@ -61,12 +71,12 @@ def _pairs(resolved: ResolvedSpace, wanted: Sequence[str]) -> dict[str, Scalar]:
         labels = [cell.label for cell in resolved.space.cells]
         hint = nearest(wrong[0], labels) if labels else "give axis=value"
         raise ConfigError([f"no such cell: cell={wrong[0]}; {hint}"])
-    found = {}
+    values = {}
     for name, text in (pair.split("=", 1) for pair in split):
         axis = _axis(resolved, name.strip())
         value = parse_yaml(f"value: {text}", f"--cell {name}")["value"]
-        found[axis] = keys.normal(axis, value, resolved.space.methods()[0])
-    return found
+        values[axis] = keys.normal(axis, value, resolved.space.methods()[0])
+    return values
 
 
 def _axis(resolved: ResolvedSpace, name: str) -> str:
@@ -79,38 +89,27 @@ def _axis(resolved: ResolvedSpace, name: str) -> str:
     raise ConfigError([f"unknown axis: cell={name}; {nearest(name, axes)}"])
 
 
-def _same(found: Scalar, wanted: Scalar) -> bool:
-    return found == wanted and isinstance(found, bool) == isinstance(wanted, bool)
+def _same(value: Scalar, wanted: Scalar) -> bool:
+    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
 
 
 def _none(given: str, pairs: Mapping[str, Scalar], cells: Sequence[Cell]) -> str:
     if len(pairs) == 1:
         (axis,) = pairs
-        values = dict.fromkeys(written(cell.key.get(axis)) for cell in cells)
+        values = dict.fromkeys(_written(cell.key.get(axis)) for cell in cells)
         return f"no such cell: cell={given}; {axis} is one of {_listed(list(values))}"
     return f"no such cell: cell={given}; give one such as {_some(cells)}"
 
 
-def _several(given: str, pairs: Mapping[str, Scalar], found: Sequence[Cell]) -> str:
-    more = dict.fromkeys(axis for cell in found for axis in cell.key if axis not in pairs)
+def _several(given: str, pairs: Mapping[str, Scalar], fitting: Sequence[Cell]) -> str:
+    more = dict.fromkeys(axis for cell in fitting for axis in cell.key if axis not in pairs)
     what = f"add {' and '.join(more)}" if more else "give a label"
-    return f"ambiguous cell: cell={given} is {len(found)} cells; {what}, as in --cell {_some(found)}"
+    return f"ambiguous cell: cell={given} is {len(fitting)} cells; {what}, as in --cell {_some(fitting)}"
 
 
 def _some(cells: Sequence[Cell]) -> str:
-    return _listed([named(cell) for cell in cells], " | ") if cells else "(none has run yet)"
+    return _listed([cell_argument(cell) for cell in cells], " | ") if cells else "(none has run yet)"
 
 
 def _listed(words: Sequence[str], between: str = ", ") -> str:
     return between.join([*words[:SHOWN], *(["..."] if len(words) > SHOWN else [])])
-
-
-def name_of(key: Mapping[str, Scalar]) -> str:
-    """A cell without a label in words: `dup_rate=0.32`."""
-    return " ".join(f"{axis.rpartition('.')[2]}={value}" for axis, value in key.items())
-
-
-def label(cell: Mapping[str, Any], seed: int) -> str:
-    """A run in a person's words: `dup_rate=0.32 seed 1`."""
-    settings = (f"{key.rpartition('.')[2]}={value}" for key, value in cell.items())
-    return " ".join([*settings, f"seed {seed}"])

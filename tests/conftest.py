@@ -2,6 +2,9 @@
 
 import json
 import os
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -45,6 +48,35 @@ def data_dir() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"no real data at {DATA}")
     return DATA
+
+
+@pytest.fixture
+def project_copy(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a folder with the project's packages: copies of those that are named, links to the others."""
+
+    def made(*copied: str) -> Path:
+        for name in ("analysis", "cluster", "cse", "cse_train", "search_spaces"):
+            if name in copied:
+                shutil.copytree(REPO / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                (tmp_path / name).symlink_to(REPO / name)
+        return tmp_path
+
+    return made
+
+
+@pytest.fixture
+def called() -> Callable[..., str]:
+    """Runs `cse` of a copy of the project in a process of its own; what it printed."""
+
+    def output(copy: Path, *arguments: str) -> str:
+        command = [sys.executable, "-m", "cse.cli.app", *arguments]
+        environment = os.environ | {"PYTHONPATH": str(copy)}
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return output
 
 
 @pytest.fixture(scope="session")

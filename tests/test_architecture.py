@@ -20,8 +20,10 @@ LOADERS = {
     "cse.cli.loader": "the module of a command, and what only one of its options needs",
     "cse_train.methods": "the module of a method, by its name in the configuration",
     "cluster.search.samplers": "the sampler that `search.sampler` names",
+    "cluster.launch.targets": "the module of a launch target, by its name",
     "cse_train.evaluate.suites.registry": "the modules of its folder, each a suite",
     "cse_train.evaluate.transfer": "the module of a transfer protocol, by its name on the command line",
+    "analysis.render.formats": "the module of a table format, by its name",
     "cluster.slots.group_api": "what an option names as module:name",
 }
 """The modules that import ours by name. Nothing of ours is imported inside a function anywhere."""

@@ -16,17 +16,17 @@ ACROSS = 3
 """Panels beside each other."""
 
 
-def importance_plot(found: Importance) -> Figure:
+def importance_plot(effects: Importance) -> Figure:
     """A bar per axis, largest on top, marked where seeds alone reach once in twenty times; seeds and rest below."""
-    axes_shares = sorted(found.axes, key=lambda one: (-one.share, one.axis))
-    names = [one.axis for one in axes_shares]
-    shares = [one.share for one in axes_shares]
-    more = [("seeds", found.seeds), ("interactions", found.rest)]
+    axes_shares = sorted(effects.axes, key=lambda axis: (-axis.share, axis.axis))
+    names = [axis.axis for axis in axes_shares]
+    shares = [axis.share for axis in axes_shares]
+    more = [("seeds", effects.seeds), ("interactions", effects.rest)]
     figure, axes = canvas(size=(7.0, 1.4 + 0.32 * (len(names) + 2)))
     bars = axes.barh(range(len(names)), shares, color=OURS, height=0.6, label="axis")
     rest = [(len(names) + i, value) for i, (_, value) in enumerate(more) if value is not None]
     axes.barh([place for place, _ in rest], [value for _, value in rest], color=GREY, height=0.6)
-    floors = [(one.floor, place) for place, one in enumerate(axes_shares) if one.floor is not None]
+    floors = [(axis.floor, place) for place, axis in enumerate(axes_shares) if axis.floor is not None]
     marks = axes.scatter(
         [f for f, _ in floors], [p for _, p in floors], marker="|", s=160, color=PAPER, zorder=3, linewidths=2,
         label="seeds alone reach this in 1 of 20",

@@ -30,16 +30,16 @@ def _widest(bands: Sequence[Band]) -> int:
     return max((len(band.label) for band in bands), default=0)
 
 
-def budget_plot(found: Budget, metric: str) -> Figure:
+def budget_plot(budget: Budget, metric: str) -> Figure:
     """Best cell so far over the examples spent, every cell as a dot, and the expected best of a random order."""
     figure, axes = canvas()
-    spent = list(found.spent)
+    spent = list(budget.spent)
     dots = axes.scatter(
-        spent, found.scores, color=GREY, s=12, alpha=0.6, label="one cell", rasterized=len(spent) > MANY
+        spent, budget.scores, color=GREY, s=12, alpha=0.6, label="one cell", rasterized=len(spent) > MANY
     )
-    steps = axes.step(spent, found.best, where="post", color=OURS, lw=1.8, label="best so far")
+    steps = axes.step(spent, budget.best, where="post", color=OURS, lw=1.8, label="best so far")
     expected = axes.plot(
-        spent, found.expected, color=COLOURS[1], lw=1.2, linestyle="--", label="expected best of a random order"
+        spent, budget.expected, color=COLOURS[1], lw=1.2, linestyle="--", label="expected best of a random order"
     )
     axes.set_xlabel("training examples spent, all seeds")
     axes.set_ylabel(literal(f"best {metric}, mean over seeds"))

@@ -29,9 +29,9 @@ def axis_plot(table: Table, column: str | None = None) -> Figure:
 
 
 def _ours(axes: Axes, table: Table, column: str) -> Iterator[Any]:
-    cells = [(place, row.cells[column]) for place, row in enumerate(table.rows)]
-    dots = [(place, value) for place, cell in cells for value in cell.values]
-    means = [(place, cell.mean) for place, cell in cells if cell.mean is not None]
+    entries = [(place, row.entries[column]) for place, row in enumerate(table.rows)]
+    dots = [(place, value) for place, entry in entries for value in entry.values]
+    means = [(place, entry.mean) for place, entry in entries if entry.mean is not None]
     if not means:
         return
     xs, ys = [place for place, _ in means], [mean for _, mean in means]
@@ -45,19 +45,19 @@ def _ours(axes: Axes, table: Table, column: str) -> Iterator[Any]:
 
 def _baselines(axes: Axes, table: Table, column: str) -> Iterator[Any]:
     styles = ("dashed", "dotted", "dashdot", (0, (1, 4)))
-    for number, row in enumerate(row for row in table.baselines if column in row.cells):
+    for number, row in enumerate(row for row in table.baselines if column in row.values):
         style, label = styles[number % len(styles)], literal(f"without training: {row.label}")
-        yield axes.axhline(row.cells[column], color=GREY, lw=1.0, linestyle=style, label=label)
+        yield axes.axhline(row.values[column], color=GREY, lw=1.0, linestyle=style, label=label)
 
 
 def _paper(axes: Axes, table: Table, column: str) -> Iterator[Any]:
-    points = [(place, row.cells[column].published) for place, row in enumerate(table.rows)]
-    known = [(place, value) for place, value in points if value is not None]
-    if known:
+    points = [(place, row.entries[column].published) for place, row in enumerate(table.rows)]
+    printed = [(place, value) for place, value in points if value is not None]
+    if printed:
         twin = axes.twinx()
         twin.set_ylabel("published", color=PAPER)
         twin.tick_params(axis="y", colors=PAPER)
-        xs, ys = [place for place, _ in known], [value for _, value in known]
+        xs, ys = [place for place, _ in printed], [value for _, value in printed]
         label = "published (right scale)"
         line = twin.plot(xs, ys, color=PAPER, lw=1.2, marker="s", ms=4, linestyle="--", label=label)[0]
         _match_spans(axes, twin)

@@ -71,10 +71,10 @@ def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[st
     ).outerjoin(runs, runs.c.signature == links.c.signature)
     if sweeps is not None:
         query = query.where(links.c.sweep.in_(list(sweeps)))
-    found: dict[str, list[ProgressRow]] = defaultdict(list)
+    by_sweep: dict[str, list[ProgressRow]] = defaultdict(list)
     for row in connection.execute(query.order_by(links.c.sweep, links.c.cell_hash, links.c.seed)):
-        found[row.sweep].append(_row(dict(row._mapping)))
-    return dict(found)
+        by_sweep[row.sweep].append(_row(dict(row._mapping)))
+    return dict(by_sweep)
 
 
 def _setting(key: str) -> ColumnElement[int]:
@@ -107,8 +107,8 @@ def recent(connection: Connection, sweep: str) -> dict[str, list[tuple[str, floa
         .limit(RECENT)
     )
     newest: dict[str, int] = {}
-    found: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    states: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for signature, attempt, state, at in connection.execute(query):
         if newest.setdefault(signature, attempt) == attempt:
-            found[signature].insert(0, (state, at))
-    return dict(found)
+            states[signature].insert(0, (state, at))
+    return dict(states)

@@ -101,20 +101,21 @@ def overview(engine: Engine) -> Overview:
     """All sweeps of a ledger. LedgerError."""
     with transaction(engine) as connection:
         now = progress_rows.clock(connection)
-        rows, known = progress_rows.rows(connection), cluster_log.read(connection)
-        found = [_progress(connection, one, rows.get(one.id, []), known, now) for one in queries.sweeps(connection)]
-    return Overview(now, sorted(found, key=lambda one: (one.live, one.updated or 0.0), reverse=True))
+        rows, clusters = progress_rows.rows(connection), cluster_log.read(connection)
+        stored = queries.sweeps(connection)
+        sweeps = [_progress(connection, sweep, rows.get(sweep.id, []), clusters, now) for sweep in stored]
+    return Overview(now, sorted(sweeps, key=lambda sweep: (sweep.live, sweep.updated or 0.0), reverse=True))
 
 
 def detail(engine: Engine, sweep: str) -> SweepDetail | None:
     """One sweep, or None where the ledger has no such. LedgerError."""
     with transaction(engine) as connection:
-        known = {one.id: one for one in queries.sweeps(connection)}
-        if sweep not in known:
+        sweeps = {stored.id: stored for stored in queries.sweeps(connection)}
+        if sweep not in sweeps:
             return None
         now = progress_rows.clock(connection)
         rows = progress_rows.rows(connection, [sweep]).get(sweep, [])
-        progress = _progress(connection, known[sweep], rows, cluster_log.read(connection), now)
+        progress = _progress(connection, sweeps[sweep], rows, cluster_log.read(connection), now)
         names = _labels(rows)
         listed = sorted(rows, key=_prominence)[:SHOWN_RUNS]
         runs = [RunProgress(names[row.signature], row) for row in listed]
@@ -122,13 +123,13 @@ def detail(engine: Engine, sweep: str) -> SweepDetail | None:
 
 
 def _progress(
-    connection: Connection, sweep: SweepRow, rows: Sequence[ProgressRow], known: Mapping[str, Cluster], now: float
+    connection: Connection, sweep: SweepRow, rows: Sequence[ProgressRow], clusters: Mapping[str, Cluster], now: float
 ) -> SweepProgress:
     counts = Counter(row.state for row in rows)
     live = bool(counts["running"] or counts["claimed"])
     asked = sweep.spec.get("asked")
     best = max((row for row in rows if row.best is not None), key=lambda row: row.best or 0.0, default=None)
-    cluster = known.get(sweep.id)
+    cluster = clusters.get(sweep.id)
     return SweepProgress(
         id=sweep.id,
         space=str(sweep.spec.get("space", sweep.id)),
@@ -152,11 +153,7 @@ def _labels(rows: Sequence[ProgressRow]) -> dict[str, str]:
     """Signature -> the axes that tell its cell from others, and its seed."""
     axes = list(dict.fromkeys(axis for row in rows for axis in row.cell))
     kept = telling([row.cell for row in rows], axes)
-    return {row.signature: _label(row.cell, kept, row.seed) for row in rows}
-
-
-def _label(cell: Mapping[str, Any], axes: Sequence[str], seed: int) -> str:
-    return f"{label(cell, axes)} seed {seed}" if axes else f"seed {seed}"
+    return {row.signature: label(row.cell, kept, row.seed) for row in rows}
 
 
 def _prominence(row: ProgressRow) -> tuple[int, float]:
@@ -169,21 +166,21 @@ def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[
     ranked = sorted((row for row in rows if row.examples), key=lambda row: (row.state != "running", -(row.best or 0.0)))
     chosen = ranked[:SHOWN_CURVES]
     points = queries.curves(connection, [row.signature for row in chosen])
-    found = [
+    curves = [
         Curve(names[row.signature], row.signature, row.state, _dev_points(points.get(row.signature, ()), row.dev))
         for row in chosen
     ]
-    return [curve for curve in found if curve.points]
+    return [curve for curve in curves if curve.points]
 
 
 def _dev_points(points: Iterable[Mapping[str, Any]], dev: str | None) -> list[tuple[int, float]]:
     """(examples, dev score) where it was measured."""
-    known = ((int(point["examples"]), point["metrics"].get(dev)) for point in points)
-    return [(examples, float(value)) for examples, value in known if value is not None]
+    scores = ((int(point["examples"]), point["metrics"].get(dev)) for point in points)
+    return [(examples, float(value)) for examples, value in scores if value is not None]
 
 
 def run_folder(engine: Engine, signature: str) -> str | None:
     """Where a run's files lie; None where there is no such run, or it has none yet. LedgerError."""
     with transaction(engine) as connection:
-        found = next(queries.runs(connection, signatures=[signature]), None)
-    return found.folder if found else None
+        run = next(queries.runs(connection, signatures=[signature]), None)
+    return run.folder if run else None

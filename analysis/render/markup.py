@@ -1,6 +1,5 @@
 """How each text format writes a number, an emphasis and a foreign word."""
 
-import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -28,44 +27,20 @@ MARKDOWN = Markup(
     none="",
 )
 
-_LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "Δ": r"$\Delta$", "→": r"$\to$",
-    "×": r"$\times$", "≥": r"$\ge$", "≤": r"$\le$", "·": r"$\cdot$", "λ": r"$\lambda$", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "τ": r"$\tau$", "\n": " ",
-}  # fmt: skip
-
-LATEX = Markup(
-    bold=lambda text: rf"\textbf{{{text}}}",
-    underline=lambda text: rf"\underline{{{text}}}",
-    spread=lambda text: rf"{{\scriptsize$\pm${text}}}",
-    escape=lambda text: "".join(_LATEX_SPECIAL.get(letter, letter) for letter in text),
-    minus="$-$",
-    delta=r"$\Delta$",
-    none="--",
-)
-
-HTML = Markup(
-    bold=lambda text: f"<strong>{text}</strong>",
-    underline=lambda text: f"<u>{text}</u>",
-    spread=lambda text: f"<small> ± {text}</small>",
-    escape=html.escape,
-    minus="−",
-    delta="Δ",
-    none="",
-)
-
 
 def aligned(header: list[str], body: list[list[str]], texts: int) -> str:
     """A Markdown table with columns of equal width: the first `texts` to the left, numbers to the right."""
-    widths = [max(3, *(len(line[index]) for line in [header, *body])) for index in range(len(header))]
-    rule = ["-" * width if index < texts else "-" * (width - 1) + ":" for index, width in enumerate(widths)]
+    right = [index >= texts for index in range(len(header))]
+    head, *lines = padded([header, *body], right, least=3)
+    rule = ["-" * (len(entry) - 1) + (":" if r else "-") for entry, r in zip(head, right, strict=True)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [head, rule, *lines])
 
-    def line(entries: Sequence[str]) -> str:
-        padded = (
-            entry.ljust(width) if index < texts else entry.rjust(width)
-            for index, (entry, width) in enumerate(zip(entries, widths, strict=True))
-        )
-        return "| " + " | ".join(padded) + " |"
 
-    return "\n".join(line(entries) for entries in [header, rule, *body])
+def padded(lines: Sequence[Sequence[str]], right: Sequence[bool], least: int = 0) -> list[list[str]]:
+    """The entries of each column filled up to one width, at least `least`; to the right where `right` says so."""
+    columns = zip(*lines, strict=True)
+    widths = [max(least, *map(len, column)) for column in columns]
+    return [
+        [entry.rjust(width) if r else entry.ljust(width) for entry, width, r in zip(line, widths, right, strict=True)]
+        for line in lines
+    ]

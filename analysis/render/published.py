@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from analysis.tables.labels import label
 from analysis.tables.spec import TableSpec, identify
 
 REFERENCE = "paper: "
@@ -18,7 +19,7 @@ def misprints(spec: TableSpec) -> dict[tuple[Any, ...], Mapping[str, float]]:
 
 def remarks(spec: TableSpec) -> list[str]:
     """One line on the rows without cells of ours, and one for each misprint."""
-    rows = [(_name(row), row) for row in (*spec.published, *spec.references)]
+    rows = [(row.get("label") or label(row["key"]), row) for row in (*spec.published, *spec.references)]
     misprints = [
         f"As printed: {column} {row['cells'][column]:g} of {name}; the row's other numbers give {value:g}"
         for name, row in rows
@@ -26,9 +27,3 @@ def remarks(spec: TableSpec) -> list[str]:
     ]
     about = [f'Rows that begin with "{REFERENCE.strip()}" are models that are not trained here'] * bool(spec.references)
     return about + misprints
-
-
-def _name(row: Mapping[str, Any]) -> str:
-    if "label" in row:
-        return str(row["label"])
-    return ", ".join(f"{axis}={value}" for axis, value in row["key"].items() if value is not None)

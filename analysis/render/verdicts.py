@@ -1,122 +1,55 @@
-"""Verdicts and orderings as text and as plain data."""
+"""A table's verdicts and the order of its rows as lines of text."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import replace
 
-from analysis.render.markup import MARKDOWN, aligned
 from analysis.tables.aggregate import Table
-from analysis.tables.labels import axis_text, row_text
+from analysis.tables.labels import label
 from analysis.tables.ordering import LEVEL, Ordering
-from analysis.tables.verdict import Interval, Verdict, Verdicts
+from analysis.tables.verdict import Verdicts
 
 
-def markdown(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> str:
-    """What stands under a table: one line per verdict, then what is said of each column's order; empty for nothing."""
-    axes = table.spec.axes
-    header = [*map(MARKDOWN.escape, axes), "column", "verdict", "why"]
-    body = [
-        [
-            *(MARKDOWN.escape(axis_text(table.rows[index].key[axis])) for axis in axes),
-            *(MARKDOWN.escape(text) for text in (column, verdict.word, verdict.reason)),
-        ]
-        for (index, column), verdict in verdicts.items()
-    ]
-    parts = ["**Verdicts**", aligned(header, body, len(header))] if verdicts else []
-    lines = [f"- {MARKDOWN.escape(line)}" for line in order_lines(table, ordering)]
-    parts += ["**Order of the rows**", "\n".join(lines)] if lines else []
-    return "\n\n".join(parts) + "\n" if parts else ""
-
-
-def summary(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> list[str]:
-    """One line per column with its verdicts counted, then one per column with the word for its order."""
+def with_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:
+    """The table with, among its notes, the verdicts of each column counted and the word for each column's order."""
     counted: dict[str, Counter[str]] = {}
-    for (_, column), verdict in verdicts.items():
+    for (_, column), verdict in (verdicts or {}).items():
         counted.setdefault(column, Counter())[verdict.word] += 1
     lines = [
         f"{column}: " + ", ".join(f"{number} {word}" for word, number in words.items())
         for column, words in counted.items()
     ]
-    return [*lines, *(_order(one) for one in ordering)]
+    return replace(table, notes=[*table.notes, *lines, *map(_order, ordering or ())])
 
 
 def order_lines(table: Table, ordering: Sequence[Ordering]) -> list[str]:
     """Of each column: the word and why, whether seeds agree, which pairs differ on other sentences, what is lacking."""
-    return [line for one in ordering for line in (_order(one), *_agreement(one), *_pairs(table, one))]
+    return [line for order in ordering for line in (_order(order), *_agreement(order), *_pairs(table, order))]
 
 
-def _order(one: Ordering) -> str:
-    return f"{one.column}: {one.word}; {one.reason}"
+def _order(order: Ordering) -> str:
+    return f"{order.column}: {order.word}; {order.reason}"
 
 
-def _agreement(one: Ordering) -> list[str]:
-    found = one.agreement
-    if found is None:
+def _agreement(order: Ordering) -> list[str]:
+    agreement = order.agreement
+    if agreement is None:
         return []
-    said = f"{one.column}: {found.seeds} seeds rank {found.rows} rows alike with W {found.w:.2f}"
-    return [f"{said} (1: every seed the same order; rows shuffled within each seed reach it with p {found.p:.2g})"]
+    said = f"{order.column}: {agreement.seeds} seeds rank {agreement.rows} rows alike with W {agreement.w:.2f}"
+    return [f"{said} (1: every seed the same order; rows shuffled within each seed reach it with p {agreement.p:.2g})"]
 
 
-def _pairs(table: Table, one: Ordering) -> list[str]:
-    differing = [pair for pair in one.pairs if pair.differs]
-    names = [row_text(row.key) for row in table.rows]
+def _pairs(table: Table, order: Ordering) -> list[str]:
+    differing = [pair for pair in order.pairs if pair.differs]
+    names = [label(row.key) for row in table.rows]
     listed = "; ".join(
         f"{names[pair.left]} {'above' if pair.difference > 0 else 'below'} {names[pair.right]} "
         f"by {abs(pair.difference):.2f} (p {pair.corrected:.2g})"
         for pair in differing
     )
-    said = f"{one.column}: {len(differing)} of {len(one.pairs)} pairs of rows differ on resampled sentence pairs"
+    said = f"{order.column}: {len(differing)} of {len(order.pairs)} pairs of rows differ on resampled sentence pairs"
     counted = [f"{said} (these runs' mean over seeds, Holm at {LEVEL:g})" + (f": {listed}" if listed else "")]
     return [
-        *(counted if one.pairs else []),
-        *(f"{one.column}: not compared by sentence pairs: {x}" for x in one.lacking),
+        *(counted if order.pairs else []),
+        *(f"{order.column}: not compared by sentence pairs: {x}" for x in order.lacking),
     ]
-
-
-def as_dict(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> dict[str, Any]:
-    """Plain data: `verdicts` with the key of their row, `ordering` with every pair."""
-    return {
-        "verdicts": [
-            {"key": table.rows[index].key, "column": column, **_verdict(verdict)}
-            for (index, column), verdict in verdicts.items()
-        ],
-        "ordering": [_ordering(table, one) for one in ordering],
-    }
-
-
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "word": verdict.word,
-        "interval": _ends(verdict.interval),
-        "published": verdict.published,
-        "reason": verdict.reason,
-    }
-
-
-def _ordering(table: Table, one: Ordering) -> dict[str, Any]:
-    return {
-        "column": one.column,
-        "word": one.word,
-        "rows": one.rows,
-        "tau": one.tau,
-        "interval": _ends(one.interval),
-        "reason": one.reason,
-        "pairs": [
-            {
-                "rows": [table.rows[pair.left].key, table.rows[pair.right].key],
-                "difference": pair.difference,
-                "interval": _ends(pair.interval),
-                "p": pair.p,
-                "corrected": pair.corrected,
-                "differs": pair.differs,
-            }
-            for pair in one.pairs
-        ],
-        "lacking": list(one.lacking),
-        "agreement": None if one.agreement is None else asdict(one.agreement),
-    }
-
-
-def _ends(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else list(interval)

@@ -74,12 +74,12 @@ def _most(body: list[list[str]], width: int) -> list[list[str]]:
 
 def environment(study: Study) -> Grid:
     """Commits, hosts, packages of the attempts that finished."""
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for _, run in study.finished:
         for attempt in study.attempts.get(run.signature, ()):
             if attempt.attempt == run.attempt:
-                found.update(_plain(attempt.details))
-    return _counted("Code, machines and packages", found)
+                counts.update(_plain(attempt.details))
+    return _counted("Code, machines and packages", counts)
 
 
 def _plain(details: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
@@ -93,33 +93,34 @@ def _plain(details: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, 
 
 def inputs(study: Study) -> Grid:
     """Content hashes of what the finished runs read."""
-    found = Counter((name, str(value)) for _, run in study.finished for name, value in run.identity.items())
-    return _counted("Data, by content hash", found)
+    counts = Counter((name, str(value)) for _, run in study.finished for name, value in run.identity.items())
+    return _counted("Data, by content hash", counts)
 
 
 def protocols(study: Study) -> Grid:
     """How each suite was scored."""
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     texts: dict[str, str] = {}
     for score in study.scores:
         if score.protocol_hash not in texts:
             texts[score.protocol_hash] = ", ".join(f"{k} {axis_text(v)}" for k, v in sorted(score.protocol.items()))
-        found[score.suite, texts[score.protocol_hash]] += 1
-    return _counted("Protocols of the scores", found)
+        counts[score.suite, texts[score.protocol_hash]] += 1
+    return _counted("Protocols of the scores", counts)
 
 
-def _counted(caption: str, found: Counter[tuple[str, str]]) -> Grid:
-    body = [[name, value, str(number)] for (name, value), number in sorted(found.items())]
+def _counted(caption: str, counts: Counter[tuple[str, str]]) -> Grid:
+    body = [[name, value, str(number)] for (name, value), number in sorted(counts.items())]
     return Grid(caption, ["what", "value", "runs"], _most(body, 3), texts=2)
 
 
-def shares(found: Importance) -> Grid:
+def shares(effects: Importance) -> Grid:
     """The importance of each axis as numbers."""
     body = [
-        [one.axis, str(one.levels), _percent(one.share), _percent(one.floor), "" if one.p is None else f"{one.p:.2g}"]
-        for one in sorted(found.axes, key=lambda one: (-one.share, one.axis))
+        [a.axis, str(a.levels), _percent(a.share), _percent(a.floor), "" if a.p is None else f"{a.p:.2g}"]
+        for a in sorted(effects.axes, key=lambda axis: (-axis.share, axis.axis))
     ]
-    body += [[name, "", _percent(v), "", ""] for name, v in (("seeds", found.seeds), ("interactions", found.rest)) if v]
+    others = {"seeds": effects.seeds, "interactions": effects.rest}
+    body += [[name, "", _percent(share), "", ""] for name, share in others.items() if share]
     header = ["axis", "values", "share", "seeds alone (1 of 20)", "p"]
     return Grid("Share of the sum of squares", header, body)
 
@@ -128,10 +129,10 @@ def _percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f}%"
 
 
-def verdicts(table: Table, found: Verdicts) -> Grid:
+def verdicts(table: Table, judged: Verdicts) -> Grid:
     """What is said of each published value."""
     body = []
-    for (index, column), verdict in found.items():
+    for (index, column), verdict in judged.items():
         row, interval = table.rows[index], verdict.interval
         shown = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
         body.append([label(row.key), column, verdict.word, verdict.reason, shown, f"{verdict.published:.2f}"])

@@ -52,7 +52,8 @@ def page(report: Report) -> str:
     """The whole page; equal reports give equal text."""
     ids = [f"s{number}" for number in range(len(report.sections))]
     links = [
-        f'<li><a href="#{id}">{html.escape(one.heading)}</a></li>' for id, one in zip(ids, report.sections, strict=True)
+        f'<li><a href="#{id}">{html.escape(section.heading)}</a></li>'
+        for id, section in zip(ids, report.sections, strict=True)
     ]
     parts = [
         "<!DOCTYPE html>",

@@ -103,24 +103,24 @@ def _summary(study: Study) -> str:
 def _results(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> Section:
     grids = [facts.verdicts(table, verdicts)] if verdicts else []
     order = order_lines(table, ordering)
-    known = [c for c in table.spec.columns if any(row.cells[c].mean is not None for row in table.rows)]
+    columns = [c for c in table.spec.columns if any(row.entries[c].mean is not None for row in table.rows)]
     if len(table.rows) > ROWS:
         text = f"{len(table.rows)} rows are too many for one axis; each axis has its own panel below."
         return Section("Results", [text, *order], table, grids=grids)
-    pictures = [_axis_picture(table, column) for column in known[:COLUMNS]]
-    lacking = [column for column in table.spec.columns if column not in known]
+    pictures = [_axis_picture(table, column) for column in columns[:COLUMNS]]
+    lacking = [column for column in table.spec.columns if column not in columns]
     texts = [f"No run has a score on {', '.join(lacking)}."] if lacking else []
     return Section("Results", [*texts, *order], table, pictures, grids)
 
 
 def _axis_picture(table: Table, column: str) -> Picture:
-    means = [row.cells[column].mean for row in table.rows]
-    known = [mean for mean in means if mean is not None]
+    means = [row.entries[column].mean for row in table.rows]
+    measured = [mean for mean in means if mean is not None]
     over = ", ".join(telling([row.key for row in table.rows], table.spec.axes)) or "one cell"
-    published = any(row.cells[column].published is not None for row in table.rows)
+    published = any(row.entries[column].published is not None for row in table.rows)
     return Picture(
         f"axis-{facts.slug(column)}",
-        f"{column} over {over}: {len(known)} means from {min(known):.2f} to {max(known):.2f}",
+        f"{column} over {over}: {len(measured)} means from {min(measured):.2f} to {max(measured):.2f}",
         "A dot per seed, the mean, a band of the seeds' standard deviation"
         + (", and the published curve on a scale of its own with the same span." if published else "."),
         axis_plot(table, column),
@@ -145,12 +145,12 @@ def _ends(bands: Sequence[Band]) -> str:
 def _axes(study: Study) -> Section:
     keys = [{axis: plain(value) for axis, value in member.key.items()} for member, _ in study.finished]
     scores = [run.best or 0.0 for _, run in study.finished]
-    found = importance(keys, scores, study.axes)
-    if found is None:
+    parts = importance(keys, scores, study.axes)
+    if parts is None:
         return Section("Importance of axes", ["No axis has two values with finished runs."])
-    names = [one.axis for one in sorted(found.axes, key=lambda one: (-one.share, one.axis))]
-    largest = ", ".join(f"{one.axis} {one.share:.0%}" for one in found.axes)
-    share = Picture("importance", f"Share of each axis: {largest}", _importance_caption(found), importance_plot(found))
+    names = [axis.axis for axis in sorted(parts.axes, key=lambda axis: (-axis.share, axis.axis))]
+    largest = ", ".join(f"{axis.axis} {axis.share:.0%}" for axis in parts.axes)
+    share = Picture("importance", f"Share of each axis: {largest}", _importance_caption(parts), importance_plot(parts))
     effects = Picture(
         "effects",
         f"{study.dev} over the values of {', '.join(names[:PANELS])}, one panel each",
@@ -158,50 +158,50 @@ def _axes(study: Study) -> Section:
         effects_plot(keys, scores, names[:PANELS], study.dev),
     )
     pictures = [share, effects] if len(names) > 1 else [share]
-    return Section("Importance of axes", pictures=pictures, grids=[facts.shares(found)])
+    return Section("Importance of axes", pictures=pictures, grids=[facts.shares(parts)])
 
 
-def _importance_caption(found: Importance) -> str:
+def _importance_caption(effects: Importance) -> str:
     parts = [
-        f"Sums of squares of an additive model over {found.runs} runs (type II): what it loses without an axis.",
+        f"Sums of squares of an additive model over {effects.runs} runs (type II): what it loses without an axis.",
         "The mark is the share that seeds alone reach once in twenty times (F test against differences within cells)."
-        if found.seeds is not None
+        if effects.seeds is not None
         else "No cell has two seeds: what seeds alone would show is not known.",
-        "" if found.balanced else "The runs are not balanced over the axes: what two axes share counts for neither.",
+        "" if effects.balanced else "The runs are not balanced over the axes: what two axes share counts for neither.",
     ]
     return " ".join(part for part in parts if part)
 
 
 def _plane(study: Study) -> Section:
-    found = plane(study)
-    if found is None:
+    points = plane(study)
+    if points is None:
         return Section("Alignment and uniformity", ["No finished run has both numbers."])
-    alt = f"Alignment over uniformity of {len(found.points)} runs, coloured by {study.dev}"
-    caption = f"A dot per run; measured on: {found.source}."
-    return Section("Alignment and uniformity", pictures=[Picture("plane", alt, caption, plane_plot(found, study.dev))])
+    alt = f"Alignment over uniformity of {len(points.points)} runs, coloured by {study.dev}"
+    caption = f"A dot per run; measured on: {points.source}."
+    return Section("Alignment and uniformity", pictures=[Picture("plane", alt, caption, plane_plot(points, study.dev))])
 
 
 def _cosines(study: Study) -> Section:
     cells = list(dict.fromkeys([study.ranked[0], study.ranked[-1]]))
     suite, kept = kept_cosines(study, cells)
-    found = [rating_histogram(cell, runs) for cell, runs in kept.items() if runs]
-    if not found:
+    histograms = [rating_histogram(cell, runs) for cell, runs in kept.items() if runs]
+    if not histograms:
         return Section("Cosines by rating", ["No kept per-pair cosines of the best or the worst cell are at hand."])
-    alt = f"Histograms of cosines on {suite} in five rating groups for {' and '.join(one.label for one in found)}"
+    alt = f"Histograms of cosines on {suite} in five rating groups for {' and '.join(h.label for h in histograms)}"
     caption = f"{suite}, all seeds together; the line is the group's mean. Best cell" + (
-        " and worst cell." if len(found) > 1 else "."
+        " and worst cell." if len(histograms) > 1 else "."
     )
-    return Section("Cosines by rating", pictures=[Picture("cosines", alt, caption, histogram_plot(found))])
+    return Section("Cosines by rating", pictures=[Picture("cosines", alt, caption, histogram_plot(histograms))])
 
 
 def _budget(study: Study) -> Section:
-    found = budget(study)
-    reached = f"from {found.scores[0]:.2f} to {found.best[-1]:.2f}"
-    alt = f"Best {study.dev} so far over {found.spent[-1]} training examples: {reached}"
+    progress = budget(study)
+    reached = f"from {progress.scores[0]:.2f} to {progress.best[-1]:.2f}"
+    alt = f"Best {study.dev} so far over {progress.spent[-1]} training examples: {reached}"
     caption = (
         "Cells in the order in which they ended. Dashed: the expected best of as many of these cells drawn at random."
     )
-    return Section("Budget against best", pictures=[Picture("budget", alt, caption, budget_plot(found, study.dev))])
+    return Section("Budget against best", pictures=[Picture("budget", alt, caption, budget_plot(progress, study.dev))])
 
 
 def _missing(study: Study) -> Section:

@@ -38,7 +38,7 @@ def concordance(values_SR: np.ndarray, generator: np.random.Generator, draws: in
     largest = seeds * np.square(centred_SR).sum()
     if largest == 0:
         return None
-    found = np.square(centred_SR.sum(axis=0)).sum()
+    observed = np.square(centred_SR.sum(axis=0)).sum()
     shuffled_DSR = generator.permuted(np.broadcast_to(centred_SR, (draws, seeds, rows)), axis=2)
-    reached = np.square(shuffled_DSR.sum(axis=1)).sum(axis=1) >= found - 1e-9 * largest
-    return Concordance(float(found / largest), (1 + int(reached.sum())) / (1 + draws), seeds, rows)
+    reached = np.square(shuffled_DSR.sum(axis=1)).sum(axis=1) >= observed - 1e-9 * largest
+    return Concordance(float(observed / largest), (1 + int(reached.sum())) / (1 + draws), seeds, rows)

@@ -30,9 +30,9 @@ class Spread:
 
 def pooled(spreads: Iterable[Spread]) -> Spread | None:
     """One spread of several groups that share it, each variance weighted by its degrees of freedom; None of none."""
-    known = list(spreads)
-    freedom = sum(one.freedom for one in known)
-    return Spread(math.sqrt(sum(one.freedom * one.sd**2 for one in known) / freedom), freedom) if freedom else None
+    parts = list(spreads)
+    freedom = sum(part.freedom for part in parts)
+    return Spread(math.sqrt(sum(part.freedom * part.sd**2 for part in parts) / freedom), freedom) if freedom else None
 
 
 def welch(left: Spread, left_n: int, right: Spread, right_n: int) -> Spread:
@@ -77,5 +77,5 @@ def bootstrap_interval(
 def kendall_tau(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:
     """Kendall's tau-b of two orders of the same things, and its p value; NaN where one side is constant."""
     assert len(left) == len(right)
-    found = scipy.stats.kendalltau(left, right)
-    return float(found.statistic), float(found.pvalue)
+    test = scipy.stats.kendalltau(left, right)
+    return float(test.statistic), float(test.pvalue)

@@ -33,20 +33,20 @@ def leave_one_out(full: Seeds, without: Mapping[str, Seeds], confidence: float =
     Runs of one seed share data order and dropout, so where two seeds or more are common the differences are taken seed
     by seed; else, with two values on each side, by Welch.
     """
-    found = [_against(full, label, values, confidence) for label, values in without.items()]
-    return sorted(found, key=lambda one: math.inf if one.difference is None else one.difference)
+    losses = [_against(full, label, values, confidence) for label, values in without.items()]
+    return sorted(losses, key=lambda loss: math.inf if loss.difference is None else loss.difference)
 
 
 def _against(full: Seeds, label: str, values: Seeds, confidence: float) -> Without:
     mean, sd = mean_and_sd(list(values.values()))
     common = [values[seed] - full[seed] for seed in sorted(values.keys() & full.keys())]
     if len(common) > 1:
-        told = f"paired, {len(common)} seeds"
-        return Without(label, len(values), mean, sd, fmean(common), t_interval(common, confidence), told)
+        method = f"paired, {len(common)} seeds"
+        return Without(label, len(values), mean, sd, fmean(common), t_interval(common, confidence), method)
     difference = mean - fmean(full.values()) if mean is not None and full else None
     interval = _unpaired(list(values.values()), list(full.values()), confidence)
-    told = f"Welch, {len(values)} and {len(full)} seeds" if interval else ""
-    return Without(label, len(values), mean, sd, difference, interval, told)
+    method = f"Welch, {len(values)} and {len(full)} seeds" if interval else ""
+    return Without(label, len(values), mean, sd, difference, interval, method)
 
 
 def _unpaired(values: list[float], full: list[float], confidence: float) -> tuple[float, float] | None:

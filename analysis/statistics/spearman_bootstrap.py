@@ -31,7 +31,7 @@ def resampled(
     parts = []
     for counts_BP in draws_of(len(gold), draws, generator):
         gold_BP = graded.centred(counts_BP)
-        parts.append([np.mean([correlation(one, gold_BP, counts_BP) for one in seeds], axis=0) for seeds in ranked])
+        parts.append([np.mean([correlation(ranks, gold_BP, counts_BP) for ranks in seeds], axis=0) for seeds in ranked])
     return np.concatenate([np.asarray(part) for part in parts], axis=1)
 
 

@@ -33,11 +33,11 @@ def plane(study: Study) -> Plane | None:
     """From the geometry scores where every placed run has them, else from the curve at the best checkpoint; None
     where no run has both numbers."""
     scored = _scores(study.scores)
-    for source, found in (("geometry suite", scored), ("training batch at the best checkpoint", _curves(study))):
+    for source, measured in (("geometry suite", scored), ("training batch at the best checkpoint", _curves(study))):
         points = [
-            PlanePoint(member.cell, member.seed, *found[run.signature], run.best or 0.0)
+            PlanePoint(member.cell, member.seed, *measured[run.signature], run.best or 0.0)
             for member, run in study.finished
-            if run.signature in found
+            if run.signature in measured
         ]
         if points:
             return Plane(tuple(points), source)
@@ -46,19 +46,19 @@ def plane(study: Study) -> Plane | None:
 
 def _scores(scores: Sequence[ScoreRow]) -> dict[str, tuple[float, float]]:
     """Signature -> (alignment, uniformity) of the geometry suite; of several kinds of positives the first by name."""
-    found: dict[str, dict[str, float]] = {}
+    by_run: dict[str, dict[str, float]] = {}
     for score in scores:
         metric = score.suite.partition(":")[2].partition(" ")[0]
         if metric in (ALIGNMENT, UNIFORMITY) and score.value is not None:
-            found.setdefault(score.signature, {}).setdefault(metric, score.value)
-    return {signature: (one[ALIGNMENT], one[UNIFORMITY]) for signature, one in found.items() if len(one) == 2}
+            by_run.setdefault(score.signature, {}).setdefault(metric, score.value)
+    return {name: (pair[ALIGNMENT], pair[UNIFORMITY]) for name, pair in by_run.items() if len(pair) == 2}
 
 
 def _curves(study: Study) -> dict[str, tuple[float, float]]:
-    found = {run.signature: _at_best(study, run) for _, run in study.finished}
+    by_run = {run.signature: _at_best(study, run) for _, run in study.finished}
     return {
         signature: (float(metrics[ALIGNMENT]), float(metrics[UNIFORMITY]))
-        for signature, metrics in found.items()
+        for signature, metrics in by_run.items()
         if metrics.get(ALIGNMENT) is not None and metrics.get(UNIFORMITY) is not None
     }
 

@@ -30,11 +30,11 @@ class Spent:
 def spent(study: Study, elsewhere: Iterable[str] = ()) -> Spent:
     """The cost of a study; `elsewhere`: signatures that other tables of the same call have."""
     done = {run.signature for _, run in study.finished}
-    attempts = [one for rows in study.attempts.values() for one in rows]
+    attempts = [attempt for rows in study.attempts.values() for attempt in rows]
     return Spent(
         runs=len(done),
         attempts=len(attempts),
-        examples=sum(one.examples or 0 for one in attempts),
-        seconds=sum(one.seconds or 0.0 for one in attempts),
+        examples=sum(attempt.examples or 0 for attempt in attempts),
+        seconds=sum(attempt.seconds or 0.0 for attempt in attempts),
         shared=len(done & set(elsewhere)),
     )

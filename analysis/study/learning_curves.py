@@ -31,14 +31,14 @@ def learning_bands(study: Study, shown: int = SHOWN) -> list[Band]:
         band(cell, [dev_points(study, run.signature, str(run.config["train.dev"])) for _, run in study.cells[cell]])
         for cell in ranked
     ]
-    return [one for one in bands if one.examples]
+    return [b for b in bands if b.examples]
 
 
 def dev_points(study: Study, signature: str, metric: str) -> dict[int, float]:
     """Examples -> the metric at that point of a run's curve, where it was measured."""
     points: Iterable[Mapping[str, Any]] = study.curves.get(signature, ())
-    known = ((int(point["examples"]), point["metrics"].get(metric)) for point in points)
-    return {examples: float(value) for examples, value in known if value is not None}
+    scores = ((int(point["examples"]), point["metrics"].get(metric)) for point in points)
+    return {examples: float(value) for examples, value in scores if value is not None}
 
 
 def band(label: str, curves: Sequence[Mapping[int, float]]) -> Band:

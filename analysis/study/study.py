@@ -55,10 +55,10 @@ class Study:
     @cached_property
     def cells(self) -> dict[str, list[tuple[Member, RunRow]]]:
         """Cell -> its finished runs."""
-        found: dict[str, list[tuple[Member, RunRow]]] = {}
+        cells: dict[str, list[tuple[Member, RunRow]]] = {}
         for member, run in self.finished:
-            found.setdefault(member.cell, []).append((member, run))
-        return found
+            cells.setdefault(member.cell, []).append((member, run))
+        return cells
 
     @cached_property
     def ranked(self) -> list[str]:

@@ -20,7 +20,7 @@ ABSENT = {"case": "as is", "rule": ""}
 
 
 @dataclass(frozen=True)
-class Cell:
+class Entry:
     """One number of a table with its seeds; `sd` (n - 1 below the line) needs two."""
 
     n: int
@@ -37,13 +37,17 @@ class Cell:
         """Ours minus the published value."""
         return None if self.mean is None or self.published is None else self.mean - self.published
 
+    def as_dict(self) -> dict[str, float | None]:
+        """Plain data without the single seeds."""
+        return {"n": self.n, "mean": self.mean, "sd": self.sd, "published": self.published, "delta": self.delta}
+
 
 @dataclass(frozen=True)
 class Row:
-    """One row: its axis values and a cell for every column."""
+    """One row: its axis values and an entry for every column."""
 
     key: dict[str, Any]
-    cells: dict[str, Cell]
+    entries: dict[str, Entry]
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Baseline:
     """A row without training: column -> value; a column may be absent."""
 
     label: str
-    cells: dict[str, float]
+    values: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -64,17 +68,17 @@ class Table:
     protocol: dict[str, Any]
     notes: list[str]
     no_signal: bool = False
-    """All cells lie within the cells' median standard deviation between seeds of the untrained encoder."""
+    """All entries lie within their median standard deviation between seeds of the untrained encoder."""
 
     def seed_sd(self, column: str) -> float | None:
-        """Standard deviation between seeds, pooled over the column's cells; None where no cell has two seeds."""
+        """Standard deviation between seeds, pooled over the column's entries; None where no entry has two seeds."""
         spread = self.seed_spread(column)
         return None if spread is None else spread.sd
 
     def seed_spread(self, column: str) -> Spread | None:
-        """The pooled standard deviation with its degrees of freedom; None where no cell has two seeds."""
-        cells = (row.cells[column] for row in self.rows)
-        return pooled(Spread(cell.sd, cell.n - 1) for cell in cells if cell.sd is not None)
+        """The pooled standard deviation with its degrees of freedom; None where no entry has two seeds."""
+        entries = (row.entries[column] for row in self.rows)
+        return pooled(Spread(entry.sd, entry.n - 1) for entry in entries if entry.sd is not None)
 
 
 def aggregate(
@@ -86,7 +90,7 @@ def aggregate(
 ) -> Table:
     """The table of `results`.
 
-    `untrained` (column -> value of the untrained encoder) is given for small profiles: a table whose cells all lie
+    `untrained` (column -> value of the untrained encoder) is given for small profiles: a table whose entries all lie
     within the median seed sd of it is marked as without signal. Raises TableError where scores have different
     protocols or one seed has two values.
     """
@@ -95,8 +99,8 @@ def aggregate(
     rows = [_row(spec, key, values, printed) for key in spec.rows or _keys(spec, results)]
     table = Table(spec, rows, list(baselines), _protocol(spec, results), [*spec.notes, *_remarks(spec, results)])
     if untrained and _without_signal(table, untrained):
-        told = ", ".join(f"{column} {value:.2f}" for column, value in untrained.items() if column in spec.columns)
-        note = f"no signal at this scale: every cell lies within the median seed sd of no training ({told})"
+        starts = ", ".join(f"{column} {value:.2f}" for column, value in untrained.items() if column in spec.columns)
+        note = f"no signal at this scale: every cell lies within the median seed sd of no training ({starts})"
         return Table(spec, rows, table.baselines, table.protocol, [*table.notes, note], no_signal=True)
     return table
 
@@ -116,12 +120,12 @@ Values = Mapping[tuple[Identity, str], Mapping[int, float]]
 
 
 def _values(spec: TableSpec, results: Sequence[Line]) -> Values:
-    found: dict[tuple[Identity, str], dict[int, float]] = defaultdict(dict)
+    values: dict[tuple[Identity, str], dict[int, float]] = defaultdict(dict)
     for line in _records(spec, results):
         value, seed = float(line["value"]), int(line["seed"])
         if not math.isfinite(value):
             continue
-        seeds = found[identify(line, spec.axes), line["column"]]
+        seeds = values[identify(line, spec.axes), line["column"]]
         if seeds.get(seed, value) != value:
             key = {axis: line[axis] for axis in spec.axes}
             raise TableError(
@@ -129,7 +133,7 @@ def _values(spec: TableSpec, results: Sequence[Line]) -> Values:
                 "give the table an axis that tells these runs apart"
             )
         seeds[seed] = value
-    return found
+    return values
 
 
 def _keys(spec: TableSpec, results: Sequence[Line]) -> list[dict[str, Any]]:
@@ -141,39 +145,39 @@ def _keys(spec: TableSpec, results: Sequence[Line]) -> list[dict[str, Any]]:
 def _row(spec: TableSpec, key: Key, values: Values, printed: Mapping[Identity, Mapping[str, float]]) -> Row:
     name = identify(key)
     paper = printed.get(name, {})
-    cells = {column: _cell(values.get((name, column), {}), paper.get(column)) for column in spec.columns}
-    return Row({axis: plain(key[axis]) for axis in spec.axes}, cells)
+    entries = {column: _entry(values.get((name, column), {}), paper.get(column)) for column in spec.columns}
+    return Row({axis: plain(key[axis]) for axis in spec.axes}, entries)
 
 
-def _cell(seeds: Mapping[int, float], published: float | None) -> Cell:
+def _entry(seeds: Mapping[int, float], published: float | None) -> Entry:
     order = tuple(sorted(seeds))
     values = tuple(seeds[seed] for seed in order)
     mean, sd = mean_and_sd(values)
-    return Cell(len(values), mean, sd, published, values, order)
+    return Entry(len(values), mean, sd, published, values, order)
 
 
 def _remarks(spec: TableSpec, results: Sequence[Line]) -> list[str]:
     """What the table lacks: runs that are not done, by state, and done runs without a score."""
-    told = [line for line in results if "state" in line]
-    runs = {line.get("signature", number): line["state"] for number, line in enumerate(told)}
+    lines = [line for line in results if "state" in line]
+    runs = {line.get("signature", number): line["state"] for number, line in enumerate(lines)}
     states = Counter(runs.values())
     lacking = states.total() - states["done"]
     counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != "done")
     remarks = [f"{lacking} of {states.total()} runs are not done ({counted})"] if lacking else []
-    unscored = Counter(line["column"] for line in told if line["state"] == "done" and math.isnan(line["value"]))
+    unscored = Counter(line["column"] for line in lines if line["state"] == "done" and math.isnan(line["value"]))
     return remarks + [f"done runs without a {name} score: {unscored[name]}" for name in spec.columns if unscored[name]]
 
 
 def _protocol(spec: TableSpec, results: Sequence[Line]) -> dict[str, Any]:
     """The protocol fields that all scores share, over those of the spec. Raises TableError where scores disagree."""
-    found = _protocols(spec, results)
-    fields = {name for protocols in found.values() for protocol in protocols for name in protocol}
+    by_column = _protocols(spec, results)
+    fields = {name for protocols in by_column.values() for protocol in protocols for name in protocol}
     varied = {axis.rsplit(".", 1)[-1] for axis in spec.axes}
     for name in sorted(fields - varied):
-        _check_field(spec, name, found)
+        _check_field(spec, name, by_column)
     shared = {}
     for name in sorted(fields):
-        values = {_field(protocol, name) for protocols in found.values() for protocol in protocols}
+        values = {_field(protocol, name) for protocols in by_column.values() for protocol in protocols}
         if len(values) == 1:
             shared[name] = json.loads(values.pop())
     return {**spec.protocol, **shared}
@@ -182,19 +186,19 @@ def _protocol(spec: TableSpec, results: Sequence[Line]) -> dict[str, Any]:
 def _protocols(spec: TableSpec, results: Sequence[Line]) -> dict[str, list[dict[str, Any]]]:
     """Column -> the distinct protocols of its scores."""
     distinct = dict.fromkeys((line["column"], line.get("protocol")) for line in results)
-    found = defaultdict(list)
+    by_column = defaultdict(list)
     for column, protocol in distinct:
         if column in spec.columns and isinstance(protocol, str):
-            found[column].append(json.loads(protocol))
-    return found
+            by_column[column].append(json.loads(protocol))
+    return by_column
 
 
-def _check_field(spec: TableSpec, name: str, found: Mapping[str, list[dict[str, Any]]]) -> None:
+def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, list[dict[str, Any]]]) -> None:
     """One field agrees within each column and, unless it belongs to the suite, between them; rivals never meet."""
-    whole = [protocol for protocols in found.values() for protocol in protocols]
+    whole = [protocol for protocols in by_column.values() for protocol in protocols]
     groups = {"the table": whole}
     if name in SUITE_FIELDS:
-        groups = {**found, "the table": [protocol for protocol in whole if _is_rival(protocol, name)]}
+        groups = {**by_column, "the table": [protocol for protocol in whole if _is_rival(protocol, name)]}
     for group, protocols in groups.items():
         values = sorted({_field(protocol, name) for protocol in protocols})
         if len(values) > 1:
@@ -214,14 +218,14 @@ def _is_rival(protocol: Mapping[str, Any], name: str) -> bool:
 
 
 def _without_signal(table: Table, untrained: Mapping[str, float]) -> bool:
-    """Whether no cell of any column leaves the untrained encoder by more than seeds do; False without seeds to tell."""
+    """Whether no entry leaves the untrained encoder by more than seeds do; False without seeds to tell."""
     judged = [column for column in table.spec.columns if column in untrained]
     return bool(judged) and all(_column_without_signal(table, column, untrained[column]) for column in judged)
 
 
 def _column_without_signal(table: Table, column: str, untrained: float) -> bool:
-    """By the cells' median sd: the pooled one lets a few cells with collapsed seeds hide what all others show."""
-    cells = [row.cells[column] for row in table.rows]
-    sds = [cell.sd for cell in cells if cell.sd is not None]
-    known = [cell.mean for cell in cells if cell.mean is not None]
-    return bool(sds) and all(abs(mean - untrained) <= statistics.median(sds) for mean in known)
+    """By the entries' median sd: the pooled one lets a few entries with collapsed seeds hide what all others show."""
+    entries = [row.entries[column] for row in table.rows]
+    sds = [entry.sd for entry in entries if entry.sd is not None]
+    means = [entry.mean for entry in entries if entry.mean is not None]
+    return bool(sds) and all(abs(mean - untrained) <= statistics.median(sds) for mean in means)

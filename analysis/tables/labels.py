@@ -8,10 +8,14 @@ from analysis.tables.spec import plain
 Keys = Sequence[Mapping[str, Any]]
 
 
-def label(key: Mapping[str, Any], axes: Sequence[str] | None = None) -> str:
-    """A key in a reader's words, `dup_rate=0.32 momentum=off`, or some of its axes; `all` where there are none."""
-    named = key if axes is None else axes
-    return " ".join(f"{axis.rpartition('.')[2]}={axis_text(key.get(axis))}" for axis in named) or "all"
+def label(key: Mapping[str, Any], axes: Sequence[str] | None = None, seed: int | None = None) -> str:
+    """A row, or one of its runs, in a reader's words: `dup_rate=0.32 momentum=off seed 1`; `all` for no words.
+
+    `axes`: those to name, by default all of the key.
+    """
+    names = key if axes is None else axes
+    words = [f"{axis.rpartition('.')[2]}={axis_text(key.get(axis))}" for axis in names]
+    return " ".join(words if seed is None else [*words, f"seed {seed}"]) or "all"
 
 
 def telling(keys: Keys, axes: Sequence[str]) -> list[str]:
@@ -41,10 +45,3 @@ def axis_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def row_text(key: Mapping[str, Any]) -> str:
-    """A row in a person's words: `masking_ratio 0.3`."""
-    return ", ".join(
-        f"{axis.rpartition('.')[2]} {axis_text(value)}" for axis, value in key.items() if value is not None
-    )

@@ -15,7 +15,7 @@ import numpy as np
 from analysis.statistics.agreement import Concordance, concordance
 from analysis.statistics.basics import holm, kendall_tau
 from analysis.statistics.spearman_bootstrap import resampled
-from analysis.tables.aggregate import Cell, Table
+from analysis.tables.aggregate import Entry, Table
 from analysis.tables.pair_cosines import ColumnCosines
 
 Word = Literal["ordering supported", "not supported", "undecided"]
@@ -67,20 +67,20 @@ def orderings(
     return [
         _ordering(table, column, cosines.get(column), np.random.default_rng(seed), confidence)
         for column in table.spec.columns
-        if any(row.cells[column].published is not None for row in table.rows)
+        if any(row.entries[column].published is not None for row in table.rows)
     ]
 
 
 def _ordering(
     table: Table, column: str, kept: ColumnCosines | None, generator: np.random.Generator, confidence: float
 ) -> Ordering:
-    cells = [row.cells[column] for row in table.rows]
-    both = [cell for cell in cells if cell.mean is not None and cell.published is not None]
-    ours, printed = [list(cell.values) for cell in both], [float(cell.published or 0.0) for cell in both]
+    entries = [row.entries[column] for row in table.rows]
+    both = [entry for entry in entries if entry.mean is not None and entry.published is not None]
+    ours, printed = [list(entry.values) for entry in both], [float(entry.published or 0.0) for entry in both]
     pairs = pair_differences(kept, generator, confidence) if kept else ()
     lacking = kept.problems if kept else ("no cosines of single sentence pairs are kept for this column",)
     tau, interval, word, reason = _tau(ours, printed, generator, confidence)
-    return Ordering(column, len(both), tau, interval, word, reason, pairs, lacking, of_cells(cells, generator))
+    return Ordering(column, len(both), tau, interval, word, reason, pairs, lacking, of_entries(entries, generator))
 
 
 def _tau(
@@ -96,8 +96,8 @@ def _tau(
         return tau, None, "undecided", f"tau {tau:.2f}; no row has two seeds, so that its interval is not known"
     low, high = interval
     word: Word = "ordering supported" if low > 0 else "not supported" if high < 0 else "undecided"
-    told = f"tau {tau:.2f}, interval {low:.2f} to {high:.2f} over seeds, {len(printed)} rows"
-    return tau, interval, word, f"{told}; rows in random order reach it with p {chance:.2g}"
+    measured = f"tau {tau:.2f}, interval {low:.2f} to {high:.2f} over seeds, {len(printed)} rows"
+    return tau, interval, word, f"{measured}; rows in random order reach it with p {chance:.2g}"
 
 
 def tau_interval(
@@ -125,10 +125,10 @@ def resampled_means(values: Sequence[Sequence[float]], generator: np.random.Gene
     deviations = [(row - row.mean()) * math.sqrt(len(row) / (len(row) - 1)) for row in samples if len(row) > 1]
     if not deviations:
         return None
-    everyones, own = np.concatenate(deviations), iter(deviations)
+    everyones, row_deviations = np.concatenate(deviations), iter(deviations)
     drawn = []
     for row in samples:
-        among = next(own) if len(row) > 1 else everyones
+        among = next(row_deviations) if len(row) > 1 else everyones
         drawn.append(row.mean() + among[generator.integers(len(among), size=(draws, len(row)))].mean(axis=1))
     return np.stack(drawn, axis=1)
 
@@ -154,12 +154,12 @@ def pair_differences(
         return ()
     draws = draws or max(PAIR_DRAWS, 40 * len(couples))
     values = resampled([kept.rows[row] for row in rows], kept.gold, draws, generator)
-    found = [_compared(values[a] - values[b], kept.means[rows[a]] - kept.means[rows[b]]) for a, b in couples]
+    comparisons = [_compared(values[a] - values[b], kept.means[rows[a]] - kept.means[rows[b]]) for a, b in couples]
     ends = [np.quantile(values[a] - values[b], [0.5 - confidence / 2, 0.5 + confidence / 2]) for a, b in couples]
-    corrected = holm([p for _, p in found])
+    corrected = holm([p for _, p in comparisons])
     return tuple(
-        PairDifference(rows[a], rows[b], found[i][0], (float(ends[i][0]), float(ends[i][1])), found[i][1], corrected[i])
-        for i, (a, b) in enumerate(couples)
+        PairDifference(rows[a], rows[b], difference, (float(ends[i][0]), float(ends[i][1])), p, corrected[i])
+        for i, ((a, b), (difference, p)) in enumerate(zip(couples, comparisons, strict=True))
     )
 
 
@@ -169,8 +169,8 @@ def _compared(draws: np.ndarray, observed: float) -> tuple[float, float]:
     return observed, (1 + far) / (1 + len(draws))
 
 
-def of_cells(cells: Sequence[Cell], generator: np.random.Generator) -> Concordance | None:
+def of_entries(entries: Sequence[Entry], generator: np.random.Generator) -> Concordance | None:
     """Of all rows with values, on the seeds that they have in common; None where those are too few to say."""
-    scored = [dict(zip(cell.seeds, cell.values, strict=True)) for cell in cells if cell.values]
+    scored = [dict(zip(entry.seeds, entry.values, strict=True)) for entry in entries if entry.values]
     common = sorted(set.intersection(*map(set, scored))) if scored else []
     return concordance(np.array([[row[seed] for row in scored] for seed in common]), generator)

@@ -33,7 +33,7 @@ class ColumnCosines:
     @functools.cached_property
     def means(self) -> dict[int, float]:
         """Row index -> Spearman's correlation times 100, mean over its seeds."""
-        return {row: float(np.mean([self._value(one) for one in seeds])) for row, seeds in self.rows.items()}
+        return {row: float(np.mean([self._value(cosines) for cosines in seeds])) for row, seeds in self.rows.items()}
 
     def _value(self, cosines: np.ndarray) -> float:
         value = float(scipy.stats.spearmanr(cosines, self.gold).statistic) if np.ptp(cosines) > 0 else 0.0
@@ -62,15 +62,15 @@ def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Ke
 
     Seeds whose grades differ from the first one's (another set under one name) are left out, with a line that says so.
     """
-    wanted = sorted(planned, key=lambda one: one[2])
+    wanted = sorted(planned, key=lambda run: run[2])
     kept = {s.signature: s for s in ledger.scores([name for _, name, _ in wanted]) if s.suite == suite}
     index = {identify(key): row for row, key in enumerate(keys)}
-    found = _Collected()
+    collected = _Collected()
     for key, signature, _ in wanted:
         score = kept.get(signature)
         if score is not None and score.cosines_file and identify(key) in index:
-            found.add(index[identify(key)], score)
-    return found.column(len(keys), suite)
+            collected.add(index[identify(key)], score)
+    return collected.column(len(keys), suite)
 
 
 class _Collected:

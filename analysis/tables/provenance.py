@@ -60,8 +60,8 @@ def seed_runs(
         if isinstance(line["protocol"], str) and (read := json.loads(line["protocol"])) not in protocols[column]:
             protocols[column].append(read)
     swept = _sweeps(ledger, values)
-    found = [_seed_run(ledger, run, values[run.signature], swept[run.signature]) for run in runs]
-    return sorted(found, key=lambda one: one.run.seed), protocols
+    rows = [_seed_run(ledger, run, values[run.signature], swept[run.signature]) for run in runs]
+    return sorted(rows, key=lambda row: row.run.seed), protocols
 
 
 def _seed_run(ledger: Ledger, run: RunRow, values: Mapping[str, float | None], sweeps: Sequence[str]) -> SeedRun:
@@ -75,25 +75,25 @@ def _seed_run(ledger: Ledger, run: RunRow, values: Mapping[str, float | None], s
 
 
 def _sweeps(ledger: Ledger, signatures: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {signature: [] for signature in signatures}
+    sweeps: dict[str, list[str]] = {signature: [] for signature in signatures}
     for sweep in ledger.sweeps():
-        for signature in {link.signature for link in ledger.cells(sweep.id)} & found.keys():
-            found[signature].append(sweep.id)
-    return found
+        for signature in {link.signature for link in ledger.cells(sweep.id)} & sweeps.keys():
+            sweeps[signature].append(sweep.id)
+    return sweeps
 
 
 def origins(runs: Sequence[SeedRun]) -> Origins:
     """What the runs' last attempts and inputs have in common, and every field in which two of them differ."""
-    facts = {one.run.seed: _facts(one) for one in runs}
-    names = dict.fromkeys(name for own in facts.values() for name in own)
+    facts = {seed_run.run.seed: _facts(seed_run) for seed_run in runs}
+    names = dict.fromkeys(name for seed_facts in facts.values() for name in seed_facts)
     values = {name: _seeds_by_value(name, facts) for name in names}
-    shared = {name: json.loads(next(iter(found))) for name, found in values.items() if len(found) == 1}
-    differing = {name: found for name, found in values.items() if len(found) > 1}
+    shared = {name: json.loads(next(iter(by_value))) for name, by_value in values.items() if len(by_value) == 1}
+    differing = {name: by_value for name, by_value in values.items() if len(by_value) > 1}
     return Origins(shared, differing)
 
 
-def _facts(one: SeedRun) -> dict[str, Any]:
-    details = one.attempts[-1].details if one.attempts else {}
+def _facts(seed_run: SeedRun) -> dict[str, Any]:
+    details = seed_run.attempts[-1].details if seed_run.attempts else {}
     flat = {name: value for name, value in details.items() if not isinstance(value, Mapping)}
     nested = {
         f"{name}.{inner}": value
@@ -101,12 +101,12 @@ def _facts(one: SeedRun) -> dict[str, Any]:
         if isinstance(group, Mapping)
         for inner, value in group.items()
     }
-    return {**flat, **nested, **{f"input.{name}": value for name, value in one.run.identity.items()}}
+    return {**flat, **nested, **{f"input.{name}": value for name, value in seed_run.run.identity.items()}}
 
 
 def _seeds_by_value(name: str, facts: Mapping[int, Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
-    for seed, own in facts.items():
-        value = json.dumps(own.get(name), sort_keys=True)
-        found[value] = (*found.get(value, ()), seed)
-    return found
+    seeds: dict[str, tuple[int, ...]] = {}
+    for seed, seed_facts in facts.items():
+        value = json.dumps(seed_facts.get(name), sort_keys=True)
+        seeds[value] = (*seeds.get(value, ()), seed)
+    return seeds

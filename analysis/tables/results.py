@@ -30,14 +30,14 @@ def results_of(
     """
     rows = list(planned)
     signatures = [signature for _, signature, _ in rows]
-    known = {run.signature: run for run in (ledger.runs(signatures=signatures) if runs is None else runs)}
+    runs_by_signature = {run.signature: run for run in (ledger.runs(signatures=signatures) if runs is None else runs)}
     scores = {(score.signature, score.suite): score for score in ledger.scores(signatures)}
     scored = {suite for _, suite in scores}
     protocols = {score.protocol_hash: score.protocol for score in scores.values()}
     texts = {name: schema.dumps(protocol) for name, protocol in protocols.items()}
     lines: list[dict[str, Any]] = []
     for key, signature, seed in rows:
-        run = known.get(signature)
+        run = runs_by_signature.get(signature)
         state = "unclaimed" if run is None else run.state
         about = {**key, "seed": seed, "signature": signature, "state": state}
         for column in columns:

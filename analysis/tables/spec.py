@@ -49,20 +49,20 @@ class TableSpec:
     def __post_init__(self) -> None:
         for row in self.rows:
             self._check_axes(row)
-        known = {identify(row) for row in self.rows}
+        rows = {identify(row) for row in self.rows}
         for row in self.published:
-            self._check_row("published row", row["key"], known)
+            self._check_row("published row", row["key"], rows)
             self._check_columns("published column", row)
         for row in self.references:
             self._check_columns("reference column", row)
         for column in self.scores:
             self._check_column("scored column", column)
         if self.default is not None:
-            self._check_row("default row", self.default, known)
+            self._check_row("default row", self.default, rows)
 
-    def _check_row(self, what: str, key: Key, known: set[tuple[Any, ...]]) -> None:
+    def _check_row(self, what: str, key: Key, rows: set[tuple[Any, ...]]) -> None:
         self._check_axes(key)
-        if known and identify(key) not in known:
+        if rows and identify(key) not in rows:
             raise TableError(f"{what}: key={key} of table {self.id} is no row; correct its `paper:` block")
 
     def _check_columns(self, what: str, row: Mapping[str, Any]) -> None:

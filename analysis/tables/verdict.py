@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from analysis.statistics.basics import Spread, welch
-from analysis.tables.aggregate import Cell, Table
+from analysis.tables.aggregate import Entry, Table
 from analysis.tables.spec import identify
 
 Word = Literal[
@@ -44,16 +44,16 @@ Verdicts = Mapping[tuple[int, str], Verdict]
 
 @dataclass(frozen=True)
 class _Column:
-    """One result's cells with what is said of all of them."""
+    """One result's entries with what is said of all of them."""
 
-    cells: Sequence[Cell]
+    entries: Sequence[Entry]
     shared: Spread | None
     """Seeds' spread pooled over the column."""
     confidence: float
 
     @property
     def printed(self) -> list[float]:
-        return [cell.published for cell in self.cells if cell.published is not None]
+        return [entry.published for entry in self.entries if entry.published is not None]
 
     @property
     def point(self) -> float:
@@ -69,26 +69,27 @@ class _Column:
         """Half a unit of the last decimal that the paper prints: 82.5 stands for 82.45 to 82.55."""
         return 0.5 * 10.0 ** -max(len(f"{value:.10g}".partition(".")[2]) for value in self.printed)
 
-    def spread(self, cell: Cell) -> Spread | None:
-        """A cell's own spread where two seeds differ, else the column's; None where no seeds tell."""
-        own = Spread(cell.sd, cell.n - 1) if cell.sd else self.shared
-        return own if own is not None and own.sd > 0 else None
+    def spread(self, entry: Entry) -> Spread | None:
+        """An entry's own spread where two seeds differ, else the column's; None where no seeds tell."""
+        spread = Spread(entry.sd, entry.n - 1) if entry.sd else self.shared
+        return spread if spread is not None and spread.sd > 0 else None
 
 
 def judge(table: Table, *, same_scale: bool, confidence: float = 0.95) -> Verdicts:
     """A verdict for every published value of the table; `same_scale`: our runs are the paper's, setting by setting."""
-    found: dict[tuple[int, str], Verdict] = {}
+    verdicts: dict[tuple[int, str], Verdict] = {}
     for name in table.spec.columns:
-        column = _Column([row.cells[name] for row in table.rows], table.seed_spread(name), confidence)
+        column = _Column([row.entries[name] for row in table.rows], table.seed_spread(name), confidence)
         if column.printed:
             judged = _levels(column) if same_scale else _directions(column, reference_row(table, name))
-            found.update({(index, name): verdict for index, verdict in judged.items()})
-    return found
+            verdicts.update({(index, name): verdict for index, verdict in judged.items()})
+    return verdicts
 
 
 def reference_row(table: Table, column: str) -> int | None:
     """The row that others are compared with: the paper's default, else the first with both numbers; None for none."""
-    both = [i for i, row in enumerate(table.rows) if None not in (row.cells[column].mean, row.cells[column].published)]
+    entries = [row.entries[column] for row in table.rows]
+    both = [i for i, entry in enumerate(entries) if entry.mean is not None and entry.published is not None]
     if table.spec.default is None:
         return both[0] if both else None
     wanted = identify({axis: table.spec.default.get(axis) for axis in table.spec.axes})
@@ -96,27 +97,28 @@ def reference_row(table: Table, column: str) -> int | None:
 
 
 def _levels(column: _Column) -> dict[int, Verdict]:
-    return {i: _level(column, cell) for i, cell in enumerate(column.cells) if cell.published is not None}
+    return {i: _level(column, entry) for i, entry in enumerate(column.entries) if entry.published is not None}
 
 
-def _level(column: _Column, cell: Cell) -> Verdict:
-    published = cell.published
+def _level(column: _Column, entry: Entry) -> Verdict:
+    published = entry.published
     assert published is not None
-    if cell.mean is None:
+    if entry.mean is None:
         return Verdict("not run", None, published, "no value of ours")
-    spread = column.spread(cell)
+    spread = column.spread(entry)
     if spread is None:
         return Verdict("undecided", None, published, "no setting has two seeds that differ: seed noise is not known")
-    reach, source, digits = spread.t(column.confidence) * spread.sd, _source(cell), column.digits
-    half, further = reach / math.sqrt(cell.n), reach * math.sqrt(1 + 1 / cell.n)
-    of_mean, of_seed = (cell.mean - half, cell.mean + half), (cell.mean - further, cell.mean + further)
+    reach, source, digits = spread.t(column.confidence) * spread.sd, _source(entry), column.digits
+    half, further = reach / math.sqrt(entry.n), reach * math.sqrt(1 + 1 / entry.n)
+    of_mean, of_seed = (entry.mean - half, entry.mean + half), (entry.mean - further, entry.mean + further)
     if _holds(of_mean, published, column.rounding) and half <= SHARP * column.point:
-        told = f"{published:g} lies in the interval of our mean, {cell.mean:.{digits}f} ± {half:.{digits}f} ({source})"
-        return Verdict("reproduced", of_mean, published, told)
-    where = f"the interval of one further seed, {cell.mean:.{digits}f} ± {further:.{digits}f} ({source})"
+        mean = f"{entry.mean:.{digits}f} ± {half:.{digits}f} ({source})"
+        reason = f"{published:g} lies in the interval of our mean, {mean}"
+        return Verdict("reproduced", of_mean, published, reason)
+    where = f"the interval of one further seed, {entry.mean:.{digits}f} ± {further:.{digits}f} ({source})"
     if _holds(of_seed, published, column.rounding):
         return Verdict("within seed noise", of_seed, published, f"{published:g} lies in {where}")
-    side = "above" if published > cell.mean else "below"
+    side = "above" if published > entry.mean else "below"
     return Verdict("different", of_seed, published, f"{published:g} lies {side} {where}")
 
 
@@ -125,41 +127,41 @@ def _holds(interval: Interval, published: float, rounding: float) -> bool:
     return interval[0] - rounding <= published <= interval[1] + rounding
 
 
-def _source(*cells: Cell) -> str:
+def _source(*entries: Entry) -> str:
     """Which seeds an interval comes from."""
-    counts = "/".join(dict.fromkeys(str(cell.n) for cell in cells))
+    counts = "/".join(dict.fromkeys(str(entry.n) for entry in entries))
     seeds = f"{counts} seed" if counts == "1" else f"{counts} seeds"
-    return seeds if all(cell.sd for cell in cells) else f"{seeds}; sd pooled over the column"
+    return seeds if all(entry.sd for entry in entries) else f"{seeds}; sd pooled over the column"
 
 
 def _directions(column: _Column, reference: int | None) -> dict[int, Verdict]:
-    found = {}
-    for index, cell in enumerate(column.cells):
-        if cell.published is None:
+    verdicts = {}
+    for index, entry in enumerate(column.entries):
+        if entry.published is None:
             continue
-        if cell.mean is None:
-            found[index] = Verdict("not run", None, cell.published, "no value of ours")
+        if entry.mean is None:
+            verdicts[index] = Verdict("not run", None, entry.published, "no value of ours")
         elif reference is None:
-            found[index] = Verdict("undecided", None, cell.published, "the paper's default row was not run")
+            verdicts[index] = Verdict("undecided", None, entry.published, "the paper's default row was not run")
         elif index == reference:
-            found[index] = Verdict("reference", None, 0.0, "the row that the others are compared with")
+            verdicts[index] = Verdict("reference", None, 0.0, "the row that the others are compared with")
         else:
-            found[index] = _direction(column, cell, column.cells[reference])
-    return found
+            verdicts[index] = _direction(column, entry, column.entries[reference])
+    return verdicts
 
 
-def _direction(column: _Column, cell: Cell, reference: Cell) -> Verdict:
+def _direction(column: _Column, entry: Entry, reference: Entry) -> Verdict:
     """Whether ours and the paper's differences from the reference have one sign."""
-    assert None not in (cell.mean, cell.published, reference.mean, reference.published)
-    ours, theirs = cell.mean - reference.mean, cell.published - reference.published  # type: ignore[operator]
-    interval, digits = _difference(column, cell, reference, ours), column.digits
-    told = f"paper {theirs:+.6g}{_faint(theirs, column)}; ours {round(ours, digits) + 0.0:+.{digits}f}"
+    assert None not in (entry.mean, entry.published, reference.mean, reference.published)
+    ours, theirs = entry.mean - reference.mean, entry.published - reference.published  # type: ignore[operator]
+    interval, digits = _difference(column, entry, reference, ours), column.digits
+    reason = f"paper {theirs:+.6g}{_faint(theirs, column)}; ours {round(ours, digits) + 0.0:+.{digits}f}"
     if interval is None:
-        return Verdict("undecided", None, theirs, f"{told}, and no setting has two seeds that differ")
-    told += f", interval {interval[0]:+.{digits}f} to {interval[1]:+.{digits}f} ({_source(cell, reference)})"
+        return Verdict("undecided", None, theirs, f"{reason}, and no setting has two seeds that differ")
+    reason += f", interval {interval[0]:+.{digits}f} to {interval[1]:+.{digits}f} ({_source(entry, reference)})"
     if interval[0] <= 0 <= interval[1] or not theirs:
-        return Verdict("undecided", interval, theirs, told)
-    return Verdict("same direction" if (ours > 0) == (theirs > 0) else "opposite direction", interval, theirs, told)
+        return Verdict("undecided", interval, theirs, reason)
+    return Verdict("same direction" if (ours > 0) == (theirs > 0) else "opposite direction", interval, theirs, reason)
 
 
 def _faint(difference: float, column: _Column) -> str:
@@ -170,12 +172,12 @@ def _faint(difference: float, column: _Column) -> str:
     return f" (less than the {limit:g} between seeds)" if abs(difference) < limit else ""
 
 
-def _difference(column: _Column, cell: Cell, reference: Cell, ours: float) -> Interval | None:
+def _difference(column: _Column, entry: Entry, reference: Entry, ours: float) -> Interval | None:
     """Welch's interval of a difference of means; the column's spread for both where one has none of its own."""
-    if cell.sd and reference.sd:
-        error = welch(Spread(cell.sd, cell.n - 1), cell.n, Spread(reference.sd, reference.n - 1), reference.n)
+    if entry.sd and reference.sd:
+        error = welch(Spread(entry.sd, entry.n - 1), entry.n, Spread(reference.sd, reference.n - 1), reference.n)
     elif column.shared is not None and column.shared.sd > 0:
-        error = Spread(column.shared.sd * math.sqrt(1 / cell.n + 1 / reference.n), column.shared.freedom)
+        error = Spread(column.shared.sd * math.sqrt(1 / entry.n + 1 / reference.n), column.shared.freedom)
     else:
         return None
     half = error.t(column.confidence) * error.sd

@@ -1,142 +1,120 @@
 """`cluster.yaml`: what `cse launch` must know of a cluster. `cluster/launch/cluster.yaml` is a documented example."""
 
-import dataclasses
+import functools
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from cse_train import fields
-from cse_train.fields import ConfigError, Range
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model, field_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from cluster.launch import targets
+from cse_train.fields import ConfigError, nearest
 from search_spaces.strict_yaml import read_yaml
 
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """What Kubernetes, Slurm and Ray all take as a name; KubeRay appends to it, so 40 characters at most."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RayJob:
-    """A Ray cluster that runs already."""
+class Block(BaseModel):
+    """A mapping of `cluster.yaml`: strict types, text on one line, and no other keys."""
 
-    address: str
-    """Its dashboard, for example http://head:8265."""
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Slurm:
-    """How a batch job is asked for."""
-
-    python: str
-    """Python with cse-search installed, at the same path on every node."""
-    time: str = "24:00:00"
-    """Limit as Slurm writes it; a sweep that meets it saves its state, and the same command goes on."""
-    partition: str | None = None
-    account: str | None = None
+    @field_validator("*")
+    @classmethod
+    def _check_line(cls, value: Any) -> Any:
+        if isinstance(value, str) and "\n" in value:
+            raise PydanticCustomError("line_break", "line break")
+        return value
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class KubeRay:
-    """Where pods run and what they mount."""
-
-    image: str
-    """Built from cluster/launch/Dockerfile."""
-    claim: str
-    """Persistent volume claim (ReadWriteMany) that every pod mounts."""
-    mount: str = "/shared"
-    """Where; storage, ledger and data lie under it."""
-    secret: str = "ray-token"
-    """Secret whose key `auth_token` is the cluster's token."""
-    ledger_secret: str | None = None
-    """Secret whose key `password` is the ledger's PostgreSQL password."""
-    namespace: str = "default"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RayUp:
-    """Hosts that `ray up` sets up: yours by `head_ip` and `worker_ips`, or machines on AWS by `instance_type`."""
-
-    ssh_user: str
-    image: str
-    """Built from cluster/launch/Dockerfile; every host runs it in a container."""
-    ssh_private_key: str | None = None
-    head_ip: str | None = None
-    worker_ips: str | None = None
-    """Addresses with spaces between."""
-    region: str | None = None
-    instance_type: str | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ClusterConfig:
+class ClusterConfig(Block):
     """A cluster, and where a sweep on it keeps its things; paths are the cluster's."""
 
+    version: Annotated[int, Field(ge=1, le=1)]
     name: str
     storage: str
     """Folder of runs, seen by every node."""
     ledger: str | None = None
     """PostgreSQL URL without a password, or a path; None for ledger.db in `storage`."""
     data: str | None = None
-    nodes: Annotated[int, Range(low=1)] = 1
+    nodes: Annotated[int, Field(ge=1)] = 1
     """Machines that train."""
-    cpus: Annotated[int, Range(low=1)] = 1
+    cpus: Annotated[int, Field(ge=1)] = 1
     """CPUs of each."""
-    gpus: Annotated[int, Range(low=0)] = 0
-    """NVIDIA cards of each."""
-    memory_gb: Annotated[int, Range(low=1)] | None = None
+    gpus: Annotated[int, Field(ge=0)] = 0
+    """NVIDIA GPUs of each."""
+    memory_gb: Annotated[int, Field(ge=1)] | None = None
     """RAM of each; KubeRay needs it."""
-    ray_job: RayJob | None = None
-    slurm: Slurm | None = None
-    kuberay: KubeRay | None = None
-    ray_up: RayUp | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        if not NAME.fullmatch(name):
+            raise ValueError(f"wrong name: name={name}; lower-case letters, digits and -, at most 40, a letter first")
+        return name
+
+    @field_validator("storage", "data", "ledger")
+    @classmethod
+    def _check_place(cls, place: str | None, info: ValidationInfo) -> str | None:
+        key = str(info.field_name)
+        line = wrong_ledger(place) if key == "ledger" else not_absolute(key, place)
+        if line:
+            raise ValueError(line)
+        return place
 
 
-PARTS: dict[str, Any] = {"ray_job": RayJob, "slurm": Slurm, "kuberay": KubeRay, "ray_up": RayUp}
+@functools.cache
+def _with_targets() -> type[ClusterConfig]:
+    """`ClusterConfig` with a key for each target's block."""
+    blocks: dict[str, Any] = {targets.key(name): (targets.load(name).Settings | None, None) for name in targets.names()}
+    return create_model("ClusterConfig", __base__=ClusterConfig, **blocks)
 
 
 def load(path: Path) -> ClusterConfig:
     """The file's content; ConfigError with every problem at once, each naming the file."""
     if not path.is_file():
         raise ConfigError([f"no such file: config={path}; copy cluster/launch/cluster.yaml and fill it in"])
-    given = read_yaml(path)
-    found = _problems(given)
-    if found:
-        raise ConfigError([f"{path}: {line}" for line in found])
-    parts = {name: fields.make(PARTS[name], given[name]) for name in PARTS if given.get(name) is not None}
-    return ClusterConfig(**{k: v for k, v in given.items() if k != "version"} | parts)
+    try:
+        return _with_targets().model_validate(read_yaml(path))
+    except ValidationError as error:
+        raise ConfigError([f"{path}: {_line(problem)}" for problem in error.errors()]) from None
 
 
-def _problems(given: Mapping[str, Any]) -> list[str]:
-    found = []
-    if given.get("version") != 1 or isinstance(given.get("version"), bool):
-        found.append(f"wrong version: version={given.get('version')}; write version: 1")
-    plain = {k: v for k, v in given.items() if k != "version" and (k not in PARTS or v is None)}
-    found += fields.problems(ClusterConfig, plain) + _missing(ClusterConfig, given)
-    for name, part in PARTS.items():
-        if isinstance(given.get(name), Mapping):
-            prefix = f"{name}."
-            found += fields.problems(part, given[name], prefix) + _missing(part, given[name], prefix)
-        elif given.get(name) is not None:
-            found.append(f"wrong type: {name}={given[name]!r}; give a mapping")
-    return found or _values(given)
+def settings_of(target: str, cluster: ClusterConfig) -> Any:
+    """The target's block; ConfigError where it is absent or the cluster lacks what the target needs."""
+    settings = getattr(cluster, targets.key(target))
+    if settings is None:
+        raise ConfigError([f"missing part: {targets.key(target)}=; cse launch {target} needs it in cluster.yaml"])
+    check = getattr(targets.load(target), "problems", None)
+    problems = check(cluster, settings) if check else []
+    if problems:
+        raise ConfigError(problems)
+    return settings
 
 
-def _missing(config: type, given: Mapping[str, Any], prefix: str = "") -> list[str]:
-    wanted = [one.name for one in dataclasses.fields(config) if one.default is dataclasses.MISSING]
-    return [f"missing value: {prefix}{name}=; give it" for name in wanted if name not in given]
-
-
-def _values(given: Mapping[str, Any]) -> list[str]:
-    """What types cannot tell: names, paths, secrets."""
-    found = []
-    if not NAME.fullmatch(given["name"]):
-        found.append(f"wrong name: name={given['name']}; lower-case letters, digits and -, at most 40, a letter first")
-    found += [line for key in ("storage", "data") if (line := not_absolute(key, given.get(key)))]
-    if line := wrong_ledger(given.get("ledger")):
-        found.append(line)
-    strings = {f"{part}.{k}": v for part in PARTS for k, v in (given.get(part) or {}).items()} | dict(given)
-    found += [f"line break: {k}=; write one line" for k, v in strings.items() if isinstance(v, str) and "\n" in v]
-    return found
+def _line(problem: ErrorDetails) -> str:
+    """One line for a person: the rule, `name=value`, and what to do; the validators above bring their own."""
+    place, value, context = problem["loc"], problem["input"], problem.get("ctx", {})
+    name = ".".join(map(str, place))
+    if place == ("version",):
+        return f"wrong version: version={None if problem['type'] == 'missing' else value}; write version: 1"
+    if problem["type"] == "missing":
+        return f"missing value: {name}=; give it"
+    if problem["type"] == "extra_forbidden":
+        block = targets.load(targets.name(str(place[0]))).Settings if place[1:] else _with_targets()
+        valid = [name.removesuffix(str(place[-1])) + key for key in block.model_fields]
+        return f"unknown key: {name}={value}; {nearest(name, valid)}"
+    if problem["type"] == "line_break":
+        return f"line break: {name}=; write one line"
+    if "error" in context:
+        return str(context["error"])
+    advice = problem["msg"].replace("Input should be", "give")
+    if context.keys() & {"ge", "gt", "le", "lt"}:
+        return f"out of range: {name}={value}; {advice.replace('give', 'give a number')}"
+    return f"wrong type: {name}={value!r} is a {type(value).__name__}; {advice}"
 
 
 def not_absolute(key: str, path: str | None) -> str | None:
@@ -147,7 +125,7 @@ def not_absolute(key: str, path: str | None) -> str | None:
 
 
 def wrong_ledger(ledger: str | None) -> str | None:
-    """One line for a relative path, or for a password, which would stand in files and process lists; it is not said."""
+    """One line for a relative path, or for a password, which files and process lists would show; it is masked."""
     if ledger is None or "://" not in ledger:
         return not_absolute("ledger", ledger)
     parts = urlsplit(ledger)

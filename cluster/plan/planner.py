@@ -13,7 +13,7 @@ from cluster.plan.signature import Identity, signature, signatures
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
-from search_spaces.cell_names import name_of
+from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, resolve
 from search_spaces.profiles import Profile
 from search_spaces.space import Space
@@ -103,7 +103,7 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
             absent |= {run.signature: (cell.id, run.seed) for run in cell_runs}
         if missing:
             why = reason(missing, cell_runs[0].run, resolved.space.axis_names)
-            label, names = cell.label or name_of(cell.key), tuple(run.signature for run in cell_runs)
+            label, names = cell.label or cell_name(cell.key), tuple(run.signature for run in cell_runs)
             incomplete.append(IncompleteCell(dict(cell.key), label, why, names))
     done = recorded.done(resolved, runs, absent)
     return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=tuple(_not_done(incomplete, done)))

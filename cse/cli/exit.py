@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from analysis.ledger import shown_url
 from cluster.sweep.events import SweepOutcome
+from cse.cli.listing import size
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 OURS = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
@@ -68,12 +69,12 @@ def _of_the_system(error: OSError) -> tuple[int, list[str]]:
     return MISTAKE, [f"cannot use a file: {where} ({reason}); check the path and its permissions"]
 
 
-def told(outcome: SweepOutcome, ledger: str) -> int:
+def print_outcome(outcome: SweepOutcome, ledger: str) -> int:
     """Print how a sweep ended, and what --keep-top and --disk-quota freed or must keep; returns the exit code."""
     if outcome.freed:
-        print(f"{outcome.freed / 1e6:.1f} MB of checkpoints freed")
+        print(f"{size(outcome.freed)} of checkpoints freed")
     if outcome.over:
-        say([f"above --disk-quota: {outcome.over / 1e6:.1f} MB too much is in use or has scores; give more"])
+        say([f"above --disk-quota: {size(outcome.over)} too much is in use or has scores; give more"])
     print(
         f"{outcome.done} done, {outcome.failed} failed, {outcome.stopped} stopped, {outcome.reused} reused "
         f"in {outcome.seconds:.0f} s; ledger {shown_url(ledger)}"
@@ -81,5 +82,5 @@ def told(outcome: SweepOutcome, ledger: str) -> int:
     if outcome.interrupted:
         say(["interrupted; finished runs are kept, the same command continues"])
         return INTERRUPTED
-    say([f"failed: {one.reason}" + (f"; log {one.log}" if one.log else "") for one in outcome.failures])
+    say([f"failed: {failure.reason}" + (f"; log {failure.log}" if failure.log else "") for failure in outcome.failures])
     return FAILED if outcome.failures else DONE

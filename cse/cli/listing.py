@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from analysis.render.markup import padded
+
 
 class Format(StrEnum):
     """How a listing is printed."""
@@ -26,17 +28,11 @@ def listing(rows: Sequence[Mapping[str, Any]], form: Format, empty: str) -> str:
 
 
 def aligned(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The first row's keys as the head, each column as wide as its widest cell, numbers to the right."""
+    """The first row's keys as the head, each column as wide as its widest entry, numbers to the right."""
     names = list(rows[0])
-    cells = [[_shown(row[name]) for name in names] for row in rows]
-    widths = [max(len(line[i]) for line in [names, *cells]) for i in range(len(names))]
+    entries = [[_shown(row[name]) for name in names] for row in rows]
     right = [all(isinstance(row[name], int | float) or row[name] is None for row in rows) for name in names]
-    return "\n".join(_line(line, widths, right) for line in [names, *cells])
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    padded = (cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(cells, widths, right, strict=True))
-    return "  ".join(padded).rstrip()
+    return "\n".join("  ".join(line).rstrip() for line in padded([names, *entries], right))
 
 
 def _shown(value: Any) -> str:
@@ -56,5 +52,7 @@ def duration(seconds: float | None) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in MB or GB."""
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
+    """Bytes in MB or GB: `0 MB`, `1.3 MB`, `250 MB`, `1.2 GB`."""
+    if count >= 1e9:
+        return f"{count / 1e9:.1f} GB"
+    return f"{count / 1e6:.1f} MB" if 0 < count < 1e7 else f"{count / 1e6:.0f} MB"

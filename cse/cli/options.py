@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -58,6 +59,17 @@ DiskQuota = Annotated[
 ]
 
 
+def choice(name: str, valid: Sequence[str]) -> Callable[[str], str]:
+    """A parser that takes one of the words and refuses any other with the nearest."""
+
+    def parsed(word: str) -> str:
+        if word not in valid:
+            raise typer.BadParameter(f"unknown {name}: {name}={word}; {nearest(word, valid)}")
+        return word
+
+    return parsed
+
+
 def fixed_workers(value: object) -> int:
     """`--workers`; a range or `auto` is refused, since it would leave open what a result was made with."""
     text = str(value).strip()
@@ -83,11 +95,11 @@ def settings(pairs: list[str] | None) -> dict[str, Scalar]:
     if wrong:
         raise ConfigError([f"wrong --set: set={pair}; write --set key=value" for pair in wrong])
     split = (pair.split("=", 1) for pair in pairs or [])
-    found = {key.strip(): parse_yaml(f"value: {value}", f"--set {key}")["value"] for key, value in split}
-    nested = [f"wrong --set: {key}={value}; give one plain value" for key, value in found.items() if _nested(value)]
+    values = {key.strip(): parse_yaml(f"value: {value}", f"--set {key}")["value"] for key, value in split}
+    nested = [f"wrong --set: {key}={value}; give one plain value" for key, value in values.items() if _nested(value)]
     if nested:
         raise ConfigError(nested)
-    return found
+    return values
 
 
 def _nested(value: object) -> bool:
@@ -100,10 +112,10 @@ def data_paths(data: Path | None, train_file: Path | None, senteval: Path | None
     absent = [f"no such path: {name}={path}; give one that exists" for name, path in given.items() if _absent(path)]
     if absent:
         raise ConfigError(absent)
-    found = DataPaths.from_folder(data) if data is not None else DataPaths()
-    own = {"senteval": senteval} | _as_corpora(train_file)
-    resolved = {name: path.resolve() for name, path in own.items() if path is not None}
-    return dataclasses.replace(found, cache=cache_folder(), **resolved)
+    paths = DataPaths.from_folder(data) if data is not None else DataPaths()
+    corpora = {"senteval": senteval} | _as_corpora(train_file)
+    resolved = {name: path.resolve() for name, path in corpora.items() if path is not None}
+    return dataclasses.replace(paths, cache=cache_folder(), **resolved)
 
 
 def _absent(path: Path | None) -> bool:
@@ -154,9 +166,9 @@ def existing_ledger(url: str | None) -> Ledger | None:
 
 def check_sweep(name: str, ledger: Ledger | None) -> None:
     """ConfigError with the nearest name when the ledger has no such sweep."""
-    known = [sweep.id for sweep in ledger.sweeps()] if ledger else []
-    if name not in known:
-        hint = nearest(name, known) if known else "there is none yet, cse run starts one"
+    sweeps = [sweep.id for sweep in ledger.sweeps()] if ledger else []
+    if name not in sweeps:
+        hint = nearest(name, sweeps) if sweeps else "there is none yet, cse run starts one"
         raise ConfigError([f"unknown sweep: sweep={name}; {hint}"])
 
 

@@ -45,18 +45,18 @@ def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:
 def _totals(plan: Plan) -> list[str]:
     """The sentence and the cost of the tables together, then of the searches."""
     groups = [("", plan.tables), ("searches, at most: ", plan.searches)]
-    told = []
+    lines = []
     for what, spaces in groups:
         if spaces:
-            found = counts(spaces)
-            sentence = (SENTENCE if len(spaces) == 1 else MANY).format(**found, shared=_shared(found))
-            told.append(f"{what if plan.tables else ''}{sentence}{_lacking(found)}")
-            told.append(_left(plan, spaces))
+            totals = counts(spaces)
+            sentence = (SENTENCE if len(spaces) == 1 else MANY).format(**totals, shared=_shared(totals))
+            lines.append(f"{what if plan.tables else ''}{sentence}{_lacking(totals)}")
+            lines.append(_left(plan, spaces))
     training = [space for space in plan.tables if space.kind == "training"]
     if 1 < len(training) < len(plan.tables):
-        found = counts(training)
-        told.append(f"over training tables: {found['runs']} runs, {found['unique']} unique ({_shared(found)})")
-    return told
+        totals = counts(training)
+        lines.append(f"over training tables: {totals['runs']} runs, {totals['unique']} unique ({_shared(totals)})")
+    return lines
 
 
 def _shared(counts: dict[str, int]) -> str:

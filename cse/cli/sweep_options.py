@@ -62,13 +62,13 @@ class SweepArguments:
         paths = arguments.data_paths(self.data, self.train_file, self.senteval)
         return [
             request.Request(
-                resolved=one,
-                seeds=tuple(range(self.seeds)) if self.seeds else one.space.seeds,
+                resolved=space,
+                seeds=tuple(range(self.seeds)) if self.seeds else space.space.seeds,
                 paths=paths,
                 ledger=arguments.ledger_url(self.ledger),
                 options=options,
             )
-            for one in resolved
+            for space in resolved
         ]
 
     def options(self) -> SweepOptions:
@@ -102,10 +102,10 @@ def check_fit(options: SweepOptions) -> None:
 
 def with_sweep_arguments(command: Callable[..., int]) -> Callable[..., int]:
     """The command with an option for each field of `SweepArguments` in place of its parameter `given`."""
-    own = inspect.signature(command, eval_str=True).parameters
+    declared = inspect.signature(command, eval_str=True).parameters
     hints = typing.get_type_hints(SweepArguments, include_extras=True)
     shared = {field.name: _parameter(field, hints[field.name]) for field in dataclasses.fields(SweepArguments)}
-    parameters = [p.replace(kind=p.KEYWORD_ONLY) for name, p in own.items() if name != "given"]
+    parameters = [p.replace(kind=p.KEYWORD_ONLY) for name, p in declared.items() if name != "given"]
 
     @functools.wraps(command)
     def called(**values: Any) -> int:
@@ -114,7 +114,7 @@ def with_sweep_arguments(command: Callable[..., int]) -> Callable[..., int]:
 
     every = [*parameters, *shared.values()]
     called.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in every}
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
     return called
 
 

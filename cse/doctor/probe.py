@@ -19,7 +19,7 @@ from cse.doctor.checks import Finding
 from cse.doctor.memory import MemoryWatch
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from search_spaces.cell_names import name_of
+from search_spaces.cell_names import cell_name
 from search_spaces.cells import ResolvedSpace
 
 MARGIN = 0.9
@@ -79,7 +79,7 @@ def probe(
         advice = packing(measured, options, node)
     except ConfigError as error:
         return [Finding("stop", "probe", line) for line in error.problems]
-    lines = measured_lines(measured, name_of(run.cell), measured.seconds * whole / measured.examples)
+    lines = measured_lines(measured, cell_name(run.cell), measured.seconds * whole / measured.examples)
     advised = Finding("note", "probe", f"packing for {node}; cse run {resolved.space.id} {advice}")
     return [*(Finding("fine", "probe", line) for line in lines), advised]
 

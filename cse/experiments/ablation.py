@@ -70,7 +70,7 @@ def ablation(origin: Origin, folder: Path) -> Ablation:
     none of them is in the configuration.
     """
     method = str(origin.flat["method"])
-    changes = {name: one.changes(origin.flat) for name, one in load_space(method).components.items()}
+    changes = {name: component.changes(origin.flat) for name, component in load_space(method).components.items()}
     present = {name: settings for name, settings in changes.items() if settings}
     if not present:
         what = f"{', '.join(changes)} are off" if changes else "its space declares none"
@@ -124,13 +124,13 @@ def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapp
     run, name, sweep = _run_of(what, ledger)
     spec = next((row.spec for row in ledger.sweeps() if row.id == sweep), {}) if ledger and sweep else {}
     flat = parse_run({**run, **changed}).flat()
-    own = list(spec.get("seeds", range(SEEDS)))
-    told = " ".join([name, *(f"{key}={value}" for key, value in sorted(changed.items()))])
+    seeds_of_sweep = list(spec.get("seeds", range(SEEDS)))
+    title = " ".join([name, *(f"{key}={value}" for key, value in sorted(changed.items()))])
     return Origin(
-        name=told,
+        name=title,
         flat=flat,
         profile=str(spec.get("profile", "small")),
-        seeds=list(range(seeds)) if seeds else own,
+        seeds=list(range(seeds)) if seeds else seeds_of_sweep,
         evaluate=_evaluated(sweep, ledger),
     )
 

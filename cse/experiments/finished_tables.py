@@ -1,4 +1,4 @@
-"""Tables given out as soon as their runs have ended: whatever ends a sweep of days, each whole one is there."""
+"""Each table is printed as soon as its runs have ended: a sweep of days may break, its finished tables are there."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +11,7 @@ ENDED = ("reused", "done", "stopped", "failed")
 log = logging.getLogger(__name__)
 
 
-class Delivery:
+class FinishedTables:
     """A listener of `run_sweep` and a context manager; tables are made in a thread of its own, one at a time.
 
     A table that cannot be made, or gets a score after it was given, is left for `missed`.
@@ -24,7 +24,7 @@ class Delivery:
         self._give, self._given = give, set[int]()
         self._thread = ThreadPoolExecutor(1, "tables")
 
-    def __enter__(self) -> "Delivery":
+    def __enter__(self) -> "FinishedTables":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -52,6 +52,6 @@ class Delivery:
         self._given.add(place)
         try:
             self._give(place)
-        except Exception:  # whoever gives the missed ones meets it again, and tells it
+        except Exception:  # the caller makes the missed ones again, and reports the error
             self._given.discard(place)
             log.debug("table %d could not be made yet", place, exc_info=True)

@@ -13,7 +13,7 @@ from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
 from cse.experiments.request import Request, Work
 from cse_train.data_paths import DataPaths
-from search_spaces.cell_names import label
+from search_spaces.cell_names import cell_name
 
 
 def run_grid(request: Request, work: Work, *also: OnEvent) -> SweepOutcome:
@@ -31,7 +31,7 @@ def run_planned(
     also: Sequence[OnEvent] = (),
 ) -> SweepOutcome:
     """`run_sweep` of distinct runs with progress; `finished` are those that the ledger has, `also` listens too."""
-    labels = {run.signature: label(run.cell, run.seed) for run in runs}
+    labels = {run.signature: cell_name(run.cell, run.seed) for run in runs}
     sweeps = {run.signature: run.sweep for run in runs}
     totals = Counter(sweeps.values())
     with (

@@ -24,7 +24,7 @@ from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
 from cse.experiments.request import Request, record
 from cse_train.config import RunConfig
-from search_spaces.cell_names import label
+from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, flat_examples, sweep_name
 
 RunsFor = Callable[[Cell, Sequence[int]], list[PlannedRun]]
@@ -53,7 +53,7 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
         runs = [dataclasses.replace(run, sweep=name) for run in runs_of(resolved, cell, seeds, identify)]
         record(request, retrying, runs, num_samples=num_samples)  # type: ignore[arg-type]
         sweeps.update({run.signature: name for run in runs})
-        labels.update({run.signature: label(run.cell, run.seed) for run in runs})
+        labels.update({run.signature: cell_name(run.cell, run.seed) for run in runs})
         return runs
 
     options = dataclasses.replace(request.options, asha=_asha(resolved))

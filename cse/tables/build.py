@@ -11,7 +11,7 @@ from cluster.plan.match import match
 from cse.tables import baselines
 from cse_train.evaluate.suites.registry import columns
 from search_spaces import cells
-from search_spaces.cell_names import name_of
+from search_spaces.cell_names import cell_name
 from search_spaces.cells import Key, ResolvedSpace, setups
 from search_spaces.paper import Paper
 
@@ -107,7 +107,7 @@ def _starting_point(resolved: ResolvedSpace, rows: Sequence[Any]) -> dict[str, f
     """Column -> the untrained encoder's value under the cells' pooler; None where they differ or it is not stored."""
     poolers = {UNTRAINED.get(str(flat.get("method.pooler")), "cls") for flat in setups(resolved)}
     label = baselines.NAMES[poolers.pop()] if len(poolers) == 1 else None
-    return next((dict(row.cells) for row in rows if row.label == label), None)
+    return next((dict(row.values) for row in rows if row.label == label), None)
 
 
 NAMED = 20
@@ -116,7 +116,7 @@ NAMED = 20
 
 def unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[str]:
     """What a table lacks, for a person: rows with fewer seeds than asked for, and those that lack an input."""
-    short = {_named(row.key): max(cell.n for cell in row.cells.values()) for row in table.rows}
+    short = {_named(row.key): max(entry.n for entry in row.entries.values()) for row in table.rows}
     lacking = [f"{name} {n}" for name, n in short.items() if n < seeds]
     some = "; ".join(lacking[:NAMED]) + (f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else "")
     line = f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {some}"
@@ -124,7 +124,7 @@ def unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[
 
 
 def _named(key: Key) -> str:
-    return name_of({axis: value for axis, value in key.items() if value is not None})
+    return cell_name({axis: value for axis, value in key.items() if value is not None})
 
 
 def incomplete_cells(ledger: Ledger, sweep: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from analysis.tables.provenance import Origins, SeedRun, origins, seed_runs
 from cluster.plan.match import match
 from cse.tables.build import spec_of
 from search_spaces.catalog import catalog
-from search_spaces.cell_names import written
+from search_spaces.cell_names import setting
 from search_spaces.cells import Cell, ResolvedSpace, full_key
 
 
@@ -21,7 +21,7 @@ def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Seq
     if profile.name != space.profile:
         words += ["--profile", profile.name]
     for key, value in narrowed(resolved, cell).items():
-        words += ["--set", f"{key}={written(value)}"]
+        words += ["--set", setting(key, value)]
     if list(seeds) == list(range(len(seeds))):
         words += ["--seeds", str(len(seeds))]
     workers = {run.identity["workers"] for run in runs if "workers" in run.identity}
@@ -61,7 +61,7 @@ def explained(
     key, spec = full_key(resolved, cell.key), spec_of(resolved)
     matches = [matched.run for matched in match(resolved, rows) if dict(matched.key) == key]
     runs, protocols = seed_runs(ledger, matches, spec.columns, spec.scores) if ledger else ([], {})
-    have = {one.run.seed for one in runs}
+    have = {seed_run.run.seed for seed_run in runs}
     return Explained(
         resolved=resolved,
         cell=cell,

@@ -33,13 +33,13 @@ def lineage_of(folder: Path, ledger: Ledger | None) -> Lineage:
 
 def _links(signature: str, ledger: Ledger) -> dict[str, tuple[dict[str, Any], list[str]]]:
     """Sweep, oldest first -> the run's cell there and the signatures of all of the cell's seeds."""
-    found = {}
+    links_by_sweep = {}
     for sweep in ledger.sweeps():
         links = ledger.cells(sweep.id)
         cell = next((link.cell for link in links if link.signature == signature), None)
         if cell is not None:
-            found[sweep.id] = (cell, [link.signature for link in links if link.cell == cell])
-    return found
+            links_by_sweep[sweep.id] = (cell, [link.signature for link in links if link.cell == cell])
+    return links_by_sweep
 
 
 def run_folder(name: str, ledger: Ledger | None) -> Path:
@@ -63,16 +63,16 @@ def require_files(row: RunRow) -> Path:
 
 def row_of(folder: Path, ledger: Ledger) -> RunRow | None:
     """The run whose files lie in this folder."""
-    found = (run for run in ledger.runs() if run.folder is not None and Path(run.folder).resolve() == folder.resolve())
-    return next(found, None)
+    rows = (run for run in ledger.runs() if run.folder is not None and Path(run.folder).resolve() == folder.resolve())
+    return next(rows, None)
 
 
 def by_signature(name: str, ledger: Ledger) -> RunRow | None:
     """The run whose signature starts so, with six digits at least; ConfigError for several."""
-    found = [run for run in ledger.runs() if run.signature.startswith(name)] if len(name) >= 6 else []
-    if len(found) > 1:
-        raise ConfigError([f"ambiguous run: run={name} starts {len(found)} signatures; give more of it"])
-    return found[0] if found else None
+    rows = [run for run in ledger.runs() if run.signature.startswith(name)] if len(name) >= 6 else []
+    if len(rows) > 1:
+        raise ConfigError([f"ambiguous run: run={name} starts {len(rows)} signatures; give more of it"])
+    return rows[0] if rows else None
 
 
 def _best_of(sweep: str, ledger: Ledger) -> RunRow | None:
@@ -92,8 +92,8 @@ def space_or_sweep(
     except ConfigError as error:
         if ledger is None or not error.problems[0].startswith("unknown space"):
             raise
-        known = [*catalog(), *(row.id for row in ledger.sweeps())]
-        raise ConfigError([f"unknown space: space={name}; {nearest(name, known)}"]) from None
+        names = [*catalog(), *(row.id for row in ledger.sweeps())]
+        raise ConfigError([f"unknown space: space={name}; {nearest(name, names)}"]) from None
     return resolve(space, profile, settings)
 
 

@@ -1,9 +1,9 @@
-"""A reproduced table with all that speaks for it: verdicts, order, cost, environment, and what is missing."""
+"""A reproduced table with its basis: verdicts, order, cost, environment, and what is missing."""
 
 import functools
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from analysis.render.table import render
 from analysis.report.facts import environment, inputs
 from analysis.study.cost import Spent, spent
 from analysis.study.study import Study, read_study
-from analysis.tables.aggregate import Cell, Row, Table
+from analysis.tables.aggregate import Entry, Row, Table
 from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.pair_cosines import column_cosines
@@ -33,8 +33,8 @@ TOP = 10
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """One table as the ledger tells it now."""
+class Reproduction:
+    """One table as it stands in the ledger now."""
 
     table: Table
     verdicts: Verdicts
@@ -46,23 +46,22 @@ class Evidence:
     incomplete: Sequence[IncompleteCell]
 
     def markdown(self) -> str:
-        """The table, what is said of it, and what is known of its making."""
+        """The table, its verdicts and order, and how it was made."""
         scale = [self._scale()] if self.table.rows else []
         lines = [*scale, f"Cost: {self.spent.line()}", *self.lacking(), f"Repeat: `{self.study.command}`"]
         text = render(self.table, "md", self.verdicts, self.ordering)
-        return text + "\n**Evidence**\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
+        return text + "\n**Basis**\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
 
     def as_dict(self) -> dict[str, Any]:
-        from dataclasses import asdict
-
-        found = json.loads(render(self.table, "json", self.verdicts, self.ordering))
+        """The same for programs."""
+        plain = json.loads(render(self.table, "json", self.verdicts, self.ordering))
         facts = {"environment": environment(self.study), "inputs": inputs(self.study)}
-        return found | {
+        return plain | {
             "notes": list(self.table.notes),
             "same_scale": not self.unlike,
             "unlike_paper": list(self.unlike),
             "cost": asdict(self.spent),
-            "missing": [{"cell": one.cell, "seed": one.seed, "state": one.state} for one in self.missing],
+            "missing": [{"cell": run.cell, "seed": run.seed, "state": run.state} for run in self.missing],
             "missing_input": [{"cell": cell.label, "reason": cell.reason} for cell in self.incomplete],
             "command": self.study.command,
             **{name: [dict(zip(grid.header, line, strict=True)) for line in grid.body] for name, grid in facts.items()},
@@ -87,10 +86,10 @@ class Evidence:
 
     def lacking(self) -> list[str]:
         """Lines on missing runs and cells that lack an input; none for a whole table."""
-        told = [f"{one.cell} seed {one.seed} ({one.state})" for one in self.missing]
-        more = f" and {len(told) - NAMED} more" if len(told) > NAMED else ""
-        missing = [f"Missing: {len(told)} of {len(self.study.members)} runs: {', '.join(told[:NAMED])}{more}"]
-        return (missing if told else []) + [line[0].upper() + line[1:] for line in by_reason(self.incomplete)]
+        runs = [f"{run.cell} seed {run.seed} ({run.state})" for run in self.missing]
+        more = f" and {len(runs) - NAMED} more" if len(runs) > NAMED else ""
+        missing = [f"Missing: {len(runs)} of {len(self.study.members)} runs: {', '.join(runs[:NAMED])}{more}"]
+        return (missing if runs else []) + [line[0].upper() + line[1:] for line in by_reason(self.incomplete)]
 
 
 def _key(key: Any) -> tuple[tuple[str, Any], ...]:
@@ -99,8 +98,8 @@ def _key(key: Any) -> tuple[tuple[str, Any], ...]:
 
 def gather(
     plan: SpacePlan, seeds: Sequence[int], ledger: Ledger, command: str, elsewhere: Iterable[str] = ()
-) -> Evidence:
-    """The evidence of one table; TableError where its scores disagree in their protocol.
+) -> Reproduction:
+    """One table reproduced; TableError where its scores disagree in their protocol.
 
     `elsewhere` are signatures that other tables of the call have too.
     """
@@ -114,7 +113,7 @@ def gather(
     unlike = unlike_paper(resolved)
     space = resolved.space
     study = read_study(ledger, planned, id=space.id, title=space.title, axes=space.axis_names, command=command)
-    return Evidence(
+    return Reproduction(
         table=made,
         verdicts=judge(made, same_scale=not unlike),
         ordering=orderings(made, kept_cosines(made, ledger, planned)),
@@ -137,8 +136,8 @@ def kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dic
     """Column -> the kept cosines of its suite, where runs have any."""
     keys = [row.key for row in made.rows]
     names = {column: made.spec.scores.get(column, column) for column in made.spec.columns}
-    found = {column: column_cosines(ledger, planned, keys, suite) for column, suite in names.items()}
-    return {column: one for column, one in found.items() if one is not None}
+    by_column = {column: column_cosines(ledger, planned, keys, suite) for column, suite in names.items()}
+    return {column: cosines for column, cosines in by_column.items() if cosines is not None}
 
 
 def published_keys(resolved: Any) -> list[Any]:
@@ -155,7 +154,7 @@ def with_left_out(made: Table, resolved: Any) -> Table:
     if all(identify(key) in rows for key in keys):
         return made
     empty = [
-        Row(key, {column: Cell(0, None, None, row.cells.get(column)) for column in made.spec.columns})
+        Row(key, {column: Entry(0, None, None, row.cells.get(column)) for column in made.spec.columns})
         for key, row in zip(keys, printed, strict=True)
     ]
     every = {identify(row.key): rows.get(identify(row.key), row) for row in empty}
@@ -166,32 +165,32 @@ def best_cells(made: Table, winners: Sequence[Any]) -> Table:
     """A search's table: its best cells by the first column, and the paper's own settings wherever they stand."""
     first = made.spec.columns[0]
     sign = -1.0 if made.spec.best == "min" else 1.0
-    known = [row for row in made.rows if row.cells[first].mean is not None]
-    ranked = sorted(known, key=lambda row: -sign * (row.cells[first].mean or 0.0))
+    finished = [row for row in made.rows if row.entries[first].mean is not None]
+    ranked = sorted(finished, key=lambda row: -sign * (row.entries[first].mean or 0.0))
     names = {identify(key) for key in winners}
     shown = [row for place, row in enumerate(ranked) if place < TOP or identify(row.key) in names]
     have = {identify(row.key) for row in shown}
-    empty = {column: Cell(0, None, None, None) for column in made.spec.columns}
+    empty = {column: Entry(0, None, None, None) for column in made.spec.columns}
     absent: list[Row] = [Row(dict(key), empty) for key in winners if identify(key) not in have]
-    return replace(made, rows=[*shown, *absent], notes=[*made.notes, *_winners(ranked, winners, len(known))])
+    return replace(made, rows=[*shown, *absent], notes=[*made.notes, *_winners(ranked, winners, len(finished))])
 
 
 def _winners(ranked: Sequence[Row], winners: Sequence[Any], visited: int) -> list[str]:
     places = {identify(row.key): place for place, row in enumerate(ranked, start=1)}
-    told = [
+    lines = [
         f"the paper's setting, {label(key)}, "
         + (f"is number {places[identify(key)]}" if identify(key) in places else "was not visited")
         for key in winners
     ]
-    return [f"best {min(TOP, visited)} of {visited} cells that the search has finished", *told]
+    return [f"best {min(TOP, visited)} of {visited} cells that the search has finished", *lines]
 
 
-def write(evidence: Evidence, folder: Path) -> list[Path]:
+def write(page: Reproduction, folder: Path) -> list[Path]:
     """ID.md and ID.json in the folder, written aside and renamed."""
     folder.mkdir(parents=True, exist_ok=True)
-    plain = json.dumps(evidence.as_dict(), indent=1, ensure_ascii=False, allow_nan=False, default=str)
-    texts = {"md": evidence.markdown(), "json": plain + "\n"}
+    plain = json.dumps(page.as_dict(), indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    texts = {"md": page.markdown(), "json": plain + "\n"}
     for ending, text in texts.items():
         content = text.encode()
-        replace_file(folder / f"{evidence.table.spec.id}.{ending}", functools.partial(Path.write_bytes, data=content))
-    return [folder / f"{evidence.table.spec.id}.{ending}" for ending in texts]
+        replace_file(folder / f"{page.table.spec.id}.{ending}", functools.partial(Path.write_bytes, data=content))
+    return [folder / f"{page.table.spec.id}.{ending}" for ending in texts]

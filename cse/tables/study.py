@@ -17,6 +17,7 @@ from cse.tables.reproduction import kept_cosines
 from cse_train.fields import ConfigError
 from search_spaces import cells
 from search_spaces.catalog import load_space
+from search_spaces.cell_names import setting
 from search_spaces.cells import ResolvedSpace, resolve, unlike_paper
 
 
@@ -66,7 +67,7 @@ def compared(
     """Verdicts and orders of a table that has published values; nothing for any other."""
     if resolved is None or not made.spec.published:
         return {}, []
-    planned = [(one.key, one.run.signature, one.seed) for one in study.members if one.run is not None]
+    planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
     verdicts = judge(made, same_scale=not unlike_paper(resolved))
     return verdicts, orderings(made, kept_cosines(made, ledger, planned))
 
@@ -95,6 +96,6 @@ def _command(
 ) -> str:
     """The command line that runs what is missing and prints the table."""
     words = ["cse", "run", space, *(("--profile", profile) if profile else ())]
-    words += [word for key, value in sorted(overrides.items()) for word in ("--set", f"{key}={value}")]
+    words += [word for key, value in sorted(overrides.items()) for word in ("--set", setting(key, value))]
     words += ["--seeds", str(len(seeds))] if seeds else []
     return shlex.join([*words, *(("--ledger", shown_url(url)) if url else ())])

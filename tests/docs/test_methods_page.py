@@ -6,7 +6,8 @@ from pathlib import Path
 
 from cse_train import fields, methods
 from cse_train.config import parse_run
-from docs.methods_page import folder, proofs_of, read_proofs, shown, text, trained_tables
+from docs.methods_page import folder, proofs_of, read_proofs, text, trained_tables
+from search_spaces.cell_names import setting
 from search_spaces.cells import resolve
 from search_spaces.strict_yaml import parse_yaml
 
@@ -60,4 +61,4 @@ def test_a_value_s_own_tests_go_before_the_setting_s() -> None:
     assert proofs_of({"method": "m", "method.a": 1}, proofs) == ["y"]
     assert proofs_of({"method": "m", "method.a": 2}, proofs) == ["x"]
     assert proofs_of({"method": "m"}, proofs) == ["z"]
-    assert [shown("k", value) for value in ("a", "3", True, None)] == ["k=a", 'k="3"', "k=true", "k=null"]
+    assert [setting("k", value) for value in ("a", "3", True, None)] == ["k=a", 'k="3"', "k=true", "k=null"]

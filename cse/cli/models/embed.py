@@ -30,8 +30,8 @@ def embed(
     folder = model_folder(model, ledger)
     count = count_sentences(file, to, column)
     opened = open_model(folder, pooler=pooler, max_length=max_length)
-    with _progress(count) as told:
-        embed_file(opened, file, to.resolve(), count, column, told)
+    with _progress(count) as report:
+        embed_file(opened, file, to.resolve(), count, column, report)
     print(f"wrote {to.resolve()} ({count} sentences, pooler {opened.pooler}, max_length {opened.max_length})")
 
 

@@ -13,63 +13,63 @@ from cse.cli import options
 from cse.cli.listing import Format, FormatOption, aligned
 from cse.tables.explain import Explained, candidates, explained
 from cse.tables.lookup import space_or_sweep
-from search_spaces.cell_names import choose, named
+from search_spaces.cell_names import cell_argument, choose
 
 DIGITS = 12
 """Hexadecimal digits shown of a hash."""
 
 
-def as_dict(found: Explained) -> dict[str, Any]:
+def as_dict(facts: Explained) -> dict[str, Any]:
     """Everything, for programs."""
     return {
-        "space": found.resolved.space.id,
-        "profile": found.resolved.profile.name,
-        "cell": dict(found.cell.key),
-        "label": found.cell.label,
-        "columns": _summary(found),
-        "paper": paper(found),
-        "runs": [_run(one) for one in found.runs],
-        "missing_seeds": list(found.missing),
-        "protocols": found.protocols,
-        "shared": dict(found.origins.shared),
-        "differing": {name: {v: list(s) for v, s in by.items()} for name, by in found.origins.differing.items()},
-        "cost": cost(found),
-        "command": found.command,
+        "space": facts.resolved.space.id,
+        "profile": facts.resolved.profile.name,
+        "cell": dict(facts.cell.key),
+        "label": facts.cell.label,
+        "columns": _summary(facts),
+        "paper": paper(facts),
+        "runs": [_run(run) for run in facts.runs],
+        "missing_seeds": list(facts.missing),
+        "protocols": facts.protocols,
+        "shared": dict(facts.origins.shared),
+        "differing": {name: {v: list(s) for v, s in by.items()} for name, by in facts.origins.differing.items()},
+        "cost": cost(facts),
+        "command": facts.command,
     }
 
 
-def paper(found: Explained) -> dict[str, Any]:
+def paper(facts: Explained) -> dict[str, Any]:
     """What the paper prints for this cell, and where; empty for a space without a paper."""
-    block = found.resolved.space.paper
+    block = facts.resolved.space.paper
     if block is None:
         return {}
     about = {name: getattr(block, name) for name in ("citation", "table", "source", "metric", "notes", "finding")}
-    row = {name: value for name, value in found.published.items() if name != "key"}
+    row = {name: value for name, value in facts.published.items() if name != "key"}
     return {**about, "cells": {}, **row}
 
 
-def cost(found: Explained) -> dict[str, Any]:
+def cost(facts: Explained) -> dict[str, Any]:
     """What all attempts took together."""
-    attempts = [attempt for one in found.runs for attempt in one.attempts]
+    attempts = [attempt for run in facts.runs for attempt in run.attempts]
     return {
-        "runs": len(found.runs),
+        "runs": len(facts.runs),
         "attempts": len(attempts),
         "examples": sum(attempt.examples or 0 for attempt in attempts),
         "seconds": sum(attempt.seconds or 0.0 for attempt in attempts),
     }
 
 
-def _summary(found: Explained) -> dict[str, dict[str, Any]]:
-    printed = found.published.get("cells", {})
+def _summary(facts: Explained) -> dict[str, dict[str, Any]]:
+    printed = facts.published.get("cells", {})
     shown = {}
-    for column in found.columns:
-        values = [value for one in found.runs if (value := one.values[column]) is not None]
+    for column in facts.columns:
+        values = [value for run in facts.runs if (value := run.values[column]) is not None]
         mean, sd = mean_and_sd(values)
         shown[column] = {"n": len(values), "mean": mean, "sd": sd, "published": printed.get(column)}
     return shown
 
 
-def _run(one: SeedRun) -> dict[str, Any]:
+def _run(row: SeedRun) -> dict[str, Any]:
     kept = (
         "signature",
         "seed",
@@ -83,29 +83,29 @@ def _run(one: SeedRun) -> dict[str, Any]:
         "identity",
     )
     return {
-        **{name: getattr(one.run, name) for name in kept},
-        "values": dict(one.values),
-        "checkpoint": one.checkpoint,
-        "sweeps": list(one.sweeps),
-        "attempts": [dataclasses.asdict(attempt) for attempt in one.attempts],
+        **{name: getattr(row.run, name) for name in kept},
+        "values": dict(row.values),
+        "checkpoint": row.checkpoint,
+        "sweeps": list(row.sweeps),
+        "attempts": [dataclasses.asdict(attempt) for attempt in row.attempts],
     }
 
 
-def text(found: Explained) -> str:
+def text(facts: Explained) -> str:
     """The same for people."""
-    space = found.resolved.space
+    space = facts.resolved.space
     blocks = [
-        [f"{space.id}: {space.title}", f"cell: {named(found.cell)}  (profile {found.resolved.profile.name})"],
-        [aligned([{"column": name, **numbers} for name, numbers in _summary(found).items()]), *_paper_lines(found)],
-        list(_run_lines(found)),
-        list(_origin_lines(found)),
-        [f"to repeat: {found.command}  (with the --data, --ledger and --storage of the first time)"],
+        [f"{space.id}: {space.title}", f"cell: {cell_argument(facts.cell)}  (profile {facts.resolved.profile.name})"],
+        [aligned([{"column": name, **numbers} for name, numbers in _summary(facts).items()]), *_paper_lines(facts)],
+        list(_run_lines(facts)),
+        list(_origin_lines(facts)),
+        [f"to repeat: {facts.command}  (with the --data, --ledger and --storage of the first time)"],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def _paper_lines(found: Explained) -> list[str]:
-    block = paper(found)
+def _paper_lines(facts: Explained) -> list[str]:
+    block = paper(facts)
     if not block:
         return []
     said = [f"paper: {block['citation']}, {block['table']} ({block['source']}); {block['metric']}"]
@@ -117,45 +117,45 @@ def _paper_lines(found: Explained) -> list[str]:
     return [*said, *(block[name] for name in ("finding", "notes") if block[name])]
 
 
-def _run_lines(found: Explained) -> Iterator[str]:
-    if found.runs:
-        yield aligned([_line(found, one) for one in found.runs])
-    for one in found.runs:
-        for attempt in one.attempts:
+def _run_lines(facts: Explained) -> Iterator[str]:
+    if facts.runs:
+        yield aligned([_line(facts, row) for row in facts.runs])
+    for row in facts.runs:
+        for attempt in row.attempts:
             if attempt.state != "done":
                 why = f": {attempt.reason}" if attempt.reason else ""
-                yield f"seed {one.run.seed}, attempt {attempt.attempt} ended {attempt.state}{why}"
-    if found.missing:
-        yield f"no run: seed {', '.join(map(str, found.missing))}"
-    spent = cost(found)
+                yield f"seed {row.run.seed}, attempt {attempt.attempt} ended {attempt.state}{why}"
+    if facts.missing:
+        yield f"no run: seed {', '.join(map(str, facts.missing))}"
+    spent = cost(facts)
     yield "cost: {runs} runs, {attempts} attempts, {examples} examples, {seconds:.0f} s".format(**spent)
 
 
-def _line(found: Explained, one: SeedRun) -> dict[str, Any]:
-    where = one.checkpoint or (f"{one.run.folder} (no checkpoint here)" if one.run.folder else None)
+def _line(facts: Explained, row: SeedRun) -> dict[str, Any]:
+    where = row.checkpoint or (f"{row.run.folder} (no checkpoint here)" if row.run.folder else None)
     return {
-        "seed": one.run.seed,
-        "state": one.run.state,
-        "attempts": one.run.attempt,
-        "signature": one.run.signature[:DIGITS],
-        **{column: one.values[column] for column in found.columns},
-        "best at": one.run.best_examples,
-        "seconds": one.run.seconds,
+        "seed": row.run.seed,
+        "state": row.run.state,
+        "attempts": row.run.attempt,
+        "signature": row.run.signature[:DIGITS],
+        **{column: row.values[column] for column in facts.columns},
+        "best at": row.run.best_examples,
+        "seconds": row.run.seconds,
         "checkpoint": where,
     }
 
 
-def _origin_lines(found: Explained) -> Iterator[str]:
-    for name, by_value in found.origins.differing.items():
-        told = ", ".join(f"{_short(value)} (seed {_seeds(seeds)})" for value, seeds in by_value.items())
-        yield f"DIFFERS between seeds: {name}: {told}"
-    if found.origins.shared:
-        yield "all seeds: " + ", ".join(f"{name} {_short(value)}" for name, value in found.origins.shared.items())
-    for column, protocols in found.protocols.items():
+def _origin_lines(facts: Explained) -> Iterator[str]:
+    for name, by_value in facts.origins.differing.items():
+        listed = ", ".join(f"{_short(value)} (seed {_seeds(seeds)})" for value, seeds in by_value.items())
+        yield f"DIFFERS between seeds: {name}: {listed}"
+    if facts.origins.shared:
+        yield "all seeds: " + ", ".join(f"{name} {_short(value)}" for name, value in facts.origins.shared.items())
+    for column, protocols in facts.protocols.items():
         for protocol in protocols:
-            told = ", ".join(f"{k} {_short(v)}" for k, v in protocol.items() if v not in ("", None))
-            yield f"protocol of {column}: {told}"
-    swept = dict.fromkeys(sweep for one in found.runs for sweep in one.sweeps)
+            listed = ", ".join(f"{k} {_short(v)}" for k, v in protocol.items() if v not in ("", None))
+            yield f"protocol of {column}: {listed}"
+    swept = dict.fromkeys(sweep for row in facts.runs for sweep in row.sweeps)
     if swept:
         yield f"sweeps: {', '.join(swept)}"
 
@@ -192,5 +192,5 @@ def explain(
     resolved = space_or_sweep(space, opened, profile, options.settings(settings))
     rows = opened.runs() if opened else []
     chosen = choose(resolved, cell or [], candidates(resolved, rows))
-    found = explained(resolved, chosen, opened, rows, range(seeds) if seeds else resolved.space.seeds)
-    print(json.dumps(as_dict(found), indent=1, default=str) if form is Format.json else text(found))
+    explanation = explained(resolved, chosen, opened, rows, range(seeds) if seeds else resolved.space.seeds)
+    print(json.dumps(as_dict(explanation), indent=1, default=str) if form is Format.json else text(explanation))

@@ -41,9 +41,9 @@ def report(
         raise ConfigError([f"not a folder: --out={out}; name a folder, new or not"])
     opened = options.existing_ledger(ledger)
     folder = options.notes_folder(options.ledger_url(ledger), options.storage_folder(storage))
-    found = _sweep(name, opened)
-    if found is not None and opened is not None:
-        resolved, study, made = of_sweep(found, opened, ledger)
+    sweep = _sweep(name, opened)
+    if sweep is not None and opened is not None:
+        resolved, study, made = of_sweep(sweep, opened, ledger)
     else:
         resolved = resolve(_space(name, opened), profile, options.settings(settings))
         study, made = of_space(resolved, _there(opened), tuple(range(seeds)) if seeds else None, ledger)
@@ -62,9 +62,9 @@ def _sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
 
 def _space(name: str, ledger: Ledger | None) -> Any:
     """The space; ConfigError with the nearest of all IDs and sweeps."""
-    known = [*catalog(), *(sweep.id for sweep in (ledger.sweeps() if ledger else []))]
+    names = [*catalog(), *(sweep.id for sweep in (ledger.sweeps() if ledger else []))]
     if not (Path(name).is_file() or name.lower() in map(str.lower, catalog())):
-        raise ConfigError([f"unknown study: study={name}; {nearest(name, known)}"])
+        raise ConfigError([f"unknown study: study={name}; {nearest(name, names)}"])
     return load_space(name)
 
 

@@ -29,29 +29,29 @@ Name = Annotated[
 def status(name: Name = None, ledger: options.LedgerUrl = None, form: FormatOption = Format.text) -> None:
     """Say how far each sweep is: runs by state, best so far, time left, what failed and where its log is."""
     engine = connected(ledger)
-    found = overview(engine).sweeps
+    sweeps = overview(engine).sweeps
     if name is None:
-        shown = "\n".join(block(one) for one in found) or "no sweeps yet: cse run E7 starts one"
-        print(json.dumps([short(one) for one in found], indent=1) if form is Format.json else shown)
+        shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse run E7 starts one"
+        print(json.dumps([short(row) for row in sweeps], indent=1) if form is Format.json else shown)
         return
-    full = [one for sweep in chosen(name, found) if (one := detail(engine, sweep.id))]
+    full = [row for sweep in chosen(name, sweeps) if (row := detail(engine, sweep.id))]
     if form is Format.json:
-        print(json.dumps([whole(one) for one in full], indent=1))
+        print(json.dumps([whole(row) for row in full], indent=1))
     else:
-        print("\n".join(long_block(one) for one in full))
+        print("\n".join(long_block(row) for row in full))
 
 
-def chosen(name: str, known: "Sequence[SweepProgress]") -> list[SweepProgress]:
+def chosen(name: str, sweeps: "Sequence[SweepProgress]") -> list[SweepProgress]:
     """The sweep of this name, else the sweeps of this space; ConfigError where there is none, or none has runs."""
-    exact = [one for one in known if one.id == name]
-    found = exact or [one for one in known if one.space.lower() == name.lower()]
-    if found and not any(one.runs for one in found):
-        raise ConfigError([f"no runs: sweep={name}, {found[0].blocked} cells lack an input; cse plan {name} says why"])
-    if found:
-        return found
+    exact = [row for row in sweeps if row.id == name]
+    named = exact or [row for row in sweeps if row.space.lower() == name.lower()]
+    if named and not any(row.runs for row in named):
+        raise ConfigError([f"no runs: sweep={name}, {named[0].blocked} cells lack an input; cse plan {name} says why"])
+    if named:
+        return named
     if name.lower() in map(str.lower, catalog()):
         raise ConfigError([f"no runs yet: sweep={name}; cse run {name} starts them"])
-    hint = nearest(name, [one.id for one in known]) if known else "there is none yet, cse run starts one"
+    hint = nearest(name, [row.id for row in sweeps]) if sweeps else "there is none yet, cse run starts one"
     raise ConfigError([f"unknown sweep: sweep={name}; {hint}"])
 
 
@@ -71,7 +71,7 @@ def long_block(sweep: SweepDetail) -> str:
     running = [run for run in sweep.runs if run.row.state == "running"]
     lines = [block(sweep.progress), *(f"  {run.row.share:4.0%}  {run.label}{_score(run)}" for run in running[:LISTED])]
     for run in sweep.failures[:LISTED]:
-        lines.append(f"  failed  {run.label}: {run.row.reason or 'no reason was told'}")
+        lines.append(f"  failed  {run.label}: {run.row.reason or 'no reason is recorded'}")
         if run.row.folder:
             lines.append(f"          log {run.row.folder}/logs")
     return "\n".join(lines)
@@ -81,13 +81,13 @@ def facts(sweep: SweepProgress) -> list[str]:
     """Runs by state, and the time left."""
     count = sweep.counts.get
     waiting = count("unclaimed", 0) + count("claimed", 0) + count("lost", 0)
-    known = {
+    states = {
         "running": count("running", 0),
         "waiting": waiting,
         "stopped": count("stopped", 0),
         "failed": count("failed", 0),
     }
-    parts = [f"{count('done', 0)}/{sweep.runs} done", *(f"{number} {word}" for word, number in known.items() if number)]
+    parts = [f"{count('done', 0)}/{sweep.runs} done", *(f"{n} {state}" for state, n in states.items() if n)]
     parts += [f"at most {sweep.asked} runs"] if sweep.asked else []
     parts += [f"{sweep.blocked} cells lack an input"] if sweep.blocked else []
     parts += [f"about {clock(sweep.seconds_left)} left"] if sweep.seconds_left else []

@@ -1,13 +1,12 @@
 """`cse table`: a space's table from the ledger, finished or not."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from analysis.render import formats
 from analysis.render.table import render
-from analysis.tables.aggregate import Table
 from cse.cli import exit, options
 from cse.cli.loader import load
 from cse.tables import build as tables_build
@@ -16,26 +15,22 @@ from search_spaces import cells
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve, setups
 
-
-class Markup(StrEnum):
-    """What the table is written in."""
-
-    md = "md"
-    tex = "tex"
-    csv = "csv"
-    html = "html"
-    json = "json"
-
-
+FORMATS = formats.names()
 FormatOption = Annotated[
-    Markup, typer.Option("--format", help="Markdown, LaTeX (booktabs), CSV, an HTML fragment or JSON.")
+    str,
+    typer.Option(
+        "--format",
+        parser=options.choice("format", FORMATS),
+        metavar="|".join(FORMATS),
+        help="Markdown, LaTeX (booktabs), CSV, an HTML fragment or JSON.",
+    ),
 ]
 Figure = Annotated[Path | None, typer.Option(help="Also draw the table into this file.", show_default=False)]
 
 
 def table(
     space: options.SpaceName,
-    form: FormatOption = Markup.md,
+    form: FormatOption = "md",
     profile: options.Profile = None,
     seeds: options.Seeds = None,
     settings: options.Set = None,
@@ -56,14 +51,9 @@ def table(
         opened = opened or options.open_ledger(ledger, create=True)
         load("cse.experiments.baselines").ensure(setups(resolved), columns_of(resolved), opened, paths)
     made = build(resolved, opened, range(seeds) if seeds else None)
-    print(rendered(made, form), end="", flush=True)
+    print(render(made, form), end="", flush=True)
     if opened is not None and resolved.space.search is None:
         incomplete = tables_build.incomplete_cells(opened, cells.sweep_name(resolved))
         exit.say(tables_build.unfinished(made, seeds or len(resolved.space.seeds), incomplete))
     if figure is not None:
         load("analysis.figures.table").draw(made, figure)
-
-
-def rendered(table: Table, form: Markup) -> str:
-    """The table as text."""
-    return render(table, form.value)

@@ -56,9 +56,9 @@ def plan_alone(request: sweeping.Request) -> int:
     """Count the runs, as `cse plan` does, and leave no trace."""
     opened = options.open_ledger(request.ledger) if "://" in request.ledger or Path(request.ledger).exists() else None
     space, workers = request.resolved.space, request.options.workers
-    found = plan([space], request.resolved.profile, request.seeds, opened, request.paths, workers=workers)
-    print("{cells} cells x {seeds} seeds = {runs} runs: {done} done, {to_run} to run".format(**found.counts()))
-    exit.say([f"what is done is not known: {line}" for line in found.absent])
+    work = plan([space], request.resolved.profile, request.seeds, opened, request.paths, workers=workers)
+    print("{cells} cells x {seeds} seeds = {runs} runs: {done} done, {to_run} to run".format(**work.counts()))
+    exit.say([f"what is done is not known: {line}" for line in work.absent])
     return exit.DONE
 
 
@@ -70,7 +70,7 @@ def run_ablation(made: Ablation, request: sweeping.Request, yes: bool) -> int:
     sweeps_run.announce(work, opened.url)
     if not work.nothing_left and not (yes or agreed(work.total - work.done)):
         return exit.DONE
-    code = exit.DONE if work.nothing_left else exit.told(experiments_run.run_grid(request, work), opened.url)
+    code = exit.DONE if work.nothing_left else exit.print_outcome(experiments_run.run_grid(request, work), opened.url)
     if code != exit.INTERRUPTED:
         print(f"\n{losses_text(request.resolved, opened, request.seeds)}\n\nthe table: cse table {file}")
     return code
@@ -88,19 +88,19 @@ def described(made: Ablation) -> list[str]:
 
 def losses_text(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -> str:
     """The losses as a table, the greatest first, on the first column of the space's table."""
-    column, full, found = losses(resolved, ledger, seeds)
+    column, full, components = losses(resolved, ledger, seeds)
     mean, sd = mean_and_sd(list(full.values()))
     head = {column: FULL, "n": len(full), "mean": mean, "sd": sd, "difference": None, "95% interval": "", "by": ""}
-    return aligned([head, *({column: one.label, **_shown(one)} for one in found)])
+    return aligned([head, *({column: component.label, **_shown(component)} for component in components)])
 
 
-def _shown(one: Without) -> dict[str, object]:
-    interval = "{:.2f} to {:.2f}".format(*one.interval) if one.interval else "-"
+def _shown(component: Without) -> dict[str, object]:
+    interval = "{:.2f} to {:.2f}".format(*component.interval) if component.interval else "-"
     return {
-        "n": one.n,
-        "mean": one.mean,
-        "sd": one.sd,
-        "difference": one.difference,
+        "n": component.n,
+        "mean": component.mean,
+        "sd": component.sd,
+        "difference": component.difference,
         "95% interval": interval,
-        "by": one.by,
+        "by": component.by,
     }

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from analysis.figures.table import draw
 from analysis.ledger import Ledger, RunRow
+from analysis.render.table import render
 from cluster.runtime.options import SweepOptions
 from cse.cli import exit, options
-from cse.cli.results import table
 from cse.cli.sweep_options import check_fit
 from cse.experiments import baselines as experiments_baselines
 from cse.experiments import request as sweeping
@@ -43,7 +43,7 @@ def run_demo(request: sweeping.Request) -> int:
     print(f"{work.line()}  (ledger {ledger.url})", flush=True)
     code = exit.DONE
     if not work.nothing_left:
-        code = exit.told(experiments_run.run_grid(request, work), ledger.url)
+        code = exit.print_outcome(experiments_run.run_grid(request, work), ledger.url)
     if code == exit.INTERRUPTED:
         return code
     setups, columns = cells.setups(request.resolved), build.columns_of(request.resolved)
@@ -51,7 +51,7 @@ def run_demo(request: sweeping.Request) -> int:
         experiments_baselines.ensure(setups, columns, ledger, request.paths)
     made = build.build(request.resolved, ledger)
     print()
-    print(table.rendered(made, table.Markup.md))
+    print(render(made))
     print(SMALL)
     figure = folder / "demo.png"
     if not work.nothing_left or not figure.exists():

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cluster.launch.config import ClusterConfig, load, not_absolute, wrong_ledger
+from cluster.launch import targets
+from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger
 from cluster.launch.job import Job
-from cluster.launch.submit import Kind, part_of, rendered, submitted
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import Node, slots_that_fit
 from cluster.sweep.retention import parse_size
@@ -20,15 +20,19 @@ from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, catalog, find_profile, load_all, shipped
 from search_spaces.cells import resolve
 
-KindArgument = Annotated[
-    Kind, typer.Argument(metavar="ray-job|kuberay|slurm|ray-up", help="Where.", show_default=False)
+TARGETS = targets.names()
+Target = Annotated[
+    str,
+    typer.Argument(
+        parser=arguments.choice("target", TARGETS), metavar="|".join(TARGETS), help="Where.", show_default=False
+    ),
 ]
 Ids = Annotated[
     list[str] | None, typer.Argument(metavar="ID...", help="What to run; several are reproduced.", show_default=False)
 ]
 Config = Annotated[Path, typer.Option(help="The cluster; cluster/launch/cluster.yaml is an example.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be submitted.")]
-OURS = ("kind", "ids", "config", "dry_run", "address")
+OURS = ("target", "ids", "config", "dry_run", "address")
 """Parameters that stay here; the others travel."""
 PATHS = ("storage", "data", "train_file", "senteval")
 
@@ -36,7 +40,7 @@ PATHS = ("storage", "data", "train_file", "senteval")
 @with_sweep_arguments
 def launch(
     ctx: typer.Context,
-    kind: KindArgument,
+    target: Target,
     given: SweepArguments,
     ids: Ids = None,
     config: Config = Path("cluster.yaml"),
@@ -45,24 +49,24 @@ def launch(
 ) -> int:
     """Run spaces on a cluster: as a Ray job, by KubeRay or by Slurm. Options mean what they mean to cse run."""
     cluster = load(config)
-    part_of(kind, cluster)
-    if kind is Kind.ray_up:
-        print(rendered(kind, Job(cluster)), end="")
-        exit.say(["printed, not started: save it and run `ray up FILE`, then cse launch ray-job"])
+    settings, module = settings_of(target, cluster), targets.load(target)
+    if not hasattr(module, "submit"):
+        print(module.render(Job(cluster), settings), end="")
+        exit.say([module.AFTERWARDS])
         return exit.DONE
-    job = Job(cluster, tuple(_command(ctx, cluster, given, ids or [], kind)))
-    print(rendered(kind, job) if dry_run else submitted(kind, job), end="" if dry_run else "\n")
+    job = Job(cluster, tuple(_command(ctx, cluster, given, ids or [], target)))
+    print(module.render(job, settings) if dry_run else module.submit(job, settings) + "\n", end="")
     return exit.DONE
 
 
 def _command(
-    ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids: list[str], kind: Kind
+    ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids: list[str], target: str
 ) -> list[str]:
-    """`run ID` or `reproduce ID...` with all options; nothing for a KubeRay cluster that stays."""
-    if not ids and kind is Kind.kuberay:
+    """`run ID` or `reproduce ID...` with all options; nothing for a cluster that stays."""
+    if not ids and getattr(targets.load(target), "STAYS", False):
         return []
     if not ids:
-        raise ConfigError([f"nothing to run: kind={kind}; name a table, such as cse launch {kind} E7"])
+        raise ConfigError([f"nothing to run: target={target}; name a table, such as cse launch {target} E7"])
     _check(cluster, given, ids)
     options = _settled(cluster) | _travelling(ctx)
     verb = "run" if len(ids) == 1 and ids[0].lower() != "all" else "reproduce"
@@ -72,20 +76,20 @@ def _command(
 
 def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> None:
     """ConfigError for spaces, settings, paths and shapes that cannot be, all before anything is submitted."""
-    known = {name.lower() for name in catalog()} | {ALL}
-    found = [
-        f"own file: space={one}; the cluster has only shipped spaces, give an ID"
-        for one in ids
-        if one.lower() not in known and Path(one).exists()
+    shipped_ids = {name.lower() for name in catalog()} | {ALL}
+    problems = [
+        f"own file: space={name}; the cluster has only shipped spaces, give an ID"
+        for name in ids
+        if name.lower() not in shipped_ids and Path(name).exists()
     ]
-    found += [line for name in PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))]
+    problems += [line for name in PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))]
     if line := wrong_ledger(given.ledger):
-        found.append(line)
-    found += _own_profile(given.profile)
+        problems.append(line)
+    problems += _own_profile(given.profile)
     if given.address is not None:
-        found.append(f"address of a driver: address={given.address}; leave it out, the cluster's is in cluster.yaml")
-    if found:
-        raise ConfigError(found)
+        problems.append(f"address of a driver: address={given.address}; leave it out, the cluster's is in cluster.yaml")
+    if problems:
+        raise ConfigError(problems)
     overrides = arguments.settings(given.settings)
     for space in load_all(ids):
         resolve(space, given.profile, overrides)
@@ -123,14 +127,14 @@ def _settled(cluster: ClusterConfig) -> dict[str, list[str]]:
 
 def _travelling(ctx: typer.Context) -> dict[str, list[str]]:
     """Option -> values, of those on this command line; what the environment here says is of this machine."""
-    found = {}
+    options = {}
     for parameter in ctx.command.params:
         source = ctx.get_parameter_source(parameter.name or "")
         if parameter.name not in OURS and source is not None and source.name == "COMMANDLINE":
-            found[max(parameter.opts, key=len)] = list(_words(ctx.params[str(parameter.name)]))
-    return found
+            options[max(parameter.opts, key=len)] = list(_words(ctx.params[str(parameter.name)]))
+    return options
 
 
 def _words(value: Any) -> Iterable[str]:
-    for one in value if isinstance(value, list | tuple) else (value,):
-        yield str(getattr(one, "value", one))
+    for word in value if isinstance(value, list | tuple) else (value,):
+        yield str(getattr(word, "value", word))

@@ -32,9 +32,9 @@ def plan(
     given = options.settings(settings)
     paths = options.data_paths(data, train_file, senteval)
     opened = options.existing_ledger(ledger)
-    found = planned(load_all(spaces), profile, seeds, opened, paths, overrides=given, workers=workers)
+    work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=given, workers=workers)
     if form is Format.json:
-        print(json.dumps(found.as_dict()))
+        print(json.dumps(work.as_dict()))
         return
-    print(text(found))
-    exit.say([f"what is done was recognised by settings alone: {line}" for line in found.absent])
+    print(text(work))
+    exit.say([f"what is done was recognised by settings alone: {line}" for line in work.absent])

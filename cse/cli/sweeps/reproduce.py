@@ -1,4 +1,4 @@
-"""`cse reproduce`: published tables given back with seeds, intervals, a verdict per value, and what they cost."""
+"""`cse reproduce`: published tables trained again, with seeds, intervals, a verdict per value, and their cost."""
 
 import contextlib
 import shlex
@@ -20,7 +20,7 @@ from cse.experiments import baselines as experiments_baselines
 from cse.experiments import request as sweeping
 from cse.experiments import run as experiments_run
 from cse.experiments import run_search
-from cse.experiments.finished_tables import Delivery
+from cse.experiments.finished_tables import FinishedTables
 from cse.tables import build, reproduction
 from cse_train.fields import ConfigError
 from search_spaces import cells
@@ -46,18 +46,18 @@ def reproduce(ids: Ids, given: SweepArguments, out: Out = None, yes: Yes = False
     tables = _planned(requests, ledger)
 
     def give(place: int) -> None:
-        own = Ledger.open(requests[0].ledger)  # while Ray runs, the working folder is not the user's
+        opened = Ledger.open(requests[0].ledger)  # while Ray runs, the working folder is not the user's
         try:
-            _give(_evidence(tables, place, own, given), out)
+            _give(_reproduced(tables, place, opened, given), out)
         finally:
-            own.close()
+            opened.close()
 
-    with Delivery([_awaited(space) for _, space in tables], give) as delivery:
-        code = _train(tables, ledger, yes, delivery)
+    with FinishedTables([_awaited(space) for _, space in tables], give) as finished:
+        code = _train(tables, ledger, yes, finished)
     if code == exit.INTERRUPTED:
-        _leave(tables, delivery.missed(), ledger, given, out)
+        _leave(tables, finished.missed(), ledger, given, out)
         return code
-    return max(code, _show(tables, delivery.missed(), ledger, given, out))
+    return max(code, _show(tables, finished.missed(), ledger, given, out))
 
 
 def _awaited(space: SpacePlan) -> frozenset[str]:
@@ -69,9 +69,9 @@ def _planned(requests: Sequence[sweeping.Request], ledger: Ledger) -> Tables:
     """Each table with its plan, printed; those of which no cell has its inputs are left out. ConfigError."""
     first = requests[0]
     asked = [(request.resolved, tuple(request.seeds)) for request in requests]
-    found = plan_all(asked, ledger, first.paths, workers=first.options.workers)
-    print(plan_command.text(found), flush=True)
-    both = list(zip(requests, found.spaces, strict=True))
+    plan = plan_all(asked, ledger, first.paths, workers=first.options.workers)
+    print(plan_command.text(plan), flush=True)
+    both = list(zip(requests, plan.spaces, strict=True))
     for _, space in both:
         if _lacks_all_inputs(space):
             print(f"{space.id}: left out, every cell lacks an input", flush=True)
@@ -82,7 +82,7 @@ def _lacks_all_inputs(space: SpacePlan) -> bool:
     return bool(space.incomplete) and all(run.signature in space.incomplete_runs for run in space.runs)
 
 
-def _train(tables: Tables, ledger: Ledger, yes: bool, delivery: Delivery) -> int:
+def _train(tables: Tables, ledger: Ledger, yes: bool, finished: FinishedTables) -> int:
     """One sweep for the runs of all tables, then each search within its own budget."""
     grids = [request for request, space in tables if not space.is_search]
     searches = [(place, request) for place, (request, space) in enumerate(tables) if space.is_search]
@@ -94,11 +94,11 @@ def _train(tables: Tables, ledger: Ledger, yes: bool, delivery: Delivery) -> int
         return exit.DONE
     code = exit.DONE
     if work is not None and not work.nothing_left:
-        code = exit.told(experiments_run.run_grid(grids[0], work, delivery), ledger.url)
+        code = exit.print_outcome(experiments_run.run_grid(grids[0], work, finished), ledger.url)
     for place, request in searches:
         if code != exit.INTERRUPTED:
-            code = max(code, exit.told(run_search.run_search(request, ledger), ledger.url))
-            delivery.whole(place)
+            code = max(code, exit.print_outcome(run_search.run_search(request, ledger), ledger.url))
+            finished.whole(place)
     return code
 
 
@@ -108,36 +108,36 @@ def _agreed(left: int) -> bool:
 
 
 def _show(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArguments, out: Path | None) -> int:
-    """Give these tables; one that cannot be made is told, and the others are given."""
+    """Print these tables; one that cannot be made is reported, and the others are printed."""
     code = exit.DONE
     for place in places:
         try:
-            _give(_evidence(tables, place, ledger, given), out)
+            _give(_reproduced(tables, place, ledger, given), out)
         except TableError as error:
             exit.say([f"{tables[place][1].id}: {error}"])
             code = exit.MISTAKE
     return code
 
 
-def _give(found: reproduction.Evidence, out: Path | None) -> None:
-    """Print a table with what is said of it, and write it."""
-    written = "" if out is None else f"\nwritten: {', '.join(map(str, reproduction.write(found, out)))}\n"
-    print(f"\n{found.markdown()}{written}", end="", flush=True)
+def _give(page: reproduction.Reproduction, out: Path | None) -> None:
+    """Print a table with its verdicts and order, and write it."""
+    written = "" if out is None else f"\nwritten: {', '.join(map(str, reproduction.write(page, out)))}\n"
+    print(f"\n{page.markdown()}{written}", end="", flush=True)
 
 
 def _leave(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArguments, out: Path | None) -> None:
     """Of an interrupted sweep's other tables: say what each lacks, and write it as it stands."""
     for place in places:
-        with contextlib.suppress(TableError):  # told by the call that goes on
-            found = _evidence(tables, place, ledger, given, baselines_too=False)
-            exit.say([f"{found.table.spec.id}: {line}" for line in found.lacking()])
+        with contextlib.suppress(TableError):  # the call that continues reports it
+            page = _reproduced(tables, place, ledger, given, baselines_too=False)
+            exit.say([f"{page.table.spec.id}: {line}" for line in page.lacking()])
             if out is not None:
-                reproduction.write(found, out)
+                reproduction.write(page, out)
 
 
-def _evidence(
+def _reproduced(
     tables: Tables, place: int, ledger: Ledger, given: SweepArguments, *, baselines_too: bool = True
-) -> reproduction.Evidence:
+) -> reproduction.Reproduction:
     """One table as the ledger has it; TableError. `baselines_too`: rows without training that lack are computed."""
     request, space = tables[place]
     elsewhere = _signatures(other for _, other in tables if other is not space)

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from analysis.ledger import Ledger, shown_url
+from analysis.render.table import render
 from cluster.plan.missing_inputs import by_reason
 from cse.cli import exit, options
-from cse.cli.results import table
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.experiments import baselines as experiments_baselines
 from cse.experiments import request as sweeping
@@ -49,9 +49,10 @@ def run_request(request: sweeping.Request, yes: bool = True) -> int:
         announce(work, opened.url)
         if not work.nothing_left and not (yes or agreed(work.total - work.done)):
             return exit.DONE
-        code = exit.DONE if work.nothing_left else exit.told(experiments_run.run_grid(request, work), opened.url)
+        outcome = None if work.nothing_left else experiments_run.run_grid(request, work)
+        code = exit.print_outcome(outcome, opened.url) if outcome else exit.DONE
     else:
-        code = exit.told(run_search.run_search(request, opened), opened.url)
+        code = exit.print_outcome(run_search.run_search(request, opened), opened.url)
     if code != exit.INTERRUPTED:
         show(request, opened)
     return code
@@ -62,7 +63,7 @@ def show(request: sweeping.Request, opened: Ledger) -> None:
     resolved = request.resolved
     experiments_baselines.ensure(cells.setups(resolved), build.columns_of(resolved), opened, request.paths)
     print()
-    print(table.rendered(build.build(resolved, opened), table.Markup.md), end="")
+    print(render(build.build(resolved, opened)), end="")
 
 
 def agreed(count: int) -> bool:

@@ -18,7 +18,7 @@ from cse.experiments.request import work_of_all
 from cse.experiments.run import run_planned
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, load_all
-from search_spaces.cell_names import name_of
+from search_spaces.cell_names import cell_name
 from search_spaces.space import Space
 
 EXAMPLES = 12800
@@ -58,7 +58,8 @@ def variants(spaces: Spaces, given: SweepArguments, examples: Examples = EXAMPLE
     announce(work, ledger.url)
     code = exit.DONE
     if work.done < work.total:
-        code = exit.told(run_planned(work.runs, work.finished, first.ledger, first.paths, first.options), ledger.url)
+        outcome = run_planned(work.runs, work.finished, first.ledger, first.paths, first.options)
+        code = exit.print_outcome(outcome, ledger.url)
     text = report(work.spaces, ledger)
     print(f"\n{text}", end="")
     if out is not None:
@@ -80,7 +81,7 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
     why: dict[str, str] = {}
     for space in spaces:
         for run in space.runs:
-            name = name_of(run.cell) + (f", seed {run.seed}" if run.seed else "")
+            name = cell_name(run.cell, run.seed or None)
             row, metrics = rows.get(run.signature), last.get(run.signature, {})
             state = "missing input" if run.signature in space.incomplete_runs else row.state if row else "not run"
             logged = [_number(metrics.get(key)) for key in SHOWN]
@@ -91,8 +92,8 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
         left_out = [name for name, value in space.resolved.substitutions().items() if value is None]
         why |= {f"{space.id} {n}": f"no counterpart in profile {space.resolved.profile.name}" for n in left_out}
     lines = [[MARKDOWN.escape(entry) for entry in line] for line in body]
-    told = [f"- {name}: {reason}" for name, reason in why.items()]
-    return "\n".join([aligned(list(HEAD), lines, TEXTS), "", *told]).rstrip() + "\n"
+    reasons = [f"- {name}: {reason}" for name, reason in why.items()]
+    return "\n".join([aligned(list(HEAD), lines, TEXTS), "", *reasons]).rstrip() + "\n"
 
 
 def _failure(name: str, row: RunRow | None) -> dict[str, str]:

@@ -6,6 +6,7 @@ import typer
 
 from cluster.sweep import retention
 from cse.cli import options
+from cse.cli.listing import size
 
 Delete = Annotated[bool, typer.Option("--delete", help="Delete; without it nothing is touched.")]
 
@@ -25,17 +26,13 @@ def clean(
     quota = None if disk_quota is None else retention.parse_size(disk_quota)
     opened = options.open_ledger(ledger)
     referred = retention.referred_models(opened, options.ledger_url(ledger))
-    found = retention.plan_cleaning(opened, folder, keep_top, quota, referred)
-    for one in found.removable:
-        print(f"{one.kind:10}  {_megabytes(one.size):>10}  {one.folder}")
+    cleaning = retention.plan_cleaning(opened, folder, keep_top, quota, referred)
+    for item in cleaning.removable:
+        print(f"{item.kind:10}  {size(item.size):>10}  {item.folder}")
     if delete:
-        print(f"{_megabytes(retention.remove(opened, found.removable))} freed of {_megabytes(found.used)}")
+        print(f"{size(retention.remove(opened, cleaning.removable))} freed of {size(cleaning.used)}")
     else:
-        print(f"{_megabytes(found.freed)} of {_megabytes(found.used)} would be freed; --delete does it")
-    if found.over:
-        print(f"still {_megabytes(found.over)} above the quota: the rest is in use or has scores")
+        print(f"{size(cleaning.freed)} of {size(cleaning.used)} would be freed; --delete does it")
+    if cleaning.over:
+        print(f"still {size(cleaning.over)} above the quota: the rest is in use or has scores")
     return 0
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB"

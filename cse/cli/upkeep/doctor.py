@@ -35,31 +35,31 @@ def doctor(given: SweepArguments, space: Space = None, probe: Probe = False, for
     """Say what would stop a sweep with these options of `cse run`; exit code 2 when something would."""
     if probe and (space is None or given.address is not None):
         raise ConfigError(["no probe: --probe trains one run here; give FILE or ID, and leave --address out"])
-    found = examined(given, space)
-    if probe and space is not None and not stops(found):
-        found += probed(given, space)
+    findings = examined(given, space)
+    if probe and space is not None and not stops(findings):
+        findings += probed(given, space)
     if form is Format.json:
-        print(json.dumps([dataclasses.asdict(one) for one in found], indent=1))
+        print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
     else:
-        print(text(found))
-    return exit.MISTAKE if stops(found) else exit.DONE
+        print(text(findings))
+    return exit.MISTAKE if stops(findings) else exit.DONE
 
 
 def examined(given: SweepArguments, space: str | None) -> list[Finding]:
     """Every check of this machine, then of the cluster where an address is given."""
     options, (paths, absent) = given.unchecked_options(), _paths(given)
     url = arguments.ledger_url(given.ledger)
-    found = [*checks.tried("versions", checks.check_versions), *checks.tried("token", checks.check_token)]
+    findings = [*checks.tried("versions", checks.check_versions), *checks.tried("token", checks.check_token)]
     if options.address is None:
-        found += checks.tried("machine", lambda: checks.check_machine(options))
-        found += [*checks.gpus(options.gpus_per_worker), *checks.ports()]
-    found += checks.tried("storage", lambda: checks.check_storage(options.storage))
-    found += checks.ray_disk(Path("/tmp/ray"))
-    found += checks.tried("ledger", lambda: checks.check_ledger(url))
-    found += absent or checks.data(paths)
+        findings += checks.tried("machine", lambda: checks.check_machine(options))
+        findings += [*checks.gpus(options.gpus_per_worker), *checks.ports()]
+    findings += checks.tried("storage", lambda: checks.check_storage(options.storage))
+    findings += checks.ray_disk(Path("/tmp/ray"))
+    findings += checks.tried("ledger", lambda: checks.check_ledger(url))
+    findings += absent or checks.data(paths)
     if space is not None:
-        found += _needs(given, space, paths, options)
-    return found if options.address is None else [*found, *cluster(options, inputs_of(paths))]
+        findings += _needs(given, space, paths, options)
+    return findings if options.address is None else [*findings, *cluster(options, inputs_of(paths))]
 
 
 def probed(given: SweepArguments, space: str) -> list[Finding]:
@@ -85,8 +85,8 @@ def _needs(given: SweepArguments, space: str, paths: DataPaths, options: SweepOp
     return needs(resolved, seeds, paths, options.workers)
 
 
-def text(found: list[Finding]) -> str:
+def text(findings: list[Finding]) -> str:
     """A line for each finding, and one for all of them."""
-    lines = [f"{one.level:<5} {one.part:<9} {one.line}" for one in found]
-    number = stops(found)
+    lines = [f"{finding.level:<5} {finding.part:<9} {finding.line}" for finding in findings]
+    number = stops(findings)
     return "\n".join([*lines, f"{number} of these stop a sweep" if number else "nothing here stops a sweep"])

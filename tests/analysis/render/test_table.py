@@ -6,7 +6,7 @@ import json
 
 from analysis.render.table import render
 from analysis.tables.aggregate import Baseline, Table, aggregate
-from analysis.tables.labels import axis_text
+from analysis.tables.labels import axis_text, label
 from analysis.tables.spec import TableSpec
 
 SPEC = TableSpec(
@@ -162,3 +162,10 @@ def test_axis_values_as_words() -> None:
     assert [axis_text(value) for value in (None, True, False, 1e-5, 0.1 + 0.2, 3, "cls")] == [
         "off", "yes", "no", "1e-05", "0.3", "3", "cls",
     ]  # fmt: skip
+
+
+def test_a_row_and_a_run_are_named_alike() -> None:
+    key = {"method.dup_rate": 0.32, "method.momentum": None}
+    assert label(key) == "dup_rate=0.32 momentum=off"
+    assert label(key, ["method.dup_rate"], seed=1) == "dup_rate=0.32 seed 1"
+    assert (label({}), label({}, seed=0)) == ("all", "seed 0")

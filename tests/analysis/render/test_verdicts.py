@@ -7,7 +7,7 @@ import pytest
 
 from analysis.render.table import render
 from analysis.statistics.basics import mean_and_sd
-from analysis.tables.aggregate import Cell, Row, Table
+from analysis.tables.aggregate import Entry, Row, Table
 from analysis.tables.ordering import orderings
 from analysis.tables.pair_cosines import ColumnCosines
 from analysis.tables.spec import TableSpec
@@ -18,7 +18,7 @@ from analysis.tables.verdict import judge
 def table() -> Table:
     values = {0.1: [60.0, 60.2, 59.8], 0.2: [61.0, 61.2, 60.8], 0.3: [62.0, 62.1, 61.9]}
     rows = [
-        Row({"method.rate": rate}, {"dev": Cell(3, *mean_and_sd(own), 84 - rate, tuple(own), (0, 1, 2))})
+        Row({"method.rate": rate}, {"dev": Entry(3, *mean_and_sd(own), 84 - rate, tuple(own), (0, 1, 2))})
         for rate, own in values.items()
     ]
     return Table(TableSpec(id="T", axes=["method.rate"], columns=["dev"]), rows, [], {}, [])
@@ -41,7 +41,7 @@ def test_markdown(table: Table, cosines: dict[str, ColumnCosines]) -> None:
     assert "interval -1.00 to -1.00 over seeds, 3 rows" in order
     assert "- dev: 3 seeds rank 3 rows alike with W 1.00 (1: every seed the same order; rows" in text
     assert "- dev: 1 of 1 pairs of rows differ on resampled sentence pairs" in text
-    assert "rate 0.1 below rate 0.2 by" in text
+    assert "rate=0.1 below rate=0.2 by" in text
     assert lines[-1] == "- dev: not compared by sentence pairs: rows without kept cosines of dev: 1 of 3"
 
 

@@ -7,12 +7,12 @@ import pytest
 import scipy.stats
 
 from analysis.statistics.agreement import concordance
-from analysis.tables.aggregate import Cell
-from analysis.tables.ordering import of_cells
+from analysis.tables.aggregate import Entry
+from analysis.tables.ordering import of_entries
 
 
-def cell(values: dict[int, float]) -> Cell:
-    return Cell(len(values), None, None, None, tuple(values.values()), tuple(values))
+def cell(values: dict[int, float]) -> Entry:
+    return Entry(len(values), None, None, None, tuple(values.values()), tuple(values))
 
 
 def test_W_by_hand() -> None:
@@ -64,7 +64,7 @@ def test_rows_that_move_together_make_p_too_small() -> None:
 
 def test_only_seeds_that_all_rows_have_are_asked() -> None:
     rows = [cell({0: 1.0, 1: 9.0, 2: 1.0}), cell({0: 2.0, 2: 2.0}), cell({}), cell({2: 3.0, 0: 3.0, 3: 0.0})]
-    found = of_cells(rows, np.random.default_rng(0))
+    found = of_entries(rows, np.random.default_rng(0))
     assert found is not None and (found.w, found.seeds, found.rows) == (1.0, 2, 3)
 
 
@@ -80,4 +80,4 @@ def test_only_seeds_that_all_rows_have_are_asked() -> None:
     ids=["no rows", "two rows", "one seed", "equal rows", "no common seed"],
 )
 def test_too_little_to_say(rows: list[dict[int, float]]) -> None:
-    assert of_cells([cell(row) for row in rows], np.random.default_rng(0)) is None
+    assert of_entries([cell(row) for row in rows], np.random.default_rng(0)) is None

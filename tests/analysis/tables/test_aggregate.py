@@ -32,7 +32,7 @@ def lines_of(*lines: tuple[Any, int, float], **more: Any) -> list[dict[str, Any]
 
 def test_cells_in_the_order_of_the_spec() -> None:
     table = aggregate(E7, lines_of((0.32, 1, 61.0), (0.08, 2, 52.0), (0.08, 1, 50.0), (None, 1, 40.0)))
-    low, high, off = (row.cells["sts_dev"] for row in table.rows)
+    low, high, off = (row.entries["sts_dev"] for row in table.rows)
     assert [row.key["method.dup_rate"] for row in table.rows] == [0.08, 0.32, None]
     assert (low.n, low.mean, low.values) == (2, 51.0, (50.0, 52.0))
     assert low.sd == pytest.approx(2**0.5) and low.delta == pytest.approx(51.0 - 83.5)
@@ -44,10 +44,10 @@ def test_missing_runs_leave_empty_cells_and_a_remark() -> None:
     lines = lines_of((0.08, 1, 50.0), (0.32, 1, float("nan")))
     states = [line | {"state": state} for line, state in zip(lines, ("done", "failed"), strict=True)]
     table = aggregate(E7, states)
-    empty = table.rows[1].cells["sts_dev"]
+    empty = table.rows[1].entries["sts_dev"]
     assert (empty.n, empty.mean, empty.sd, empty.published, empty.delta) == (0, None, None, 84.85, None)
     assert table.notes == ["1 of 2 runs are not done (1 failed)"]
-    assert all(row.cells["sts_dev"].n == 0 for row in aggregate(E7, []).rows)
+    assert all(row.entries["sts_dev"].n == 0 for row in aggregate(E7, []).rows)
 
 
 def test_done_runs_without_a_score_are_counted() -> None:
@@ -56,7 +56,7 @@ def test_done_runs_without_a_score_are_counted() -> None:
 
 
 def test_the_same_run_twice_counts_once_but_two_values_of_a_seed_are_refused() -> None:
-    assert aggregate(E7, lines_of((0.08, 1, 50.0), (0.08, 1, 50.0))).rows[0].cells["sts_dev"].n == 1
+    assert aggregate(E7, lines_of((0.08, 1, 50.0), (0.08, 1, 50.0))).rows[0].entries["sts_dev"].n == 1
     with pytest.raises(
         TableError, match=r"two values: seed=1 of \{'method.dup_rate': 0.08\} in sts_dev has 50.0 and 51.0"
     ):
@@ -65,7 +65,7 @@ def test_the_same_run_twice_counts_once_but_two_values_of_a_seed_are_refused() -
 
 def test_other_columns_and_rows_stay_out() -> None:
     table = aggregate(E7, lines_of((0.08, 1, 50.0), (0.99, 1, 1.0)) + lines_of((0.08, 1, 9.0), column="x"))
-    assert [row.cells["sts_dev"].n for row in table.rows] == [1, 0, 0]
+    assert [row.entries["sts_dev"].n for row in table.rows] == [1, 0, 0]
 
 
 def test_results_that_lack_an_axis() -> None:
@@ -185,7 +185,7 @@ def test_scores_from_before_a_field_existed_had_its_default() -> None:
 
 def test_baselines_are_kept() -> None:
     table = aggregate(E7, lines_of((0.08, 1, 50.0)), baselines=[Baseline("word counts", {"sts_dev": 56.5})])
-    assert table.baselines[0].cells == {"sts_dev": 56.5}
+    assert table.baselines[0].values == {"sts_dev": 56.5}
 
 
 def test_ten_thousand_results_in_two_seconds() -> None:
@@ -195,4 +195,4 @@ def test_ten_thousand_results_in_two_seconds() -> None:
     start = time.process_time()
     table = aggregate(spec, lines)
     assert time.process_time() - start < 2, "seconds of this process"
-    assert all(row.cells["sts_dev"].n == 5 for row in table.rows)
+    assert all(row.entries["sts_dev"].n == 5 for row in table.rows)

@@ -8,7 +8,7 @@ import scipy.stats
 
 from analysis.statistics.basics import holm, mean_and_sd
 from analysis.statistics.spearman_bootstrap import draws_of, resampled
-from analysis.tables.aggregate import Cell, Row, Table
+from analysis.tables.aggregate import Entry, Row, Table
 from analysis.tables.ordering import orderings, pair_differences, resampled_means, tau_b, tau_interval
 from analysis.tables.pair_cosines import ColumnCosines
 from analysis.tables.spec import TableSpec
@@ -16,7 +16,7 @@ from analysis.tables.spec import TableSpec
 
 def table_of(values: list[list[float]], published: list[float | None]) -> Table:
     rows = [
-        Row({"x": i}, {"dev": Cell(len(v), *mean_and_sd(v), printed, tuple(v), tuple(range(len(v))))})
+        Row({"x": i}, {"dev": Entry(len(v), *mean_and_sd(v), printed, tuple(v), tuple(range(len(v))))})
         for i, (v, printed) in enumerate(zip(values, published, strict=True))
     ]
     return Table(TableSpec(id="T", axes=["x"], columns=["dev"]), rows, [], {}, [])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from analysis.statistics.basics import mean_and_sd
-from analysis.tables.aggregate import Cell, Row, Table
+from analysis.tables.aggregate import Entry, Row, Table
 from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import Verdict, judge, reference_row
 
@@ -21,7 +21,7 @@ def table_of(*rows: tuple[Sequence[float], float | None], default: dict[str, Any
     made = []
     for index, (values, published) in enumerate(rows):
         mean, sd = mean_and_sd(list(values))
-        cell = Cell(len(values), mean, sd, published, tuple(values), tuple(range(len(values))))
+        cell = Entry(len(values), mean, sd, published, tuple(values), tuple(range(len(values))))
         made.append(Row({"x": index}, {"dev": cell}))
     spec = TableSpec(id="T", axes=["x"], columns=["dev"], default=default)
     return Table(spec, made, [], {}, [])

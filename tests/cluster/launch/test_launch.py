@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster.launch import ray_job
+from cluster.launch import targets
 from cluster.launch.config import load
+from cluster.launch.targets import ray_job
 from cse.cli.app import main
 from cse_train.fields import ConfigError
 
@@ -73,7 +74,14 @@ def test_every_kind_prints_what_it_would_submit(capsys: pytest.CaptureFixture[st
         ("nodes: 2", "node: 2", "unknown key: node=2; did you mean nodes?"),
         ("  partition: gpu", "  partiton: gpu", "unknown key: slurm.partiton=gpu; did you mean slurm.partition?"),
         ("storage: /shared/results", "", "missing value: storage=; give it"),
-        ("nodes: 2", "nodes: 0", "out of range: nodes=0"),
+        ("nodes: 2", "nodes: 0", "out of range: nodes=0; give a number greater than or equal to 1"),
+        ("nodes: 2", "nodes: two", "wrong type: nodes='two' is a str; give a valid integer"),
+        ("nodes: 2", "nodes: true", "wrong type: nodes=True is a bool; give a valid integer"),
+        ("name: cse ", 'name: "c\\ne" ', "line break: name=; write one line"),
+        ("  mount: /shared", '  mount: "/a\\nb"', "line break: kuberay.mount=; write one line"),
+        ("  claim: cse-shared", "", "missing value: kuberay.claim=; give it"),
+        ("version: 1", "", "wrong version: version=None; write version: 1"),
+        ("version: 1", "version: true", "wrong version: version=True; write version: 1"),
         ("version: 1", "version: 3", "wrong version: version=3; write version: 1"),
         ("name: cse ", "name: C_S ", "wrong name: name=C_S"),
         ("storage: /shared", "storage: shared", "relative path: storage=shared/results"),
@@ -86,11 +94,30 @@ def test_a_wrong_cluster_file_is_one_line(capsys: pytest.CaptureFixture[str], ol
     assert line.startswith(f"cse: cluster.yaml: {told}") and "hunter2" not in line
 
 
+def test_every_problem_of_a_cluster_file_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    change("nodes: 2", "node: 2")
+    change("name: cse ", "name: C_S ")
+    change("  python: /shared/venv/bin/python", "  python: 3")
+    change("  address: http", "  adress: http")
+    lines = [line.removeprefix("cse: cluster.yaml: ") for line in refused(capsys, "slurm", "E7", "--dry-run")]
+    assert [line.partition(";")[0] for line in lines] == [
+        "wrong name: name=C_S",
+        "missing value: ray_job.address=",
+        "unknown key: ray_job.adress=http://127.0.0.1:8265",
+        "wrong type: slurm.python=3 is a int",
+        "unknown key: node=2",
+    ]
+
+
+def test_an_unknown_target_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "unknown target: target=slrum; did you mean slurm?" in " ".join(refused(capsys, "slrum", "E7"))
+
+
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
         (("slurm", "E77"), "unknown space: space=E77; did you mean E7?"),
-        (("slurm",), "nothing to run: kind=slurm"),
+        (("slurm",), "nothing to run: target=slurm"),
         (("slurm", "E7", "--config", "absent.yaml"), "no such file: config=absent.yaml"),
         (("slurm", "E7", "--workers", "40"), "a run does not fit: workers=40"),
         (("slurm", "E7", "--data", "here"), "relative path: data=here"),
@@ -165,14 +192,10 @@ def test_only_our_packages_are_uploaded(tmp_path: Path) -> None:
     assert {name.split("/")[0] for name in names} == {"analysis", "cluster", "cse", "cse_train", "search_spaces"}
     parts = {part for name in names for part in name.split("/")}
     assert not parts & {".venv", ".git", "results", "__pycache__"}
-    assert {"cluster/launch/slurm.sh", "search_spaces/papers/E7_esimcse_dup_rate.yaml"} <= set(names)
+    assert {"cluster/launch/targets/slurm.sh", "search_spaces/papers/E7_esimcse_dup_rate.yaml"} <= set(names)
 
 
 def test_the_example_names_every_key() -> None:
-    import dataclasses
-
-    config = load(EXAMPLE)
-    text = EXAMPLE.read_text(encoding="utf8")
-    for one in (config, config.ray_job, config.slurm, config.kuberay, config.ray_up):
-        assert dataclasses.is_dataclass(one)
-        assert [f.name for f in dataclasses.fields(one) if f"{f.name}:" not in text] == []
+    config, text = load(EXAMPLE), EXAMPLE.read_text(encoding="utf8")
+    for block in (config, *(getattr(config, targets.key(name)) for name in targets.names())):
+        assert [name for name in type(block).model_fields if f"{name}:" not in text] == []

@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 import yaml
 
-from cluster.launch import kuberay, ray_up, slurm
-from cluster.launch.config import ClusterConfig, KubeRay, RayUp, load
+from cluster.launch.config import ClusterConfig, load, settings_of
 from cluster.launch.job import Job, ray_version
+from cluster.launch.targets import kuberay, ray_up, slurm
 from cluster.monitor import grafana
 from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY
 
@@ -53,8 +53,7 @@ def rayjob(data_dir: Path) -> jsonschema.Draft202012Validator:
 
 
 def test_the_rayjob_fits_the_custom_resource(config: ClusterConfig, rayjob: jsonschema.Draft202012Validator) -> None:
-    assert config.kuberay
-    made = yaml.safe_load(kuberay.render(Job(config, COMMAND), config.kuberay))
+    made = yaml.safe_load(kuberay.render(Job(config, COMMAND), settings_of("kuberay", config)))
     rayjob.validate(made)
     assert made["spec"]["rayClusterSpec"]["rayVersion"] == ray_version()
     assert made["spec"]["entrypoint"].endswith("run E7 --set 'train.corpus=a b' --address auto")
@@ -65,15 +64,13 @@ def test_the_rayjob_fits_the_custom_resource(config: ClusterConfig, rayjob: json
 def test_a_cluster_without_a_sweep_is_a_raycluster(
     config: ClusterConfig, rayjob: jsonschema.Draft202012Validator
 ) -> None:
-    assert config.kuberay
-    made = yaml.safe_load(kuberay.render(Job(config), config.kuberay))
+    made = yaml.safe_load(kuberay.render(Job(config), settings_of("kuberay", config)))
     assert made["kind"] == "RayCluster"
     rayjob.validate({"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": {"rayClusterSpec": made["spec"]}})
 
 
 def test_pods_have_token_volume_slots_and_cards(config: ClusterConfig) -> None:
-    assert isinstance(config.kuberay, KubeRay)
-    spec = kuberay.cluster_spec(Job(config), config.kuberay)
+    spec = kuberay.cluster_spec(Job(config), settings_of("kuberay", config))
     (group,) = spec["workerGroupSpecs"]
     for template in (spec["headGroupSpec"]["template"], group["template"]):
         (container,) = template["spec"]["containers"]
@@ -95,7 +92,7 @@ def test_pods_have_token_volume_slots_and_cards(config: ClusterConfig) -> None:
 def test_rays_own_schema_takes_the_ray_up_file(config: ClusterConfig, hosts: dict[str, str], head_type: str) -> None:
     from ray.autoscaler._private.util import prepare_config, validate_config
 
-    part = RayUp(ssh_user="me", image="image", **hosts)
+    part = ray_up.Settings(ssh_user="me", image="image", **hosts)
     made = yaml.safe_load(ray_up.render(Job(config), part))
     prepared = prepare_config(made)
     validate_config(prepared)
@@ -108,16 +105,14 @@ def test_rays_own_schema_takes_the_ray_up_file(config: ClusterConfig, hosts: dic
 def test_shellcheck_finds_nothing_in_the_batch_script(config: ClusterConfig, tmp_path: Path) -> None:
     if shutil.which("shellcheck") is None:
         pytest.skip("no shellcheck: apt-get install shellcheck")
-    assert config.slurm
     script = tmp_path / "job.sbatch"
-    script.write_text(slurm.render(Job(config, COMMAND), config.slurm), encoding="utf8")
+    script.write_text(slurm.render(Job(config, COMMAND), settings_of("slurm", config)), encoding="utf8")
     done = subprocess.run(["shellcheck", str(script)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout
 
 
 def test_a_batch_job_has_a_token_of_its_own_and_says_it_to_nobody(config: ClusterConfig) -> None:
-    assert config.slurm
-    text = slurm.render(Job(config, COMMAND), config.slurm)
+    text = slurm.render(Job(config, COMMAND), settings_of("slurm", config))
     assert "/dev/urandom" in text and "RAY_AUTH_MODE=token" in text
     assert not re.search(r"(echo|printf).*RAY_AUTH_TOKEN", text)
     assert "#SBATCH --signal=B:TERM@120" in text and "trap clean_up EXIT" in text
@@ -128,7 +123,9 @@ def test_promtool_takes_the_scrape_file() -> None:
     if shutil.which("promtool") is None:
         pytest.skip("no promtool: apt-get install prometheus")
     done = subprocess.run(
-        ["promtool", "check", "config", str(DEPLOY / "prometheus.yml")], capture_output=True, timeout=60
+        ["promtool", "check", "config", str(REPO / "cluster" / "monitor" / "prometheus.yml")],
+        capture_output=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stdout
 

@@ -34,7 +34,7 @@ def claim_of(ledger: Ledger, owner: str = "me") -> Claim:
 
 
 def recording(ledger: Ledger, folder: Path) -> tuple[Recorder, ClaimedRun]:
-    source = SimpleNamespace(tell=lambda *facts: None)
+    source = SimpleNamespace(observe=lambda *facts: None)
     recorder = Recorder(source, ledger, SweepOptions(storage=folder), "me", lambda event: None)  # type: ignore[arg-type]
     attempt = folder / "runs" / ("s" * 64) / "attempt-1"
     attempt.mkdir(parents=True)

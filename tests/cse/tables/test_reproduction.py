@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.tables.aggregate import Cell, Row, Table, aggregate
+from analysis.tables.aggregate import Entry, Row, Table, aggregate
 from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import judge
 from cse.tables.build import spec_of
@@ -33,9 +33,9 @@ def test_generators_without_a_counterpart_say_not_run() -> None:
 
 
 def test_a_searchs_table_shows_its_best_and_the_papers_own_cell() -> None:
-    cells = {x: Cell(1, float(x), None, None, (float(x),), (0,)) for x in range(20)}
+    cells = {x: Entry(1, float(x), None, None, (float(x),), (0,)) for x in range(20)}
     rows = [Row({"x": x}, {"dev": cell}) for x, cell in cells.items()] + [
-        Row({"x": 99}, {"dev": Cell(0, None, None, 8.0)})
+        Row({"x": 99}, {"dev": Entry(0, None, None, 8.0)})
     ]
     found = best_cells(Table(TableSpec(id="T", axes=["x"], columns=["dev"]), rows, [], {}, []), [{"x": 3}, {"x": 99}])
     assert [row.key["x"] for row in found.rows] == [*range(19, 9, -1), 3, 99]

@@ -13,7 +13,7 @@ from cse.cli.options import settings
 from cse.tables.explain import command
 from cse_train.fields import ConfigError
 from search_spaces.catalog import catalog, load_space
-from search_spaces.cell_names import choose, named
+from search_spaces.cell_names import cell_argument, choose
 from search_spaces.cells import Cell, ResolvedSpace, resolve
 
 INPUTS = {"encoder": "e" * 64, "tokenizer": "t", "corpus": "c", "dev": "d"}
@@ -124,7 +124,7 @@ def test_the_command_of_every_shipped_cell_runs_that_cell_alone(profile: str) ->
         if resolved.size() is None or resolved.space.sampled:
             continue
         for cell in {json.dumps(c.run(0).flat(), sort_keys=True): c for c in resolved.cells()}.values():
-            assert alone(command(resolved, cell, (0, 1))).flat() == cell.run(1).flat(), (name, named(cell))
+            assert alone(command(resolved, cell, (0, 1))).flat() == cell.run(1).flat(), (name, cell_argument(cell))
             checked += 1
     assert checked > 80
 

@@ -152,3 +152,10 @@ def test_a_table_of_incomplete_cells_alone_is_one_line_a_reason(capsys: pytest.C
 )
 def test_durations_in_words(seconds: float | None, told: str) -> None:
     assert command.duration(seconds) == told
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 MB"), (1_340_000, "1.3 MB"), (12_400_000, "12 MB"), (1_240_000_000, "1.2 GB")]
+)
+def test_sizes_in_words(count: int, text: str) -> None:
+    assert command.size(count) == text

@@ -13,7 +13,7 @@ from analysis.ledger import Ledger, LedgerError
 from cluster.sweep.events import Failure, SweepEvent, SweepOutcome
 from cse.cli.app import main
 from cse.experiments import run as experiments_run
-from cse.experiments.finished_tables import Delivery
+from cse.experiments.finished_tables import FinishedTables
 from cse_train.evaluate.score import save_cosines
 
 SUITE = "generated_dev:40"
@@ -184,12 +184,12 @@ def test_an_interrupt_leaves_the_whole_tables_and_says_what_others_lack(
 
 def test_a_score_that_comes_late_gives_the_table_again() -> None:
     made: list[int] = []
-    with Delivery([{"a", "b"}, {"c"}], made.append) as delivery:
+    with FinishedTables([{"a", "b"}, {"c"}], made.append) as finished:
         for kind, signature in (("reused", "a"), ("done", "b"), ("reused", "c"), ("scored", "a")):
-            delivery(SweepEvent(kind=kind, signature=signature))
+            finished(SweepEvent(kind=kind, signature=signature))
             while len(made) < 1 and signature == "b":
                 time.sleep(0.01)
-    assert made == [0, 1] and delivery.missed() == [0]
+    assert made == [0, 1] and finished.missed() == [0]
 
 
 def test_a_second_call_runs_nothing_and_gives_the_same(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:

@@ -40,7 +40,7 @@ def request_for(folder: Path, name: str = "E7", **settings: object) -> sweeping.
     ],
 )
 def test_the_exit_code_says_how_it_ended(outcome: SweepOutcome, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit.told(outcome, "results/ledger.db") == code
+    assert exit.print_outcome(outcome, "results/ledger.db") == code
     said = capsys.readouterr()
     assert f"{outcome.done} done, {outcome.failed} failed" in said.out
     assert "results/ledger.db" in said.out
@@ -136,4 +136,4 @@ def test_only_a_great_many_runs_are_asked_about(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_labels_are_short() -> None:
-    assert cell_names.label({"method.dup_rate": 0.32}, 1) == "dup_rate=0.32 seed 1"
+    assert cell_names.cell_name({"method.dup_rate": 0.32}, 1) == "dup_rate=0.32 seed 1"

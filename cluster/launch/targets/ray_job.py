@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cluster.launch.config import RayJob
+from cluster.launch.config import Block
 from cluster.launch.job import HEAD, Job
 from cluster.runtime.code_version import OURS, package_folder
 from cse_train.fields import ConfigError
@@ -20,15 +20,22 @@ if TYPE_CHECKING:
 EXCLUDED = ("__pycache__", "*.pyc", ".*", "results", "*.db")
 
 
+class Settings(Block):
+    """A Ray cluster that runs already."""
+
+    address: str
+    """Its dashboard, for example http://head:8265."""
+
+
 def entrypoint(job: Job) -> str:
     """The shell line that the cluster runs in the folder of the uploaded code."""
     return shlex.join(job.argv("python", "auto"))
 
 
-def render(job: Job, part: RayJob) -> str:
+def render(job: Job, settings: Settings) -> str:
     """The same as a `ray job submit` line, to read: `submit` sends the packages alone."""
     return shlex.join(
-        ["ray", "job", "submit", "--address", part.address, "--entrypoint-resources", HEAD, "--working-dir", "CODE"]
+        ["ray", "job", "submit", "--address", settings.address, "--entrypoint-resources", HEAD, "--working-dir", "CODE"]
     ) + (f" -- {entrypoint(job)}\n# CODE holds {', '.join(OURS)} and nothing else\n")
 
 
@@ -41,14 +48,17 @@ def code_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def submit(job: Job, part: RayJob) -> str:
-    """Send the job and return its id; ConfigError for a wrong address, token or Ray version. Ray finds the token."""
+def submit(job: Job, settings: Settings) -> str:
+    """Send the job and say how to read its log. Ray finds the token.
+
+    Raises ConfigError for a wrong address, token or Ray version.
+    """
     import requests
 
     try:
-        client = connected(part.address)
+        client = connected(settings.address)
         with code_folder() as code:
-            return client.submit_job(
+            name = client.submit_job(
                 entrypoint=entrypoint(job),
                 runtime_env={"working_dir": str(code)},
                 entrypoint_resources=json.loads(HEAD),
@@ -56,7 +66,9 @@ def submit(job: Job, part: RayJob) -> str:
             )
     except (RuntimeError, requests.RequestException) as error:
         reason = (str(error).splitlines() or ["no reason given"])[0][:200]
-        raise ConfigError([f"job refused: address={part.address}: {reason}; look at the head's dashboard"]) from error
+        line = f"job refused: address={settings.address}: {reason}; look at the head's dashboard"
+        raise ConfigError([line]) from error
+    return f"submitted {name}; ray job logs --follow {name} --address {settings.address}"
 
 
 def connected(address: str) -> "JobSubmissionClient":

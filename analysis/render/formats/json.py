@@ -1,0 +1,64 @@
+"""JSON in the shape of a space's `paper:` block, numbers in full; verdicts and order have keys of their own."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from analysis.render.published import misprints
+from analysis.tables.aggregate import Entry, Table
+from analysis.tables.ordering import Ordering
+from analysis.tables.spec import identify
+from analysis.tables.verdict import Verdicts
+
+PAIR = ("difference", "interval", "p", "corrected", "differs")
+"""Numbers on two rows."""
+
+
+def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
+    plain = _table(table)
+    if verdicts is not None or ordering is not None:
+        plain |= {
+            "verdicts": _verdicts(table, verdicts or {}),
+            "ordering": [_ordering(table, order) for order in ordering or ()],
+        }
+    return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _table(table: Table) -> dict[str, Any]:
+    """The table in the shape of a space's `paper:` block, numbers in full."""
+    wrong = misprints(table.spec)
+    return {
+        "id": table.spec.id,
+        "axes": list(table.spec.axes),
+        "columns": list(table.spec.columns),
+        "rows": [
+            {"key": row.key, "cells": _entries(row.entries, wrong.get(identify(row.key), {}))} for row in table.rows
+        ],
+        "references": list(table.spec.references),
+        "protocol": table.protocol,
+    }
+
+
+def _entries(entries: Mapping[str, Entry], wrong: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Column -> the entry; of a misprint also what it should read."""
+    right = {column: {"recomputed": wrong[column]} if column in wrong else {} for column in entries}
+    return {column: entry.as_dict() | right[column] for column, entry in entries.items()}
+
+
+def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, Any]]:
+    """Each verdict with the key of its row."""
+    return [
+        {"key": table.rows[index].key, "column": column, **asdict(verdict)}
+        for (index, column), verdict in verdicts.items()
+    ]
+
+
+def _ordering(table: Table, order: Ordering) -> dict[str, Any]:
+    """A column's order, with every pair of rows by their keys."""
+    rows = table.rows
+    pairs = [
+        {"rows": [rows[pair.left].key, rows[pair.right].key], **{name: getattr(pair, name) for name in PAIR}}
+        for pair in order.pairs
+    ]
+    return {"column": order.column, "word": order.word, **asdict(order), "pairs": pairs}

@@ -1,0 +1,51 @@
+"""LaTeX with booktabs; the words for verdicts and order are counted in the caption."""
+
+from collections.abc import Sequence
+
+from analysis.render.grid import baseline_grid, grid, remark_lines, text_columns, title
+from analysis.render.markup import Markup
+from analysis.render.verdicts import with_summary
+from analysis.tables.aggregate import Table
+from analysis.tables.ordering import Ordering
+from analysis.tables.verdict import Verdicts
+
+_LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "Δ": r"$\Delta$", "→": r"$\to$",
+    "×": r"$\times$", "≥": r"$\ge$", "≤": r"$\le$", "·": r"$\cdot$", "λ": r"$\lambda$", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "τ": r"$\tau$", "\n": " ",
+}  # fmt: skip
+
+LATEX = Markup(
+    bold=lambda text: rf"\textbf{{{text}}}",
+    underline=lambda text: rf"\underline{{{text}}}",
+    spread=lambda text: rf"{{\scriptsize$\pm${text}}}",
+    escape=lambda text: "".join(_LATEX_SPECIAL.get(letter, letter) for letter in text),
+    minus="$-$",
+    delta=r"$\Delta$",
+    none="--",
+)
+
+
+def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
+    table = with_summary(table, verdicts, ordering)
+    header, body = grid(table, LATEX)
+    texts = text_columns(table)
+    lines = [r"\begin{table}[t]", r"\centering", rf"\caption{{{_caption(table)}}}"]
+    lines += [rf"\label{{tab:{''.join(letter for letter in table.spec.id if letter.isalnum() or letter in '-_')}}}"]
+    lines += _tabular(header, body, texts)
+    if table.baselines:
+        lines += [r"\\[1ex]", *_tabular(*baseline_grid(table, LATEX), 1)]
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def _caption(table: Table) -> str:
+    sentences = [line.rstrip(".") + "." for line in (title(table), *remark_lines(table))]
+    return " ".join(LATEX.escape(sentence) for sentence in sentences)
+
+
+def _tabular(header: list[str], body: list[list[str]], texts: int) -> list[str]:
+    columns = "l" * texts + "r" * (len(header) - texts)
+    rows = [" & ".join(entries) + r" \\" for entries in body]
+    head = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(header) + r" \\", r"\midrule"]
+    return [*head, *rows, r"\bottomrule", r"\end{tabular}"]
