@@ -48,7 +48,7 @@ class Round:
         return 4 * self.alone.cpu / self.both.cpu
 
     @property
-    def granted(self) -> float:
+    def received(self) -> float:
         """The share of two cores that the two were given."""
         return self.both.cpu / (2 * self.both.wall)
 
@@ -116,10 +116,10 @@ def row(name: str, rounds: list[Round]) -> str:
     size = SIZES[name]
     wall, cpu = (np.quantile([getattr(one, by) for one in rounds], [0.5, 0.25, 0.75]) for by in ("by_wall", "by_cpu"))
     rate = STEPS[name] * size.batch / float(np.median([one.alone.cpu for one in rounds]))
-    granted = float(np.median([one.granted for one in rounds]))
+    received = float(np.median([one.received for one in rounds]))
     held = "held" if wall[0] >= BARS[name] else "MISSED"
     shown = [f"{median:.2f} [{low:.2f}, {high:.2f}]" for median, low, high in (wall, cpu)]
-    return f"| {size.name} | {rate:.0f} | {shown[0]} | {BARS[name]} | {held} | {shown[1]} | {granted:.0%} |"
+    return f"| {size.name} | {rate:.0f} | {shown[0]} | {BARS[name]} | {held} | {shown[1]} | {received:.0%} |"
 
 
 def main() -> None:
@@ -130,7 +130,7 @@ def main() -> None:
     given = parser.parse_args()
     one_thread()
     print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}\n")
-    print("| size | alone, sentences per CPU s | two at once, wall | bar | | by CPU time | cores granted |")
+    print("| size | alone, sentences per CPU s | two at once, wall | bar | | by CPU time | cores received |")
     print("|---" * 7 + "|")
     for name in ["tiny"] if given.quick else given.sizes.split(","):
         print(row(name, measure(SIZES[name], STEPS[name], 3 if given.quick else 9, given.data)), flush=True)

@@ -24,7 +24,7 @@ def carry(faults: Sequence[Fault], work: Path) -> list[tuple[Fault, list[str]]]:
 
 
 def once(folder: Path) -> list[str]:
-    """Run them in `folder`; what was not as it should be, and the figures where something was not."""
+    """Run them in `folder`; the problems, with the figures where there is one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     processes = Processes(folder)
@@ -37,9 +37,9 @@ def once(folder: Path) -> list[str]:
         processes.end()
     if code:
         return [f"exit code {code}: {processes.said('driver.log')[-300:]}"]
-    found = json.loads((folder / "held.json").read_text())
-    print("many", figures(found), flush=True)
-    return problems(found)
+    measured = json.loads((folder / "held.json").read_text())
+    print("many", figures(measured), flush=True)
+    return problems(measured)
 
 
 def pace(times: Sequence[float]) -> tuple[float, float]:
