@@ -62,17 +62,17 @@ def load_last(folder: Path) -> dict[str, Any] | None:
 def _load(path: Path) -> dict[str, Any]:
     try:
         check_archive(path)
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise CorruptCheckpoint(path, error) from error
-    if not isinstance(found, dict):
+    if not isinstance(state, dict):
         raise CorruptCheckpoint(path, "holds no state")
-    return found
+    return state
 
 
-def save_rank(folder: Path, step: int, own: Mapping[str, Any]) -> None:
+def save_rank(folder: Path, step: int, state: Mapping[str, Any]) -> None:
     """Write what only this rank has, before `save_last` of the same step: a kill between leaves the older pair."""
-    replace_file(rank_path(folder, step), lambda path: _save(dict(own), path))
+    replace_file(rank_path(folder, step), lambda path: _save(dict(state), path))
 
 
 def forget_rank(folder: Path, step: int) -> None:

@@ -32,7 +32,7 @@ ROOMS: Mapping[str, str] = {
     "cse_train.random_streams": "",
     "cse_train.distributed": "",
     "cse_train.data_paths": "cse_train.fields",
-    "cse_train.methods.options": "cse_train.fields",
+    "cse_train.methods.options": "cse_train.fields cse_train.text.synonyms cse_train.generator.identity",
     "cse_train.config": "cse_train.fields cse_train.methods",
     "cse_train.losses": "",
     "cse_train.text": "cse_train.fields cse_train.data_paths",
@@ -193,7 +193,9 @@ def _hidden_imports(tree: Tree) -> Iterator[str]:
                 ours = [other for other in tree.modules(node) if within(other, *OURS)]
                 yield from (f"{name}: imports {other} below the top of the module" for other in ours)
             if isinstance(node, ast.ImportFrom) and node.module and within(node.module, *PACKAGES):
-                private = [alias.name for alias in node.names if alias.name.startswith("_")]
+                private = [
+                    alias.name for alias in node.names if alias.name.startswith("_") and not alias.name.endswith("__")
+                ]
                 yield from (f"{name}: imports the private {node.module}.{one}" for one in private)
 
 

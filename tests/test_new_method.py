@@ -26,7 +26,7 @@ from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Batch, StepOutput
 from cse_train.encoder.packing import pack
 from cse_train.modules.pooling import pool
-from cse_train.training.metrics import view_statistics
+from cse_train.modules.view_statistics import view_statistics
 
 VERSION = 1
 
@@ -88,11 +88,11 @@ space:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project with one module and one YAML more, and no line changed."""
     folder = tmp_path_factory.mktemp("copy")
-    for name in ("analysis", "cluster", "cse_train", "search_spaces", "tests"):
+    for name in ("analysis", "cluster", "cse", "cse_train", "search_spaces", "tests"):
         shutil.copytree(REPO / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REPO / "pyproject.toml", folder)
     (folder / "cse_train" / "methods" / "noisy.py").write_text(MODULE, encoding="utf8")
-    (folder / "search_spaces" / "noisy.yaml").write_text(SPACE, encoding="utf8")
+    (folder / "search_spaces" / "methods" / "noisy.yaml").write_text(SPACE, encoding="utf8")
     return folder
 
 

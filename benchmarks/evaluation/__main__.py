@@ -12,55 +12,24 @@ every round. The transfer tasks are those of `benchmarks.evaluation.transfer`.
 import argparse
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks.evaluation import transfer
+from benchmarks.evaluation.released import RELEASED, senteval_way
 from benchmarks.paired import Times, interleaved, median_ms, ratio, timed
 from benchmarks.step.ours import advance, our_session
 from benchmarks.step.setting import DATA, SIZES, Size, encoder_folder, one_thread, sentences
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.embedding import evaluating
-from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.evaluate.pairs import load_pairs
 from cse_train.numerics import fast_fp32, keep_freed_memory
 
-RELEASED = ("sts_train", "sts_dev", "sts_test", "sickr_dev", "sickr_test")
-"""What the released evaluation encodes; SICK-R's training pairs, which it encodes too, are left out in its favour."""
-BATCH = 128
 STEPS = 125
 BAR, SHARE_BAR = 5.0, 0.04
 ROUNDS = {"tiny": 5, "mini": 2}
 OURS, DEV, EVERY = "ours", "SentEval's way, dev alone", "SentEval's way, as released"
-
-
-def senteval_way(model: Any, tokenizer: Any, sets: Sequence[Pairs]) -> list[float]:
-    """The Spearman correlation of each set, by SentEval's batcher and its cosine of one pair at a time."""
-    import numpy as np
-    from scipy.spatial.distance import cosine
-    from scipy.stats import spearmanr
-
-    found = []
-    for pairs in sets:
-        triples = sorted(
-            zip(pairs.left, pairs.right, pairs.gold, strict=True), key=lambda one: tuple(map(len, one[:2]))
-        )
-        cosines: list[float] = []
-        for first in range(0, len(triples), BATCH):
-            left, right, _ = zip(*triples[first : first + BATCH], strict=True)
-            sides = [encoded(model, tokenizer, list(side)).numpy() for side in (left, right)]
-            cosines += [1 - float(np.nan_to_num(cosine(a, b))) for a, b in zip(*sides, strict=True)]
-        found.append(100 * float(spearmanr(cosines, [gold for *_, gold in triples])[0]))
-    return found
-
-
-def encoded(model: Any, tokenizer: Any, texts: list[str]) -> Any:
-    """[CLS] of a batch as the released `batcher` computes it, hidden states of all layers included."""
-    import torch
-
-    with torch.no_grad():
-        out = model(**tokenizer(texts, return_tensors="pt", padding=True), output_hidden_states=True, return_dict=True)
-    return out.last_hidden_state[:, 0].cpu()
 
 
 def measure(size: Size, rounds: int, data: Path) -> tuple[Times, Times]:

@@ -19,9 +19,9 @@ from benchmarks.methods.declutr import DeCLUTRPeer
 from benchmarks.methods.peers import DiffCSEPeer, ESimCSEPeer
 from benchmarks.methods.setting import RATE, Contest, contests, folders
 from benchmarks.paired import Step, interleaved, median_ms, ratio, timed
-from benchmarks.step.__main__ import TURN, flagged, in_a_row, operations
 from benchmarks.step.ours import advance
 from benchmarks.step.setting import DATA, SIZES, Size, one_thread
+from benchmarks.step.turns import TURN, flagged, in_a_row, operations
 from cse_train.numerics import keep_freed_memory
 
 AGREE = 1e-4

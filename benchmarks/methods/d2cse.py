@@ -12,9 +12,9 @@ from typing import Any
 
 from benchmarks.methods.setting import RATE
 from benchmarks.paired import interleaved, median_ms, ratio, timed
-from benchmarks.step.__main__ import flagged, in_a_row, operations
 from benchmarks.step.ours import advance, our_session
 from benchmarks.step.setting import Size, sentences
+from benchmarks.step.turns import flagged, in_a_row, operations
 from cse_train.training.optimiser import optimiser_of
 
 TIME_BAR, MEMORY_BAR = 1.4, 0.6

@@ -13,15 +13,15 @@ import argparse
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from benchmarks.paired import Seconds, Step, SteppedLoop, Times, interleaved, median_ms, ratio, timed
+from benchmarks.paired import Step, SteppedLoop, Times, interleaved, median_ms, ratio, timed
 from benchmarks.step.ours import advance, our_session
 from benchmarks.step.peers import sentence_transformers_loop, simcse_in_trainer
 from benchmarks.step.setting import DATA, SIZES, Size, encoder_folder, one_thread, sentences
-from cse_train.numerics import fast_fp32, keep_freed_memory
+from benchmarks.step.turns import TURN, flagged, in_a_row, operations
+from cse_train.numerics import keep_freed_memory
 
 PEERS = {"hf": "SimCSE in the HF Trainer", "st": "sentence-transformers' trainer"}
 GIVEN = " + flag"
@@ -29,31 +29,9 @@ OURS = "ours"
 FULL = {"tiny": (20, 120), "mini": (12, 160), "base": (7, 240)}
 QUICK = {"tiny": (3, 12), "mini": (2, 15), "base": (1, 10)}
 """Rounds, and the seconds after which no further round begins."""
-TURN = {"tiny": 5, "mini": 2, "base": 1}
-"""Steps in a row, as a run makes them: a contender finds its weights evicted by the others' once a turn."""
 WARM = {"tiny": 80, "mini": 40, "base": 10}
 QUICK_WARM = {"tiny": 40, "mini": 6, "base": 1}
 """Steps of ours before the first round."""
-
-
-def flagged(step: Step) -> Step:
-    """The step with oneDNN's fp32 products, where they are exact here."""
-
-    def inside() -> Any:
-        with fast_fp32():
-            return step()
-
-    return inside
-
-
-def in_a_row(step: Step, count: int) -> Step:
-    """`count` steps as one turn, with the mean of their times."""
-
-    def turn() -> Seconds:
-        took = [step() for _ in range(count)]
-        return Seconds(sum(one.cpu for one in took) / count, sum(one.wall for one in took) / count)
-
-    return turn
 
 
 @contextlib.contextmanager
@@ -69,21 +47,6 @@ def contenders(size: Size, batch: int, data: Path) -> Iterator[dict[str, Step]]:
                 loop = stack.enter_context(SteppedLoop(made(folder, texts, batch, work / f"{key}{suffix}")))
                 steps[key + suffix] = flagged(loop) if suffix else loop
         yield steps
-
-
-def operations(step: Step) -> int:
-    """Floating-point operations of one step's matrix products."""
-    import torch
-    from torch.utils.flop_counter import FlopCounterMode
-
-    with FlopCounterMode(display=False, custom_mapping={torch.ops.mkldnn._linear_pointwise: of_linear}) as counter:
-        step()
-    return int(counter.get_total_flops())
-
-
-def of_linear(x_TI: Sequence[int], weight_OI: Sequence[int], *_: object, **__: object) -> int:
-    """Operations of oneDNN's linear layer, which torch's counter does not know, by the shapes of its tensors."""
-    return 2 * x_TI[0] * weight_OI[0] * weight_OI[1]
 
 
 def gemm_rate(seconds: float = 1.0) -> float:

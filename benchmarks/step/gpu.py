@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.paired import Seconds, Step, SteppedLoop, Times, interleaved, median_ms, now, ratio
-from benchmarks.step.__main__ import operations
 from benchmarks.step.ours import advance, our_session
 from benchmarks.step.peers import sentence_transformers_loop, simcse_in_trainer
 from benchmarks.step.setting import DATA, LENGTH, SIZES, Size, encoder_folder, sentences
+from benchmarks.step.turns import operations
 from cse_train.encoder.packing import pack_lists
 from cse_train.methods.base import Batch
 from cse_train.training.loop import Session

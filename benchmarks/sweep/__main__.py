@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.evaluation.__main__ import RELEASED
+from benchmarks.evaluation.released import RELEASED
 from benchmarks.step.setting import DATA, one_thread, sentences
 from benchmarks.sweep import sides as sweep_sides
 from benchmarks.sweep.rows import Results, Row

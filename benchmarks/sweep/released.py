@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.evaluation.__main__ import senteval_way
+from benchmarks.evaluation.released import senteval_way
 from benchmarks.methods.peers import DiffCSEPeer
 from benchmarks.step.peers import PaddingCollator, tokenised
 from benchmarks.sweep.rows import Curve

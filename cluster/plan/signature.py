@@ -47,14 +47,14 @@ def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[st
     found["corpus"] = _or_stand_in("corpus", _corpus, absent, run.train.corpus, paths)[0]
     found["dev"] = _or_stand_in("dev", _dev, absent, run.train.dev, paths)[0]
     found |= _further(run, absent)
-    depends = methods.optional(run.method, "rank_dependent", lambda _: False)
+    depends = getattr(methods.config_module(run.method), "rank_dependent", lambda _: False)
     return found | {"workers": workers} if depends(run.options) else found
 
 
 def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
     """What the method reads beside encoder and corpus, under the name of its option."""
     try:
-        inputs = methods.optional(run.method, "inputs", lambda _: {})(run.options)
+        inputs: dict[str, str] = getattr(methods.config_module(run.method), "inputs", lambda _: {})(run.options)
     except ConfigError as error:
         if absent is None:
             raise

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from cse import __version__
 from cse.cli import exit
 from cse.cli.loader import load
 
@@ -83,9 +84,16 @@ app = _typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"cse-search {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=_print_version)] = False,
 ) -> None:
     """Nothing: `main` reads --debug wherever it stands."""
 

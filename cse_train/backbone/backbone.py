@@ -113,7 +113,7 @@ def _load(folder: Path, config: "PretrainedConfig") -> tuple[Encoder | AutoModel
 
 def _set_dropout(config: "PretrainedConfig", rate: float, name: str) -> None:
     for names in (HIDDEN_DROPOUT, ATTENTION_DROPOUT):
-        known = [field for field in names if getattr(config, field, None) is not None]
-        if not known:
+        fields = [field for field in names if getattr(config, field, None) is not None]
+        if not fields:
             raise ConfigError([f"no dropout: train.dropout={rate}; {name} has none of {', '.join(names)}; use null"])
-        setattr(config, known[0], rate)
+        setattr(config, fields[0], rate)

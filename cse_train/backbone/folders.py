@@ -29,7 +29,7 @@ def shipped_folder() -> Path:
 
 def shipped_names() -> list[str]:
     """Names of the shipped encoders."""
-    return sorted(found.parent.name for found in shipped_folder().glob("*/config.json"))
+    return sorted(file.parent.name for file in shipped_folder().glob("*/config.json"))
 
 
 def locate(name: str) -> Path:
@@ -50,8 +50,8 @@ def locate(name: str) -> Path:
 def weight_files(folder: Path) -> list[Path]:
     """The tensors' files of a folder in transformers' layout: safetensors before pickles."""
     for pattern in ("model*.safetensors", "pytorch_model*.bin"):
-        if found := sorted(folder.glob(pattern)):
-            return found
+        if files := sorted(folder.glob(pattern)):
+            return files
     return []
 
 

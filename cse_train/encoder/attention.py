@@ -84,8 +84,8 @@ class PackedAttention(torch.autograd.Function):
             scores *= query.shape[-1] ** -0.5
             if prompts:
                 scores_of, dropped_of = scores[..., :prompts], dropped[..., :prompts]
-                found = torch.bmm(scores_of.mT, query), torch.bmm(dropped_of.mT, mixed)
-                by_keys, by_values = (one.view(-1, ctx.heads, *one.shape[1:]) for one in found)
+                products = torch.bmm(scores_of.mT, query), torch.bmm(dropped_of.mT, mixed)
+                by_keys, by_values = (product.view(-1, ctx.heads, *product.shape[1:]) for product in products)
                 by_prompts.append((by_keys, by_values))
             if by_qkv is not None:
                 made = query.new_empty(3, *query.shape)
@@ -94,7 +94,7 @@ class PackedAttention(torch.autograd.Function):
                 torch.bmm(dropped[..., prompts:].mT, mixed, out=made[2])
                 parts = by_qkv[slots].view(-1, group.width, 3, ctx.heads, query.shape[-1])
                 parts.copy_(made.view(3, -1, ctx.heads, *query.shape[1:]).permute(1, 3, 0, 2, 4))
-        keys, values = (torch.cat(found) for found in zip(*by_prompts, strict=True)) if prompts else (None, None)
+        keys, values = (torch.cat(parts) for parts in zip(*by_prompts, strict=True)) if prompts else (None, None)
         return by_qkv, None, None, None, None, keys, values
 
 

@@ -28,14 +28,14 @@ def cls_attention(
     if x_TH.dtype == asked_NAH.dtype == torch.float32 and x_TH.device.type == "cpu":  # not so under autocast
         context_NAH, share_NA1, weights_NAP = ClsAttention.apply(x_TH, asked_NAH, prompts_NAP, packed, views, rate)
         return context_NAH, share_NA1, None if prompts_NAP is None else weights_NAP
-    found = []
+    groups = []
     for group, slots, rows in places(packed.groups, views):
         block_RWH = x_TH[slots].view(-1, group.width, x_TH.shape[1])
         scores = _scores(block_RWH, asked_NAH[rows], None if prompts_NAP is None else prompts_NAP[rows], group, views)
         weights = dropout(torch.softmax(scores, -1), rate, rate > 0)
         front, tokens = weights.tensor_split([weights.shape[-1] - group.width], -1)
-        found.append((tokens @ block_RWH, tokens.sum(-1, keepdim=True), front))
-    context_NAH, share_NA1, weights_NAP = (torch.cat(parts) for parts in zip(*found, strict=True))
+        groups.append((tokens @ block_RWH, tokens.sum(-1, keepdim=True), front))
+    context_NAH, share_NA1, weights_NAP = (torch.cat(parts) for parts in zip(*groups, strict=True))
     return context_NAH, share_NA1, None if prompts_NAP is None else weights_NAP
 
 

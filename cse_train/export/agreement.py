@@ -51,10 +51,10 @@ class Agreement:
     def lines(self) -> list[str]:
         """Both numbers, for a person."""
         scores = f"{self.suite}: checkpoint {self.ours:.4f}, reloaded with {self.library} {self.theirs:.4f}"
-        found = [f"{scores} (embeddings of {self.texts} texts differ by {self.largest:.1e} at most)"]
+        lines = [f"{scores} (embeddings of {self.texts} texts differ by {self.largest:.1e} at most)"]
         if self.suite != self.wanted:
-            found.append(f"{self.wanted} selected the checkpoint, but its files are not here: give --data to score it")
-        return found
+            lines.append(f"{self.wanted} selected the checkpoint, but its files are not here: give --data to score it")
+        return lines
 
     def require(self) -> None:
         """Raise ExportChanged unless the two agree."""

@@ -88,9 +88,10 @@ def _origin(run: RunConfig, lineage: Lineage) -> Iterator[tuple[str, Any]]:
     yield "seed", run.train.seed
     yield "encoder", _named(run.train.encoder)
     yield "corpus", run.train.corpus
-    known = lineage.provenance
-    versions = known.get("versions", {})
-    yield from ((name, known[key]) for name, key in (("commit", "commit"), ("code", "code_digest")) if known.get(key))
+    provenance = lineage.provenance
+    versions = provenance.get("versions", {})
+    named = (("commit", "commit"), ("code", "code_digest"))
+    yield from ((name, provenance[key]) for name, key in named if provenance.get(key))
     yield from ((name, versions[name]) for name in ("cse-search", "torch", "transformers") if name in versions)
 
 

@@ -44,8 +44,8 @@ def _by_library(folder: Path) -> Embed:
     model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=True, local_files_only=True)
 
     def embed(texts: Sequence[str]) -> np.ndarray:
-        found = model.encode(list(texts), batch_size=ROWS, show_progress_bar=False, convert_to_numpy=True)
-        return np.asarray(found, dtype=np.float64)
+        vectors = model.encode(list(texts), batch_size=ROWS, show_progress_bar=False, convert_to_numpy=True)
+        return np.asarray(vectors, dtype=np.float64)
 
     return embed
 
@@ -124,8 +124,8 @@ def _batched(embed: Callable[[Sequence[str]], Tensor]) -> Embed:
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         with torch.inference_mode():
             chunks = [order[at : at + ROWS] for at in range(0, len(order), ROWS)]
-            found = np.concatenate([embed([texts[at] for at in rows]).double().numpy() for rows in chunks])
-        return found[np.argsort(order)]
+            vectors = np.concatenate([embed([texts[at] for at in rows]).double().numpy() for rows in chunks])
+        return vectors[np.argsort(order)]
 
     return all_of
 

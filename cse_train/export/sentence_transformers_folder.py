@@ -48,8 +48,8 @@ def write_modules(parts: Parts, folder: Path) -> None:
 def _write_plain(parts: Parts, folder: Path) -> tuple[str, str]:
     write_encoder(parts, folder, with_pooler=False)
     if parts.pooler.pooler in LAYERS_READ:
-        known = json.loads((folder / "config.json").read_text(encoding="utf8"))
-        write_json(folder / "config.json", known | {"output_hidden_states": True})
+        config = json.loads((folder / "config.json").read_text(encoding="utf8"))
+        write_json(folder / "config.json", config | {"output_hidden_states": True})
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": parts.max_length, "do_lower_case": False})
     return "", _library("Transformer")
 

@@ -50,15 +50,15 @@ def _only_layer(parts: Parts) -> dict[str, Tensor]:
 
 
 def _described(config: PretrainedConfig) -> dict[str, Any]:
-    known = {name: value for name, value in config.to_dict().items() if name != "_name_or_path"}
-    return known | {"architectures": [ARCHITECTURES[config.model_type]], "dtype": "float32"}
+    values = {name: value for name, value in config.to_dict().items() if name != "_name_or_path"}
+    return values | {"architectures": [ARCHITECTURES[config.model_type]], "dtype": "float32"}
 
 
 def _settle_tokenizer(path: Path, max_length: int) -> None:
     """Truncation at our length, and version 4's words (it wants `extra_special_tokens` to be a mapping)."""
-    known = json.loads(path.read_text(encoding="utf8")) | {"model_max_length": max_length}
-    if known.get("tokenizer_class") == NEW_CLASS:
-        known["tokenizer_class"] = KNOWN_CLASS
-    if isinstance(known.get("extra_special_tokens"), list):
-        known["additional_special_tokens"] = known.pop("extra_special_tokens")
-    write_json(path, known)
+    config = json.loads(path.read_text(encoding="utf8")) | {"model_max_length": max_length}
+    if config.get("tokenizer_class") == NEW_CLASS:
+        config["tokenizer_class"] = KNOWN_CLASS
+    if isinstance(config.get("extra_special_tokens"), list):
+        config["additional_special_tokens"] = config.pop("extra_special_tokens")
+    write_json(path, config)

@@ -19,7 +19,8 @@ import torch
 from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.encoder.packing import pack_lists
-from cse_train.generator.generator import Generator, generator_inputs
+from cse_train.generator.generator import Generator
+from cse_train.generator.identity import generator_hash
 from cse_train.text.cached_folder import open_built
 from cse_train.text.edits import Edit, Vocabulary, edit
 from cse_train.text.tokens import TokenColumn, TokenStore, default_cache
@@ -61,7 +62,7 @@ def with_corrupted(
     identity = {
         **asdict(rule),
         "format": FORMAT,
-        "generator": generator_inputs(rule.generator),
+        "generator": generator_hash(rule.generator),
         "tokenizer": backbone.tokenizer_hash,
         "corpus": store.content_hash,
         "columns": list(columns),

@@ -22,7 +22,8 @@ import torch
 from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.generator.edited import fill, pack_edits
-from cse_train.generator.generator import Generator, generator_inputs
+from cse_train.generator.generator import Generator
+from cse_train.generator.identity import generator_hash
 from cse_train.random_streams import Place
 from cse_train.text.cached_folder import open_built
 from cse_train.text.edits import Edit
@@ -101,7 +102,7 @@ class EditStore:
         return {
             **asdict(self.rule),
             "format": FORMAT,
-            "generator": generator_inputs(self.rule.generator),
+            "generator": generator_hash(self.rule.generator),
             "tokenizer": self.backbone.tokenizer_hash,
             "corpus": self.corpus.content_hash,
             "seed": place.seed,

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from cse_train.backbone.backbone import Backbone, load_backbone, require_same_vocabulary
-from cse_train.backbone.folders import content_hash, locate, weight_files
+from cse_train.backbone.folders import weight_files
 from cse_train.backbone.weight_files import require_safe
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import Packed
 from cse_train.fields import ConfigError
+from cse_train.generator.identity import generator_folder
 from cse_train.generator.most_probable import most_probable
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Generator(nn.Module):
 
     def __init__(self, name: str, like: Backbone, dropout: bool = True, sample: bool = False) -> None:
         super().__init__()
-        folder = _folder(name)
+        folder = generator_folder(name)
         require_memory(name, folder)
         backbone = load_backbone(str(folder))
         backbone.name = name
@@ -119,11 +120,6 @@ class PaddedMaskedLM(nn.Module):
             yield out.logits.flatten(0, 1)
 
 
-def generator_inputs(name: str) -> str:
-    """The content hash of what `Generator(name, ...)` would load: an input of the run like its corpus."""
-    return content_hash(_folder(name))
-
-
 def require_memory(name: str, folder: Path) -> None:
     """Raise ConfigError when the weight files are larger than the memory that is free (where Linux tells)."""
     needed = sum(path.stat().st_size for path in weight_files(folder))
@@ -136,15 +132,8 @@ def require_memory(name: str, folder: Path) -> None:
 def available_memory() -> int | None:
     """Bytes that a new process could have without swapping; None where the system does not say."""
     lines = MEMORY.read_text(encoding="utf8").splitlines() if MEMORY.exists() else []
-    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    return found[0] if found else None
-
-
-def _folder(name: str) -> Path:
-    try:
-        return locate(name)
-    except ConfigError as error:
-        raise ConfigError(line.replace("train.encoder=", "method.generator=") for line in error.problems) from error
+    sizes = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    return sizes[0] if sizes else None
 
 
 def _with_head(name: str, folder: Path) -> "PreTrainedModel":

@@ -20,8 +20,8 @@ def energy_hinge(
     assert anchors_BD.shape == positives_BD.shape, (anchors_BD.shape, positives_BD.shape)
     assert hard_negatives_BD is None or hard_negatives_BD.shape == anchors_BD.shape
     similar = cosines(anchors_BD, positives_BD)
-    own = torch.eye(len(similar), dtype=torch.bool, device=similar.device)
-    others = [similar.masked_fill(own, float("-inf"))]
+    diagonal = torch.eye(len(similar), dtype=torch.bool, device=similar.device)
+    others = [similar.masked_fill(diagonal, float("-inf"))]
     if hard_negatives_BD is not None:
         others.append(cosines(anchors_BD, hard_negatives_BD))
     hardest = torch.cat(others, dim=1).amax(1)

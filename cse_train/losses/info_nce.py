@@ -44,8 +44,8 @@ def info_nce(
     logits = [cosines(anchors_BD, positives_BD) / temperature]
     if hard_negatives_BD is not None:
         hard = cosines(anchors_BD, hard_negatives_BD) / temperature
-        own = torch.full((len(hard),), math.log(hard_negative_weight), dtype=hard.dtype, device=hard.device)
-        logits.append(hard + torch.diag(own))
+        weight = torch.full((len(hard),), math.log(hard_negative_weight), dtype=hard.dtype, device=hard.device)
+        logits.append(hard + torch.diag(weight))
     if negatives_ND is not None and len(negatives_ND):
         logits.append(cosines(anchors_BD, negatives_ND) / temperature)
     target = torch.arange(len(anchors_BD), device=anchors_BD.device)

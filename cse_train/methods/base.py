@@ -1,7 +1,7 @@
 """The contract of a method: a module of this folder that exports four names.
 
 `VERSION: int`      raised whenever the numbers of a run change
-`Config`            frozen keyword-only dataclass, defaults are the paper's; both may lie in `cse_train.methods.options`
+`Config`            frozen keyword-only dataclass, defaults are the paper's
 `make_collate(config, tokenizer, max_seq_length)`   gives `collate(share: Share) -> Batch`
 `build(config, backbone, training=True)`            gives an `nn.Module` that is a `Method`
 
@@ -12,10 +12,13 @@ A method may also export (`optional` gives the default where it does not):
 `prepare(config, store, backbone, cache) -> TokenStore`     a pass over the corpus before the first step; none
 `corpus_alone(config) -> bool`          whether trained encoders read the ids of the corpus alone, special ones aside,
                                         and nothing else reads their word embeddings; no
-`inputs(config) -> dict[str, str]`      name -> content hash of what it reads beside encoder and corpus; nothing
-`rank_dependent(config) -> bool`        whether the world size changes the result; no
 `TRAINING_ONLY: tuple[str, ...]`        prefixes of the state that `encode` does not need, which `build` may leave out
                                         when `training` is False; nothing
+
+What a run's signature depends on may lie in `options`, in a module of the same name that needs no torch, so that a
+plan is quick: `VERSION`, `Config`, and where there is something to say
+`inputs(config) -> dict[str, str]`      name -> content hash of what it reads beside encoder and corpus; nothing
+`rank_dependent(config) -> bool`        whether the world size changes the result; no
 """
 
 from collections.abc import Callable, Mapping

@@ -18,7 +18,6 @@ from cse_train.distributed import gather_with_grad, mean_over_ranks
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.generator.corruption import Rule, corrupted, with_corrupted
-from cse_train.generator.generator import generator_inputs
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.replaced_token import replaced_token
 from cse_train.methods.base import Batch, Share, StepOutput
@@ -38,11 +37,6 @@ WHY = "prompts need attention of our own"
 def columns(config: Config) -> tuple[str, ...]:
     """The text columns that this configuration reads."""
     return PAIR_COLUMNS if config.objective == "triplets" else ("text",)
-
-
-def inputs(config: Config) -> dict[str, str]:
-    """The generator's content hash."""
-    return {"generator": generator_inputs(config.generator)}
 
 
 def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:

@@ -20,11 +20,12 @@ from cse_train.fields import ConfigError
 from cse_train.generator.conditional_tasks import ConditionalMaskedLM, ConditionalTask, CorrectiveLM, ReplacedToken
 from cse_train.generator.edit_store import EditStore, Rule, StoreWithEdits, with_edits
 from cse_train.generator.edited import Edited, fill, pack_edits
-from cse_train.generator.generator import Generator, generator_inputs
+from cse_train.generator.generator import Generator
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Batch, RngOf, Share, StepOutput
 from cse_train.methods.options.diffcse import VERSION as VERSION
 from cse_train.methods.options.diffcse import Config as Config
+from cse_train.methods.options.diffcse import has_generator
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.edits import Edit, Vocabulary, edit, edited_lengths
@@ -87,17 +88,6 @@ def offsets(config: Config) -> tuple[int, ...]:
 def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
     """All rows, but the last where the next one is read; the next line counts across articles and titles."""
     return np.arange(store.rows - max(offsets(config)))
-
-
-def inputs(config: Config) -> dict[str, str]:
-    """The generator's content hash, where the configuration uses one."""
-    return {"generator": generator_inputs(config.generator)} if has_generator(config) else {}
-
-
-def has_generator(config: Config) -> bool:
-    """Whether anything is filled: deletion and masked-LM need no generator."""
-    fills = config.task in ("replaced_token", "corrective_lm") or config.extra != "none"
-    return fills and config.operator != "delete"
 
 
 def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:

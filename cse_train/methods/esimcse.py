@@ -13,7 +13,7 @@ from cse_train.distributed import all_gather_rows, gather_with_grad
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.generator.filling import fill_views, pack_views
-from cse_train.generator.generator import Generator, generator_inputs
+from cse_train.generator.generator import Generator
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Batch, Share, StepOutput
 from cse_train.methods.options.esimcse import VERSION as VERSION
@@ -29,11 +29,6 @@ TRAINING_ONLY = ("momentum.", "queue.", "generator.")
 """State that `encode` does not need: kept in the last checkpoint, left out of the best."""
 
 
-def rank_dependent(config: Config) -> bool:
-    """Whether the result depends on the world size."""
-    return config.queue_scope == "local" and config.queue_multiple > 0
-
-
 def tokens_kept(config: Config, max_seq_length: int) -> int:
     """Longer texts are kept where words are edited before truncation."""
     return max_seq_length * (KEPT if config.extension in WORD_EXTENSIONS else 1)
@@ -42,11 +37,6 @@ def tokens_kept(config: Config, max_seq_length: int) -> int:
 def corpus_alone(config: Config) -> bool:
     """Repetition brings no new id; what is inserted may."""
     return config.extension in ("subword", "word")
-
-
-def inputs(config: Config) -> dict[str, str]:
-    """Content hash of the generator, where it is used."""
-    return {"generator": generator_inputs(config.generator)} if config.extension == "masked_prediction" else {}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.encoder.packing import Packed
 from cse_train.fields import ConfigError
 from cse_train.generator.filling import fill_views, pack_views
-from cse_train.generator.generator import Generator, generator_inputs
+from cse_train.generator.generator import Generator
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods.base import Batch, Share, StepOutput
@@ -30,7 +30,7 @@ from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.augment import KEPT, WORD_EDITS, Augment
 from cse_train.text.masking import BLANK
 from cse_train.text.sources import PAIR_COLUMNS
-from cse_train.text.synonyms import Synonyms, wordnet_folder, wordnet_hash
+from cse_train.text.synonyms import Synonyms, wordnet_folder
 from cse_train.text.tokens import TokenStore
 from cse_train.text.words import truncate
 
@@ -65,13 +65,6 @@ def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
 def corpus_alone(config: Config) -> bool:
     """Synonyms and generated sub-words need not stand in the corpus; the masked-LM loss reads the whole vocabulary."""
     return config.mlm_weight is None and config.augmentation not in ("synonym", "mlm")
-
-
-def inputs(config: Config) -> dict[str, str]:
-    """Content hashes of the generator and of WordNet, where they are used."""
-    if config.augmentation == "mlm":
-        return {"generator": generator_inputs(config.generator)}
-    return {"synonyms": wordnet_hash(wordnet_folder(config.synonyms))} if config.augmentation == "synonym" else {}
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ def view_statistics(anchors_BD: Tensor, positives_BD: Tensor) -> dict[str, Tenso
 
     alignment = mean |a - p|^2, uniformity = log mean over i < j of exp(-2 |a_i - a_j|^2), both on unit vectors.
     """
-    similar, own = cosines(anchors_BD, positives_BD), cosines(anchors_BD, anchors_BD)
+    similar, spread = cosines(anchors_BD, positives_BD), cosines(anchors_BD, anchors_BD)
     rows = len(similar)
     positive = similar.diagonal().mean()
     negative = (similar.sum() - similar.diagonal().sum()) / max(1, rows * (rows - 1))
-    among = (4 * (own - 1)).exp()
+    among = (4 * (spread - 1)).exp()
     uniform = ((among.sum() - among.diagonal().sum()) / max(1, rows * (rows - 1))).log()
     return {
         "positive_cosine": positive.float(),

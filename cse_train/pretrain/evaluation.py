@@ -74,15 +74,15 @@ def _predict(
     was_training = model.training
     model.eval()
     rng = np.random.default_rng(config.seed + 1)
-    found = []
+    batches = []
     for at in range(0, len(rows), at_once):
         packed, at_M, target_M, _ = masked(rows[at : at + at_once], corpus, config.mask_ratio, rng)
         if len(at_M):
             _, logits = model(packed, at_M, target_M)
             losses = F.cross_entropy(logits, target_M, reduction="none")
-            found.append((losses, logits.argmax(1) == target_M, packed.positions_T[at_M]))
+            batches.append((losses, logits.argmax(1) == target_M, packed.positions_T[at_M]))
     model.train(was_training)
-    all_losses, all_right, all_positions = (torch.cat(parts).numpy() for parts in zip(*found, strict=True))
+    all_losses, all_right, all_positions = (torch.cat(parts).numpy() for parts in zip(*batches, strict=True))
     return all_losses, all_right, all_positions
 
 

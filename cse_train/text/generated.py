@@ -121,12 +121,12 @@ def graded_pairs(count: int, seed: int) -> tuple[list[str], list[str], list[floa
 
 
 def _pair(shared: int, paraphrase: bool, rng: np.random.Generator) -> tuple[str, str, float]:
-    one = _meaning(rng)
-    other = _differ(one, rng.permutation(SLOTS) < shared, rng)
+    meaning = _meaning(rng)
+    other = _differ(meaning, rng.permutation(SLOTS) < shared, rng)
     wording = rng.integers(0, 2, SLOTS)
     keeps = (rng.random(SLOTS) < KEEP_WORDS) & (not paraphrase)
     forms = rng.permutation(FORMS)[:2]
-    left = _say(one, wording, int(forms[0]))
+    left = _say(meaning, wording, int(forms[0]))
     right = _say(other, np.where(keeps, wording, 1 - wording), int(forms[1]))
     return left, right, float(shared)
 
@@ -138,9 +138,9 @@ def _meaning(rng: np.random.Generator) -> Meaning:
     return agent, domain, action, thing, place, time
 
 
-def _differ(one: Meaning, kept: np.ndarray, rng: np.random.Generator) -> Meaning:
+def _differ(meaning: Meaning, kept: np.ndarray, rng: np.random.Generator) -> Meaning:
     """A meaning that agrees with `one` in exactly the kept slots (agent, action, object, place, time)."""
-    agent, domain, action, thing, place, time = one
+    agent, domain, action, thing, place, time = meaning
     if not kept[1] and not kept[2]:
         domain = _another(domain, len(DOMAINS), rng)
         action, thing = (int(rng.integers(len(slot))) for slot in DOMAINS[domain])

@@ -183,8 +183,8 @@ def _csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Row]:
         reader = csv.reader(lines, delimiter=delimiter)
         for fields in islice(reader, 1, None):
             if len(fields) > width:
-                found = f"line {reader.line_num} has {len(fields)} fields, the header {width}"
-                raise ConfigError([f"wrong row: {path} {found}; quote fields that hold the delimiter"])
+                widths = f"line {reader.line_num} has {len(fields)} fields, the header {width}"
+                raise ConfigError([f"wrong row: {path} {widths}; quote fields that hold the delimiter"])
             if fields:
                 yield tuple(field or " " for field in (*fields, *[""] * (width - len(fields))))
 
@@ -193,12 +193,12 @@ def _hub(corpus: str) -> Source:
     """A Hugging Face data set or a local folder of one, hashed by its text."""
     name, split, column = (*corpus.removeprefix("hf:").split(":"), "", "")[:3]
     table = load_hub_split(name, split or "train", f"train.corpus={corpus}")
-    found = _hub_columns(table, column, corpus)
-    columns = ("text",) if len(found) == 1 else found
+    names = _hub_columns(table, column, corpus)
+    columns = ("text",) if len(names) == 1 else names
 
     def rows() -> Iterator[Row]:
-        for row in table.select_columns(list(found)):
-            fields = tuple(row[c] or " " for c in found)
+        for row in table.select_columns(list(names)):
+            fields = tuple(row[c] or " " for c in names)
             if len(fields) > 1 or fields[0].strip():
                 yield fields
 

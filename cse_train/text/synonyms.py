@@ -47,8 +47,8 @@ class Synonyms:
         around = AROUND.match("".join(text.split()))
         assert around is not None
         before, word, after = around.groups()
-        known = () if word.lower() in STOP_WORDS else self.entries.get(word.lower(), ())
-        written = [_like(word, synonym) for synonym in known]
+        synonyms = () if word.lower() in STOP_WORDS else self.entries.get(word.lower(), ())
+        written = [_like(word, synonym) for synonym in synonyms]
         texts = [f"{blank}{before}{synonym}{after}" for synonym in written]
         return [np.array(self.backend.encode(text, add_special_tokens=False).ids) for text in texts]
 
@@ -71,13 +71,13 @@ def wordnet_hash(folder: Path) -> str:
 @lru_cache(maxsize=1)
 def read_wordnet(folder: Path) -> dict[str, tuple[str, ...]]:
     """Lower-case word -> its synonyms, sorted; words without any are left out. Raises ConfigError for other files."""
-    found: dict[str, set[str]] = defaultdict(set)
+    groups: dict[str, set[str]] = defaultdict(set)
     for name in FILES:
         for synset in _synsets(folder / name):
             for word in synset:
                 if " " not in word:
-                    found[word.lower()].update(synset)
-    others = ((word, tuple(sorted(s for s in synset if s.lower() != word))) for word, synset in found.items())
+                    groups[word.lower()].update(synset)
+    others = ((word, tuple(sorted(s for s in synset if s.lower() != word))) for word, synset in groups.items())
     return {word: synonyms for word, synonyms in others if synonyms}
 
 

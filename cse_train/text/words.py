@@ -94,7 +94,7 @@ def repeat_words(words: Words, at: np.ndarray) -> Words:
 def insert_after(words: Words, at: np.ndarray, inserted: Sequence[np.ndarray]) -> Words:
     """`inserted[k]` behind the word `at[k]`; `at` is sorted."""
     behind = dict(zip(at.tolist(), inserted, strict=True))
-    return [word for i, own in enumerate(words) for word in ([own, behind[i]] if i in behind else [own])]
+    return [word for i, pieces in enumerate(words) for word in ([pieces, behind[i]] if i in behind else [pieces])]
 
 
 def _without(words: Words, out: int, rng: np.random.Generator) -> Words:

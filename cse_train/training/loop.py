@@ -207,7 +207,7 @@ class Session:
 
     def _differing(self) -> Iterator[tuple[str, Any]]:
         """State that is not the same on every rank, where the method has such."""
-        dependent = methods.optional(self.run.method, "rank_dependent", lambda _: False)
+        dependent = getattr(methods.config_module(self.run.method), "rank_dependent", lambda _: False)
         if distributed.size() > 1 and dependent(self.run.options):
             prefixes = checkpoint.training_only(self.run.method)
             yield from ((k, v) for k, v in self.model.state_dict().items() if k.startswith(prefixes))

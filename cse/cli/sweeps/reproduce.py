@@ -46,7 +46,7 @@ def reproduce(ids: Ids, given: SweepArguments, out: Out = None, yes: Yes = False
     tables = _planned(requests, ledger)
 
     def give(place: int) -> None:
-        own = options.open_ledger(given.ledger, create=True)
+        own = Ledger.open(requests[0].ledger)  # while Ray runs, the working folder is not the user's
         try:
             _give(_evidence(tables, place, own, given), out)
         finally:

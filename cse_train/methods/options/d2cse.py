@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cse_train.fields import Range
+from cse_train.generator.identity import generator_hash
 
 VERSION = 2
 
@@ -46,3 +47,8 @@ class Config:
     """Replace the masked tokens, as the paper says, or take the generator's token everywhere, as DiffCSE's code."""
     reduction: Literal["mean_all", "mean_attended", "sum"] = "mean_all"
     """Of the replaced-token loss: DiffCSE's mean with padding, mean without, or the paper's sum."""
+
+
+def inputs(config: Config) -> dict[str, str]:
+    """The generator's content hash."""
+    return {"generator": generator_hash(config.generator)}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cse_train.fields import Range
+from cse_train.generator.identity import generator_hash
 
 VERSION = 2
 ADDED = {"edits": "live"}
@@ -44,3 +45,14 @@ class Config:
     """Whether the contrastive loss is part of the objective (table 3, w/o contrastive loss)."""
     extra: Literal["none", "positives", "negatives"] = "none"
     """Edited sentences as further positives or hard negatives of SimCSE instead of a task (table 15)."""
+
+
+def inputs(config: Config) -> dict[str, str]:
+    """The generator's content hash, where the configuration uses one."""
+    return {"generator": generator_hash(config.generator)} if has_generator(config) else {}
+
+
+def has_generator(config: Config) -> bool:
+    """Whether anything is filled: deletion and masked-LM need no generator."""
+    fills = config.task in ("replaced_token", "corrective_lm") or config.extra != "none"
+    return fills and config.operator != "delete"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cse_train.fields import Range
+from cse_train.generator.identity import generator_hash
 
 VERSION = 2
 
@@ -32,3 +33,13 @@ class Config:
     """Where the momentum encoder starts: the paper means pretrained, the released code starts from random weights."""
     queue_scope: Literal["gathered", "local"] = "gathered"
     """One queue of all ranks' embeddings (any world size gives the same run), or one per rank as released."""
+
+
+def inputs(config: Config) -> dict[str, str]:
+    """Content hash of the generator, where it is used."""
+    return {"generator": generator_hash(config.generator)} if config.extension == "masked_prediction" else {}
+
+
+def rank_dependent(config: Config) -> bool:
+    """Whether the result depends on the world size."""
+    return config.queue_scope == "local" and config.queue_multiple > 0

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cse_train.fields import Range
+from cse_train.generator.identity import generator_hash
+from cse_train.text.synonyms import wordnet_folder, wordnet_hash
 
 VERSION = 2
 
@@ -38,3 +40,10 @@ class Config:
     """Weight of the (first) encoder's masked-LM auxiliary loss (released: 0.1); null for off."""
     mlm_probability: Annotated[float, Range(above=0, below=1)] = 0.15
     """Share of the tokens that the auxiliary loss masks."""
+
+
+def inputs(config: Config) -> dict[str, str]:
+    """Content hashes of the generator and of WordNet, where they are used."""
+    if config.augmentation == "mlm":
+        return {"generator": generator_hash(config.generator)}
+    return {"synonyms": wordnet_hash(wordnet_folder(config.synonyms))} if config.augmentation == "synonym" else {}

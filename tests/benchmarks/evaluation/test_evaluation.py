@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer, BertModel
 
-from benchmarks.evaluation.__main__ import OURS, rows, senteval_way
+from benchmarks.evaluation.__main__ import OURS, rows
+from benchmarks.evaluation.released import senteval_way
 from benchmarks.paired import Seconds
 from benchmarks.step.setting import SIZES
 from cse_train.backbone.folders import locate, tokenizer_folder

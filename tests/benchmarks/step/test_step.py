@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from benchmarks.step.__main__ import operations
+from benchmarks.step.turns import operations
 from cse_train.encoder.linear import linear
 from cse_train.numerics import fast_fp32
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import cse
 from analysis.ledger import Ledger
 from cluster.plan.signature import signature
 from cse.cli.app import main
@@ -54,7 +55,7 @@ def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 
 def test_help_and_listings_start_without_torch_and_ray() -> None:
-    calls = "main(['--help']); main(['ls']); main(['trials'])"
+    calls = "main(['--help']); main(['ls']); main(['trials']); main(['plan', 'E7'])"
     code = f"import sys; from cse.cli.app import main; {calls}; print(sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     for heavy in ("'torch'", "'ray'", "'transformers'", "'pandas'", "'optuna'"):
@@ -268,3 +269,7 @@ def test_one_run_in_this_process(capsys: pytest.CaptureFixture[str]) -> None:
     best = max(float(line.split("best ")[1].split()[0]) for line in said.splitlines() if "/16 " in line)
     assert row["value"] == pytest.approx(best, abs=0.01)
     assert row["protocol"]["pooler"] == "cls_train_only"
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "--version") == f"cse-search {cse.__version__}\n"

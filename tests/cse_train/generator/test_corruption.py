@@ -113,7 +113,7 @@ def test_T22_the_key_names_the_generators_content_tokenizer_and_corpus(
     monkeypatch.setattr(backbone, "tokenizer_hash", "another")
     assert corrupt().folder != before
     monkeypatch.undo()
-    monkeypatch.setattr(corruption, "generator_inputs", lambda name: "other weights of the same name")
+    monkeypatch.setattr(corruption, "generator_hash", lambda name: "other weights of the same name")
     assert corrupt().folder != before
 
 

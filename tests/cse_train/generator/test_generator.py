@@ -13,7 +13,8 @@ from cse_train.backbone.identity import load_tokenizer
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.generator import generator as module
-from cse_train.generator.generator import Generator, PackedMaskedLM, PaddedMaskedLM, generator_inputs
+from cse_train.generator.generator import Generator, PackedMaskedLM, PaddedMaskedLM
+from cse_train.generator.identity import generator_hash
 
 SHIPPED = "wiki-l1-h64"
 
@@ -104,7 +105,7 @@ def test_T16_other_vocabulary_is_refused_in_one_line(backbone, tmp_path) -> None
 def test_nothing_trains_and_the_hash_is_that_of_the_files(backbone) -> None:
     generator = Generator(SHIPPED, backbone)
     assert not [name for name, p in generator.named_parameters() if p.requires_grad]
-    assert generator.content_hash == generator_inputs(SHIPPED) == load_backbone(SHIPPED).content_hash
+    assert generator.content_hash == generator_hash(SHIPPED) == load_backbone(SHIPPED).content_hash
     assert not generator.predict(pack_lists([[2, 9, 3]])).requires_grad
 
 

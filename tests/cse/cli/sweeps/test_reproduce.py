@@ -1,5 +1,6 @@
 """`cse reproduce` with training stood in for: one sweep for all tables, verdicts, files, and a person's mistakes."""
 
+import contextlib
 import json
 import time
 from pathlib import Path
@@ -46,9 +47,19 @@ class Sweeps:
         """Before which rate the sweep ends, and by which error; without one, by a signal."""
         self.awaits: dict[float, Path] = {}
         """Files that must be there before runs of a rate begin."""
+        self.works_in: tuple[Path, Path] | None = None
+        """Where the process works while the sweep runs, as it does while Ray is up, and the file that it waits for."""
 
     def __call__(self, runs, finished, url, paths, options, suites, also=()):  # type: ignore[no-untyped-def]
         self.asked.append([(run.cell["method.dup_rate"], run.seed, tuple(suites[run.signature])) for run in runs])
+        if self.works_in is None:
+            return self.train(runs, finished, url, suites, also)
+        with contextlib.chdir(self.works_in[0]):
+            outcome = self.train(runs, finished, url, suites, also)
+            appears(self.works_in[1])
+            return outcome
+
+    def train(self, runs, finished, url, suites, also):  # type: ignore[no-untyped-def]
         ledger, failures = Ledger.open(url), []
         for run in (run for run in runs if run.signature not in finished):
             rate = run.cell["method.dup_rate"]
@@ -139,6 +150,18 @@ def test_a_table_is_there_while_others_still_train(capsys: pytest.CaptureFixture
     out, _ = given(capsys, space("A1", 0.1, 0.2, 0.3, 0.4), space("B1", 0.1, 0.2), "--yes", "--out", "tables")
     assert out.count("**B1 · ") == 1 and out.index("**B1 · ") < out.index("**A1 · ")
     assert "Missing" not in Path("tables/B1.md").read_text(encoding="utf8")
+
+
+def test_the_ledger_of_the_working_folder_is_read_while_ray_works_elsewhere(
+    capsys: pytest.CaptureFixture[str], sweeps: Sweeps, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    sweeps.works_in = elsewhere, tmp_path / "out" / "A.md"
+    out, said = given(capsys, space("A", 0.1, 0.2), "--yes", "--out", "out")
+    assert said == []
+    assert "| 0.1             |   2 |" in out and "not done" not in out
+    assert not list(elsewhere.iterdir())
 
 
 def test_a_crash_leaves_the_whole_tables(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:

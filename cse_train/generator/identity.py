@@ -1,0 +1,19 @@
+"""Where a generator's files lie and what they hash to, without torch."""
+
+from pathlib import Path
+
+from cse_train.backbone.folders import content_hash, locate
+from cse_train.fields import ConfigError
+
+
+def generator_folder(name: str) -> Path:
+    """The folder of a generator's weights; ConfigError in the words of `method.generator`."""
+    try:
+        return locate(name)
+    except ConfigError as error:
+        raise ConfigError(line.replace("train.encoder=", "method.generator=") for line in error.problems) from error
+
+
+def generator_hash(name: str) -> str:
+    """The content hash of what `Generator(name, ...)` would load: an input of the run like its corpus."""
+    return content_hash(generator_folder(name))
