@@ -68,26 +68,23 @@ LEFT: dict[str, int] = {
     "patience": 4,
     "patient": 10,
     "stand_in": 26,
-    "granted": 8,
-    "struck": 23,
+    "granted": 5,
     "delivery": 11,
     "definitions": 3,
     '"desk"': 7,
     '"ticket"': 7,
     '"stand-in"': 5,
-    '"struck"': 6,
     '"deaf"': 1,
-    '"told of"': 5,
-    '"as it should be"': 6,
+    '"told of"': 2,
 }
 """Temporary: word -> places that are not changed yet. A number here may only fall."""
 LEFT_VARIABLES: dict[str, int] = {
     "search_spaces": 72,
-    "cse_train": 89,
+    "cse_train": 61,
     "cluster": 120,
     "analysis": 128,
     "cse": 143,
-    "benchmarks": 107,
+    "benchmarks": 29,
     "docs": 5,
 }
 """Temporary: package -> variables of VARIABLES that are not renamed yet. A number here may only fall."""

@@ -102,21 +102,21 @@ def two_slots(size: Size, data: Path) -> Iterator[list[Connection]]:
 
 def measure(size: Size, steps: int, rounds: int, data: Path) -> list[Round]:
     """Rounds of one size, the order reversed every time."""
-    found = []
+    measured = []
     with two_slots(size, data) as slots:
         seconds(slots, 2 * steps)
         for number in range(rounds):
             took = {used: seconds(slots[:used], steps) for used in ((1, 2) if number % 2 else (2, 1))}
-            found.append(Round(took[1], took[2]))
-    return found
+            measured.append(Round(took[1], took[2]))
+    return measured
 
 
 def row(name: str, rounds: list[Round]) -> str:
     """A line of Markdown; the bar is of the wall clock."""
     size = SIZES[name]
-    wall, cpu = (np.quantile([getattr(one, by) for one in rounds], [0.5, 0.25, 0.75]) for by in ("by_wall", "by_cpu"))
-    rate = STEPS[name] * size.batch / float(np.median([one.alone.cpu for one in rounds]))
-    received = float(np.median([one.received for one in rounds]))
+    wall, cpu = (np.quantile([getattr(pair, by) for pair in rounds], [0.5, 0.25, 0.75]) for by in ("by_wall", "by_cpu"))
+    rate = STEPS[name] * size.batch / float(np.median([pair.alone.cpu for pair in rounds]))
+    received = float(np.median([pair.received for pair in rounds]))
     held = "held" if wall[0] >= BARS[name] else "MISSED"
     shown = [f"{median:.2f} [{low:.2f}, {high:.2f}]" for median, low, high in (wall, cpu)]
     return f"| {size.name} | {rate:.0f} | {shown[0]} | {BARS[name]} | {held} | {shown[1]} | {received:.0%} |"

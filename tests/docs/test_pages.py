@@ -69,7 +69,7 @@ def commands_of(page: str) -> Iterator[tuple[str, list[str]]]:
     """Each `cse COMMAND ...` of a page with its words."""
     for line in code(TEXTS[page]):
         plain = line.removeprefix("$ ").removeprefix(".venv/bin/").partition("#")[0]
-        if plain.startswith("cse ") and not plain.startswith(("cse COMMAND", "cse --help")):
+        if plain.startswith("cse ") and not plain.startswith(("cse COMMAND", "cse -")):
             yield line, shlex.split(plain)[1:]
 
 
