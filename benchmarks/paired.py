@@ -82,7 +82,7 @@ def ratio(slow: list[Seconds], fast: list[Seconds], clock: str = "cpu") -> Ratio
 
 def median_ms(times: list[Seconds], clock: str = "cpu") -> float:
     """Median milliseconds of a step."""
-    return 1e3 * float(np.median([getattr(one, clock) for one in times]))
+    return 1e3 * float(np.median([getattr(seconds, clock) for seconds in times]))
 
 
 class _Ended(BaseException):

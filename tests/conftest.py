@@ -84,7 +84,11 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The session's one Ray cluster of 2 CPUs; the process works from a neutral folder while it lives."""
     from cluster.runtime import start
 
-    os.environ["PYTHONPATH"] = str(REPO / "tests" / "cluster")  # workers find stub_training
+    paths = [
+        str(REPO / "tests" / "cluster"),
+        *filter(None, [os.environ.get("PYTHONPATH")]),
+    ]  # workers find stub_training
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     with start.ray_cluster(tmp_path_factory.mktemp("ray"), num_cpus=2):
         yield
 

@@ -101,9 +101,9 @@ def sweep(name: str, load: Load, **options: Any) -> Measured:
 def facts(file: Path) -> list[dict[str, float]]:
     """What each trial said of its process (`benchmarks.driver.sleeping.process_facts`)."""
     ledger = Ledger.open(file)
-    found = [ledger.curve(run.signature)[-1]["metrics"] for run in ledger.runs()]
+    metrics = [ledger.curve(run.signature)[-1]["metrics"] for run in ledger.runs()]
     ledger.close()
-    return found
+    return metrics
 
 
 def planned(number: int) -> PlannedRun:
@@ -168,14 +168,14 @@ def main() -> None:
     given = parser.parse_args()
     print(f"{len(os.sched_getaffinity(0))} CPUs, load {os.getloadavg()[0]:.1f} before\n{HEADER}", flush=True)
     profile = cProfile.Profile()
-    found = {}
+    shares = {}
     for row in QUICK if given.quick else FULL:
         if given.only in (None, row[0]):
             with profile if given.profile else contextlib.nullcontext():
-                found[row[0]] = measure(*row)
-            print(found[row[0]].row(), flush=True)
-    if {"real", "tune"} <= found.keys():
-        print(f"\n{found['real'].share / found['tune'].share:.1f} times Tune's function API (bar {BAR_TIMES:g})")
+                shares[row[0]] = measure(*row)
+            print(shares[row[0]].row(), flush=True)
+    if {"real", "tune"} <= shares.keys():
+        print(f"\n{shares['real'].share / shares['tune'].share:.1f} times Tune's function API (bar {BAR_TIMES:g})")
     print(f"bar for the share: {BAR_SHARE:g}")
     if given.profile:
         profile.dump_stats(given.profile)

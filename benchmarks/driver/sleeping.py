@@ -167,5 +167,5 @@ def ended(examples: int) -> dict[str, Any]:
 def process_facts() -> dict[str, float]:
     """Its number, its memory in MB without what it shares with others, and whether it ever imported torch."""
     pages = Path("/proc/self/statm").read_text().split()
-    own = (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE") / 2**20
-    return {"pid": os.getpid(), "own_mb": own, "torch": float("torch" in sys.modules)}
+    private_mb = (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return {"pid": os.getpid(), "own_mb": private_mb, "torch": float("torch" in sys.modules)}

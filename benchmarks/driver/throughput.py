@@ -48,7 +48,7 @@ class Round:
         return 4 * self.alone.cpu / self.both.cpu
 
     @property
-    def granted(self) -> float:
+    def received(self) -> float:
         """The share of two cores that the two were given."""
         return self.both.cpu / (2 * self.both.wall)
 
@@ -102,24 +102,24 @@ def two_slots(size: Size, data: Path) -> Iterator[list[Connection]]:
 
 def measure(size: Size, steps: int, rounds: int, data: Path) -> list[Round]:
     """Rounds of one size, the order reversed every time."""
-    found = []
+    measured = []
     with two_slots(size, data) as slots:
         seconds(slots, 2 * steps)
         for number in range(rounds):
             took = {used: seconds(slots[:used], steps) for used in ((1, 2) if number % 2 else (2, 1))}
-            found.append(Round(took[1], took[2]))
-    return found
+            measured.append(Round(took[1], took[2]))
+    return measured
 
 
 def row(name: str, rounds: list[Round]) -> str:
     """A line of Markdown; the bar is of the wall clock."""
     size = SIZES[name]
-    wall, cpu = (np.quantile([getattr(one, by) for one in rounds], [0.5, 0.25, 0.75]) for by in ("by_wall", "by_cpu"))
-    rate = STEPS[name] * size.batch / float(np.median([one.alone.cpu for one in rounds]))
-    granted = float(np.median([one.granted for one in rounds]))
+    wall, cpu = (np.quantile([getattr(pair, by) for pair in rounds], [0.5, 0.25, 0.75]) for by in ("by_wall", "by_cpu"))
+    rate = STEPS[name] * size.batch / float(np.median([pair.alone.cpu for pair in rounds]))
+    received = float(np.median([pair.received for pair in rounds]))
     held = "held" if wall[0] >= BARS[name] else "MISSED"
     shown = [f"{median:.2f} [{low:.2f}, {high:.2f}]" for median, low, high in (wall, cpu)]
-    return f"| {size.name} | {rate:.0f} | {shown[0]} | {BARS[name]} | {held} | {shown[1]} | {granted:.0%} |"
+    return f"| {size.name} | {rate:.0f} | {shown[0]} | {BARS[name]} | {held} | {shown[1]} | {received:.0%} |"
 
 
 def main() -> None:
@@ -130,7 +130,7 @@ def main() -> None:
     given = parser.parse_args()
     one_thread()
     print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}\n")
-    print("| size | alone, sentences per CPU s | two at once, wall | bar | | by CPU time | cores granted |")
+    print("| size | alone, sentences per CPU s | two at once, wall | bar | | by CPU time | cores received |")
     print("|---" * 7 + "|")
     for name in ["tiny"] if given.quick else given.sizes.split(","):
         print(row(name, measure(SIZES[name], STEPS[name], 3 if given.quick else 9, given.data)), flush=True)

@@ -76,9 +76,9 @@ def in_process(trials: int) -> list[float]:
         paths = DataPaths(train_file=folder / "text.txt")
 
         def objective(trial: optuna.Trial) -> float:
-            own = folder / str(trial.number)
-            own.mkdir()
-            best = train(near_empty(trial.number).run, paths, own, lambda point: False).best
+            trial_folder = folder / str(trial.number)
+            trial_folder.mkdir()
+            best = train(near_empty(trial.number).run, paths, trial_folder, lambda point: False).best
             ended.append(time.perf_counter())
             return best
 
@@ -91,9 +91,9 @@ def table(warm: Sequence[float], cold: Sequence[float], plain: Sequence[float]) 
     slow, fast = statistics.median(cold), statistics.median(warm)
     names = ("slot (warm)", "trial (a Train run each)", "plain Optuna in process, one rank")
     rows = ["| isolation | trials | median s | min s | max s |", "|---|---|---|---|---|"]
-    for name, found in zip(names, (warm, cold, plain), strict=True):
-        middle = statistics.median(found)
-        rows.append(f"| {name} | {len(found)} | {middle:.3f} | {min(found):.3f} | {max(found):.3f} |")
+    for name, seconds in zip(names, (warm, cold, plain), strict=True):
+        middle = statistics.median(seconds)
+        rows.append(f"| {name} | {len(seconds)} | {middle:.3f} | {min(seconds):.3f} | {max(seconds):.3f} |")
     rows += ["", f"ratio {slow / fast:.1f} (bar {BAR_RATIO:g}); warm {fast:.3f} s (bar {BAR_SECONDS:g} s)"]
     return "\n".join(rows)
 

@@ -64,9 +64,9 @@ def measure(size: Size, rounds: int, data: Path) -> tuple[Times, Times]:
 def rows(size: Size, times: Times, steps: Times) -> Iterator[str]:
     """Lines of Markdown."""
     for who, of in times.items():
-        found = ratio(of, times[OURS])
-        bar = "" if who == OURS else "held" if found.median >= BAR else "MISSED"
-        yield f"| {size.name} | {who} | {median_ms(of) / 1e3:.2f} | {found} | {bar} |"
+        times_ours = ratio(of, times[OURS])
+        bar = "" if who == OURS else "held" if times_ours.median >= BAR else "MISSED"
+        yield f"| {size.name} | {who} | {median_ms(of) / 1e3:.2f} | {times_ours} | {bar} |"
     share = median_ms(times[OURS]) / (STEPS * median_ms(steps["step"]))
     held = "held" if share <= SHARE_BAR else "MISSED"
     yield f"| {size.name} | ours, share of {STEPS} steps (bar {SHARE_BAR:.0%}) | | {share:.1%} | {held} |"

@@ -1,4 +1,4 @@
-"""Hurt real sweeps at random moments and check what is left.
+"""Inject faults into real sweeps at random moments and check what is left.
 
     python -m benchmarks.faults ROW|all [--count N] [--seed S] [--again]
 
@@ -50,7 +50,7 @@ FILE, PAGE = REPO / "docs" / "results" / "faults.jsonl", REPO / "docs" / "reliab
 
 def campaign(name: str, count: int, seed: int, work: Path) -> None:
     """The faults of a row that the results file lacks, some to a sweep."""
-    row, done = ROWS[name], {one.number for one in results.read(FILE) if one.row == name}
+    row, done = ROWS[name], {trial.number for trial in results.read(FILE) if trial.row == name}
     first = seed + 1000 * list(ROWS).index(name)
     left = [Fault(number, first + number) for number in range(count) if number not in done]
     for start in range(0, len(left), row.together):
@@ -58,7 +58,7 @@ def campaign(name: str, count: int, seed: int, work: Path) -> None:
         for fault, problems in row.carry(group, work):
             seconds = (time.monotonic() - begun) / len(group)
             results.append(FILE, trial(name, fault, problems, seconds))
-            print(name, fault.number, f"{seconds:.0f} s", "; ".join(problems) or "as it should be", flush=True)
+            print(name, fault.number, f"{seconds:.0f} s", "; ".join(problems) or "passed", flush=True)
 
 
 def trial(row: str, fault: Fault, problems: list[str], seconds: float) -> results.Trial:
@@ -77,10 +77,10 @@ def trial(row: str, fault: Fault, problems: list[str], seconds: float) -> result
 
 def forget(row: str) -> None:
     """Leave a row's trials out of the results file."""
-    kept = [one for one in results.read(FILE) if one.row != row]
+    kept = [trial for trial in results.read(FILE) if trial.row != row]
     FILE.unlink(missing_ok=True)
-    for one in kept:
-        results.append(FILE, one)
+    for other in kept:
+        results.append(FILE, other)
 
 
 def main() -> None:

@@ -25,8 +25,8 @@ class Fault:
 
 
 @dataclass
-class Struck:
-    """A fault that happened, and what was wrong then and later."""
+class Injected:
+    """A fault that was injected, and what was wrong then and later."""
 
     fault: Fault
     then: checks.Before
@@ -34,7 +34,7 @@ class Struck:
 
 
 def undisturbed(work: Path) -> Sweep:
-    """The sweep that nobody hurt; made once for a version of the code."""
+    """The sweep without a fault; made once for a version of the code."""
     sweep = Sweep(work / "undisturbed")
     if not (sweep.folder / "whole").exists():
         shutil.rmtree(sweep.folder)
@@ -48,46 +48,46 @@ def undisturbed(work: Path) -> Sweep:
 
 
 def carry(row: type[Sweep], faults: Sequence[Fault], work: Path) -> list[tuple[Fault, list[str]]]:
-    """Strike one sweep with these faults in the order of their moments; the problems of each.
+    """Inject these faults into one sweep in the order of their moments; the problems of each.
 
     A fault that could not be brought about is a problem too, and ends the sweep: those after it are left out.
     """
     reference = undisturbed(work)
     folder = work / f"{row.__name__}-{faults[0].number}"
     shutil.rmtree(folder, ignore_errors=True)
-    sweep, struck = row(folder), []
+    sweep, injections = row(folder), []
     try:
         sweep.create()
         sweep.start()
-        for fault in sorted(faults, key=lambda one: one.moment.points):
-            struck.append(Struck(fault, checks.Before({}, {}, {}), []))
-            strike(sweep, struck[-1])
-        judge(sweep, reference, struck)
+        for fault in sorted(faults, key=lambda fault: fault.moment.points):
+            injections.append(Injected(fault, checks.Before({}, {}, {}), []))
+            inject(sweep, injections[-1])
+        judge(sweep, reference, injections)
     except Exception as error:
-        _blame(struck, f"{type(error).__name__}: {str(error)[:300]}")
+        _blame(injections, f"{type(error).__name__}: {str(error)[:300]}")
     finally:
         sweep.end()
-    if not any(one.problems for one in struck):
+    if not any(injected.problems for injected in injections):
         shutil.rmtree(folder, ignore_errors=True)
-    return [(one.fault, one.problems) for one in struck]
+    return [(injected.fault, injected.problems) for injected in injections]
 
 
-def strike(sweep: Sweep, struck: Struck) -> None:
-    sweep.wait(struck.fault.moment)
-    struck.then = checks.before(sweep)
-    struck.problems += sweep.hurt(np.random.default_rng([struck.fault.seed, 1]))
+def inject(sweep: Sweep, injected: Injected) -> None:
+    sweep.wait(injected.fault.moment)
+    injected.then = checks.before(sweep)
+    injected.problems += sweep.hurt(np.random.default_rng([injected.fault.seed, 1]))
 
 
-def judge(sweep: Sweep, reference: Sweep, struck: Sequence[Struck]) -> None:
-    """Wait for the end. What is wrong with the whole is told of the last fault."""
+def judge(sweep: Sweep, reference: Sweep, injections: Sequence[Injected]) -> None:
+    """Wait for the end. What is wrong with the whole sweep counts against the last fault."""
     code = sweep.driver.wait(END_S)
-    for one in struck:
-        one.problems += checks.after(sweep, one.then)
-    struck[-1].problems += [f"exit code {code}: {sweep.said()[-300:]}"] if code else []
-    struck[-1].problems += checks.whole(sweep, reference)
+    for injected in injections:
+        injected.problems += checks.after(sweep, injected.then)
+    injections[-1].problems += [f"exit code {code}: {sweep.said()[-300:]}"] if code else []
+    injections[-1].problems += checks.whole(sweep, reference)
 
 
-def _blame(struck: Sequence[Struck], problem: str) -> None:
+def _blame(injections: Sequence[Injected], problem: str) -> None:
     """Whatever keeps a sweep from being judged counts against every fault that it took."""
-    for one in struck:
-        one.problems.append(problem)
+    for injected in injections:
+        injected.problems.append(problem)

@@ -43,8 +43,8 @@ def whole(sweep: Sweep, reference: Sweep) -> list[str]:
 
 def _ledger(sweep: Sweep) -> list[str]:
     rows = {row.signature: row for row in sweep.rows()}
-    found = [f"{name} is {row.state}: {row.reason}" for name, row in rows.items() if row.state != "done"]
-    return found + ([f"{len(rows)} runs in the ledger, not {RUNS}"] if len(rows) != RUNS else [])
+    problems = [f"{name} is {row.state}: {row.reason}" for name, row in rows.items() if row.state != "done"]
+    return problems + ([f"{len(rows)} runs in the ledger, not {RUNS}"] if len(rows) != RUNS else [])
 
 
 def _once(sweep: Sweep, then: Before) -> list[str]:
@@ -63,10 +63,10 @@ def plain(curves: Curves) -> dict[str, list[tuple[Any, ...]]]:
 
 def _results(sweep: Sweep, reference: Sweep) -> list[str]:
     ours, wanted = plain(sweep.curves()), plain(reference.curves())
-    found = [f"{name} has other metrics" for name in wanted if ours.get(name) != wanted[name]]
+    problems = [f"{name} has other metrics" for name in wanted if ours.get(name) != wanted[name]]
     folders = {row.signature: row.folder for row in sweep.rows()}
     rows = reference.rows()
-    return found + [
+    return problems + [
         f"{r.signature} has other weights" for r in rows if weights(folders[r.signature]) != weights(r.folder)
     ]
 
@@ -107,14 +107,14 @@ def late_writes(sweep: Sweep, then: Before) -> list[str]:
     """Play the orphans of the fault: what they held must be refused now."""
     ledger, rows = sweep.ledger(), {row.signature: row for row in sweep.rows()}
     end = {"examples": 1, "best": 999.0, "best_examples": 1, "seconds": 1.0, "folder": "orphan"}
-    found = []
+    problems = []
     for name, claim in then.held.items():
         if rows[name].attempt == claim.attempt:
             continue
         try:
             ledger.finish(claim, "done", **end)  # type: ignore[arg-type]
-            found.append(f"{name}: an orphan's late write was taken")
+            problems.append(f"{name}: an orphan's late write was taken")
         except LostClaim:
             pass
     ledger.close()
-    return found + ([] if {row.signature: row for row in sweep.rows()} == rows else ["a late write changed a row"])
+    return problems + ([] if {row.signature: row for row in sweep.rows()} == rows else ["a late write changed a row"])

@@ -53,11 +53,11 @@ def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | N
 
 def opened() -> list[str]:
     """What this process has open: paths, and the kind of what has none (socket, pipe)."""
-    found = []
+    files = []
     for handle in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
-            found.append(handle.readlink().as_posix().partition(":[")[0])
-    return found
+            files.append(handle.readlink().as_posix().partition(":[")[0])
+    return files
 
 
 @dataclass
@@ -80,8 +80,8 @@ class Watch:
             self.held.append(holdings())
             self.opened.append(opened())
         if len(self.times) == RUNS:
-            found = {"times": self.times, "cpu": self.cpu, "held": self.held, "opened": self.opened}
-            (self.folder / "held.json").write_text(json.dumps(found), encoding="utf8")
+            measured = {"times": self.times, "cpu": self.cpu, "held": self.held, "opened": self.opened}
+            (self.folder / "held.json").write_text(json.dumps(measured), encoding="utf8")
 
 
 def holdings() -> dict[str, float]:
@@ -91,14 +91,16 @@ def holdings() -> dict[str, float]:
     from ray.util.placement_group import placement_group_table
     from ray.util.state import list_actors
 
-    own = psutil.Process()
-    below = [one for one in own.children(recursive=True) if one.is_running() and "ray::" in " ".join(one.cmdline())]
+    driver = psutil.Process()
+    below = [
+        item for item in driver.children(recursive=True) if item.is_running() and "ray::" in " ".join(item.cmdline())
+    ]
     here = ray.get_runtime_context().gcs_address
-    groups = [one for one in placement_group_table().values() if one["state"] != "REMOVED"]
+    groups = [item for item in placement_group_table().values() if item["state"] != "REMOVED"]
     return {
-        "memory": own.memory_info().rss / 1e6,
-        "files": own.num_fds(),
-        "ray_files": sum(one.num_fds() for one in below),
+        "memory": driver.memory_info().rss / 1e6,
+        "files": driver.num_fds(),
+        "ray_files": sum(item.num_fds() for item in below),
         "ray_processes": len(below),
         "actors": len(list_actors(here, filters=[("state", "=", "ALIVE")], limit=10_000)),
         "placement_groups": len(groups),

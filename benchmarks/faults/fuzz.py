@@ -17,4 +17,4 @@ def carry(faults: Sequence[Fault], work: Path) -> list[tuple[Fault, list[str]]]:
 def once(seed: int, count: int = SPACES) -> list[str]:
     ends, broken = fuzz(count, seed)
     print("fuzz", dict(ends), flush=True)
-    return [f"{one.why}: {one.text[:200]!r}" for one in broken]
+    return [f"{case.why}: {case.text[:200]!r}" for case in broken]

@@ -130,8 +130,8 @@ def main() -> int:
     begun = time.perf_counter()
     ends, broken = fuzz(given.count, given.seed)
     print(f"{given.count} mutated spaces, seed {given.seed}, {time.perf_counter() - begun:.0f} s: {dict(ends)}")
-    for one in broken:
-        print(f"broken: {one.why}\n{one.text}\n")
+    for case in broken:
+        print(f"broken: {case.why}\n{case.text}\n")
     return 1 if broken else 0
 
 

@@ -41,8 +41,8 @@ class Interrupted(Sweep):
         until(lambda: not any(row.live for row in self.rows()), 120)
         saved, code = time.monotonic() - begun, self.driver.wait(END_S)
         self.start()
-        found = [] if code == 130 else [f"exit code {code}, not 130"]
-        return found + ([] if saved <= SAVED_S else [f"saved after {saved:.1f} s"])
+        problems = [] if code == 130 else [f"exit code {code}, not 130"]
+        return problems + ([] if saved <= SAVED_S else [f"saved after {saved:.1f} s"])
 
 
 class TwoDrivers(Sweep):
@@ -52,5 +52,7 @@ class TwoDrivers(Sweep):
         first = self.driver
         second = self.start()
         codes = [first.wait(END_S), second.wait(END_S)]
-        found = [] if codes == [0, 0] else [f"exit codes {codes}"]
-        return found + [f"{row.signature} was trained {row.attempt} times" for row in self.rows() if row.attempt != 1]
+        problems = [] if codes == [0, 0] else [f"exit codes {codes}"]
+        return problems + [
+            f"{row.signature} was trained {row.attempt} times" for row in self.rows() if row.attempt != 1
+        ]

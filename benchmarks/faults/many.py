@@ -24,7 +24,7 @@ def carry(faults: Sequence[Fault], work: Path) -> list[tuple[Fault, list[str]]]:
 
 
 def once(folder: Path) -> list[str]:
-    """Run them in `folder`; what was not as it should be, and the figures where something was not."""
+    """Run them in `folder`; the problems, with the figures where there is one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     processes = Processes(folder)
@@ -37,9 +37,9 @@ def once(folder: Path) -> list[str]:
         processes.end()
     if code:
         return [f"exit code {code}: {processes.said('driver.log')[-300:]}"]
-    found = json.loads((folder / "held.json").read_text())
-    print("many", figures(found), flush=True)
-    return problems(found)
+    measured = json.loads((folder / "held.json").read_text())
+    print("many", figures(measured), flush=True)
+    return problems(measured)
 
 
 def pace(times: Sequence[float]) -> tuple[float, float]:
@@ -47,25 +47,25 @@ def pace(times: Sequence[float]) -> tuple[float, float]:
     return times[EARLY - 1] - times[0], times[RUNS - 1] - times[RUNS - EARLY]
 
 
-def figures(found: Mapping[str, Any]) -> str:
-    first, last = pace(found["times"])
-    of_driver = "driver CPU {:.1f} s, then {:.1f} s".format(*pace(found["cpu"]))
-    held = f"{found['held'][0]} -> {found['held'][1]}"
+def figures(measured: Mapping[str, Any]) -> str:
+    first, last = pace(measured["times"])
+    of_driver = "driver CPU {:.1f} s, then {:.1f} s".format(*pace(measured["cpu"]))
+    held = f"{measured['held'][0]} -> {measured['held'][1]}"
     return f"first {EARLY} in {first:.1f} s, last {EARLY} in {last:.1f} s ({of_driver}); {held}"
 
 
-def problems(found: Mapping[str, Any]) -> list[str]:
+def problems(measured: Mapping[str, Any]) -> list[str]:
     """Against the bars: pace within 20 %, less than 100 MB more, no more actors or groups, no handle for each run."""
-    first, last = pace(found["times"])
-    early, late = found["held"]
-    bad = [figures(found)] if abs(last / first - 1) > SLOWER else []
+    first, last = pace(measured["times"])
+    early, late = measured["held"]
+    bad = [figures(measured)] if abs(last / first - 1) > SLOWER else []
     bad += [f"the driver grew by {grew:.0f} MB"] if (grew := late["memory"] - early["memory"]) >= GROWTH_MB else []
     room = {"files": HANDLES, "ray_files": HANDLES, "actors": 0, "placement_groups": 0}
     more = [kind for kind, most in room.items() if late[kind] > early[kind] + most]
-    return bad + [f"{kind}: {early[kind]:.0f}, then {late[kind]:.0f}{_new(kind, found)}" for kind in more]
+    return bad + [f"{kind}: {early[kind]:.0f}, then {late[kind]:.0f}{_new(kind, measured)}" for kind in more]
 
 
-def _new(kind: str, found: Mapping[str, Any]) -> str:
+def _new(kind: str, measured: Mapping[str, Any]) -> str:
     """What the driver has open at the end and had not at first."""
-    before, after = (Counter(names) for names in found["opened"])
+    before, after = (Counter(names) for names in measured["opened"])
     return f" ({', '.join((after - before).elements())})" if kind == "files" else ""

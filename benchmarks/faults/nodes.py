@@ -59,7 +59,7 @@ class TwoNodes(Sweep):
         if self.nodes[-1].poll() is not None:
             self.join(1)
         second, ended = self.nodes[-1].pid, self.driver.poll
-        until(lambda: ended() is not None or any("TrainWorker" in title(one) for one in below(second)), END_S)
+        until(lambda: ended() is not None or any("TrainWorker" in title(process) for process in below(second)), END_S)
         assert ended() is None, "the sweep ended before the second node had a rank"
 
     def end(self) -> None:
@@ -76,9 +76,9 @@ class NodeKilled(TwoNodes):
         self.until_it_serves()
         time.sleep(rng.uniform(0, SERVED_S))
         second = self.nodes[-1]
-        for one in (*below(second.pid), psutil.Process(second.pid)):
+        for process in (*below(second.pid), psutil.Process(second.pid)):
             with contextlib.suppress(psutil.NoSuchProcess):
-                one.kill()
+                process.kill()
         second.wait()
         return []
 

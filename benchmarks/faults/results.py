@@ -5,40 +5,45 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-INTRODUCTION = """# Reliability: what was killed, and what was found after
+INTRODUCTION = """# Which faults does a sweep survive?
 
-Made by `python -m benchmarks.faults` from `docs/results/faults.jsonl`. A real sweep of eight short runs on Ray takes
-up to five faults, each at a random moment of a recorded seed; where a fault ends the sweep the same command is given
-again. In the end, for each fault: what was finished was not trained again, what was half-run went on from its
-checkpoint, and what an orphan would write late is refused. Then the ledger, the study, the files, every dev metric
-and the best weights are compared with an undisturbed sweep, bit for bit; what is wrong there counts against the last
-fault. All of it ran on two CPU cores that other work shared.
+`python -m benchmarks.faults` makes this page from `docs/results/faults.jsonl`. It trains a real sweep of eight short
+runs on Ray and injects up to five faults, each at a random moment of a recorded seed. Where a fault ends the sweep, the
+benchmark gives the same command again. A fault passes when a finished run was not trained again, an unfinished run
+continued from its checkpoint, and the ledger refused what an orphaned process wrote late. At the end the ledger, the
+study, the files, every dev metric and the best weights must equal those of an undisturbed sweep bit for bit; a
+difference counts against the last fault. All of it ran on two CPU cores that other work shared.
 """
-UNCOVERED = """What faults uncovered, and what was mended:
+UNCOVERED = """## What the faults uncovered
+
+Each of these was a defect, and is mended:
 
 - Two drivers of one search wrote each run twice into the study.
-- After the loss of one of two nodes, the run of the slot that found no room on the other failed as "workers lost 3
-  times"; it waits now. It would have waited for ever, because an idle slot kept its CPU: its group ends after 20 s.
-- A node lost while its ranks started was counted as lost workers, and the reason told of a controller alone.
-- A storage that became read-only was told in one line, but below a traceback of Tune's own.
-- The study in a PostgreSQL that was restarted kept one run of eight: it is brought up to date now.
-- An interrupt while Ray started gave the claimed run back only when Ray was up, 16 s later on a loaded machine; a run
-  is free again within seconds now.
-- A mere start of a cluster left a folder of Ray's dashboard among the temporary files.
+- After the loss of one of two nodes, the slot that had no room on the other node reported "workers lost 3 times" and
+  its run failed. The run waits now. It would have waited for ever, because an idle slot kept its CPU; now an idle slot
+  gives up its worker group after 20 s.
+- A node that was lost while its ranks started was counted as lost workers, and the reason named a controller alone.
+- A storage that became read-only gave one line, but below a traceback of Tune.
+- After a restart of PostgreSQL the study had one run of eight. It is brought up to date now.
+- An interrupt while Ray started released the claimed run only when Ray was up, 16 s later on a loaded machine. A run is
+  released within seconds now.
+- The mere start of a cluster left a folder of Ray's dashboard among the temporary files.
 
-Two faults were the benchmark's own, and were struck again: three kills of workers that met one run, which is continued
-twice (`max_retries`), so that a sweep takes two of them now; and a second cut of one sweep's link, before which the
+## What is not in the table
+
+Two faults failed because of the benchmark, which injected them again. Three kills of workers hit one run, which is
+continued twice (`max_retries`), so that a sweep takes two of them now. A second cut of one sweep's link came when the
 sweep was over, so that each sweep takes one.
 
-Left out of the count, since the code changed and the row was struck anew: six interrupts, one of which took 16.1 s to
-save; and the first thousand runs, on a starved machine, whose last hundred took 8.3 s after 5.1 s. File handles of that
-row counted as a leak from the first one on, and do so from the ninth now: SQLite's pool and Ray open some of their own.
+Two rows were measured again after the code changed, and their first trials are left out: six interrupts, of which one
+took 16.1 s to save; and the first thousand runs, on a starved machine, whose last hundred took 8.3 s after 5.1 s. That
+row counted file handles as a leak from the first one on. It allows eight now, because SQLite's pool and Ray open some.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One fault and what was found after it."""
+    """One fault and the problems after it."""
 
     row: str
     number: int
@@ -72,15 +77,15 @@ def append(path: Path, trial: Trial) -> None:
 
 def page(trials: Sequence[Trial], bars: dict[str, tuple[str, int]]) -> str:
     """Markdown; `bars` gives a row's words and its number of trials."""
-    lines = [INTRODUCTION, "| fault | wanted | struck | as it should be | seconds per fault |", "|---|--:|--:|--:|--:|"]
+    lines = [INTRODUCTION, "| fault | planned | injected | passed | seconds per fault |", "|---|--:|--:|--:|--:|"]
     for row, (words, wanted) in bars.items():
-        own = [trial for trial in trials if trial.row == row]
-        good = sum(not trial.problems for trial in own)
-        seconds = f"{sum(trial.seconds for trial in own) / len(own):.0f}" if own else ""
-        lines.append(f"| {words} | {wanted} | {len(own)} | {good if own else 'not shown'} | {seconds} |")
+        injected = [trial for trial in trials if trial.row == row]
+        passed = sum(not trial.problems for trial in injected)
+        seconds = f"{sum(trial.seconds for trial in injected) / len(injected):.0f}" if injected else ""
+        lines.append(f"| {words} | {wanted} | {len(injected)} | {passed if injected else 'not shown'} | {seconds} |")
     lines += ["", UNCOVERED]
-    bad = [f"- {t.row} {t.number} (seed {t.seed}): {_one_line(t.problems)}" for t in trials if t.problems]
-    return "\n".join([*lines, *(["What was not as it should be:", "", *bad, ""] if bad else [])])
+    failed = [f"- {t.row} {t.number} (seed {t.seed}): {_one_line(t.problems)}" for t in trials if t.problems]
+    return "\n".join([*lines, *(["## What did not pass", "", *failed, ""] if failed else [])])
 
 
 def _one_line(problems: Sequence[str]) -> str:

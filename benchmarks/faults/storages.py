@@ -67,8 +67,8 @@ class NoSpace(Sweep):
             mend()
         said = self.said()
         self.start()
-        found = ["exit code 0"] if code == 0 else []
-        return found + ([f"no clear reason: {said[-300:]}"] if "Traceback" in said or not _clear(said) else [])
+        problems = ["exit code 0"] if code == 0 else []
+        return problems + ([f"no clear reason: {said[-300:]}"] if "Traceback" in said or not _clear(said) else [])
 
     def _writable(self) -> None:
         _run("umount", "-l", str(self.storage))

@@ -119,13 +119,13 @@ class Sweep:
 
     def ranks(self) -> list[psutil.Process]:
         """The processes of the newest driver's own cluster in which training happens."""
-        return [one for one in below(self.driver.pid) if "TrainWorker" in title(one)]
+        return [process for process in below(self.driver.pid) if "TrainWorker" in title(process)]
 
     def end(self) -> None:
         """Leave no process behind."""
         self.processes.end()
-        for one in self.started:
-            one.wait(30)
+        for driver in self.started:
+            driver.wait(30)
 
 
 def below(pid: int) -> list[psutil.Process]:

@@ -88,7 +88,7 @@ memories: list[Memory] = []
 """Of a child's epochs, taken while the corpus is open."""
 
 
-def child(few: Path, lines: Path, cache: Path, found: Any) -> None:
+def child(few: Path, lines: Path, cache: Path, pipe: Any) -> None:
     """In a process of its own: the epoch of few lines, then that of all; sends what the second one took more."""
     one_thread()
     import torch
@@ -98,7 +98,7 @@ def child(few: Path, lines: Path, cache: Path, found: Any) -> None:
     forget_peak()
     before = memory()
     epoch(lines, cache)
-    found.send(memories[-1].beyond(before))
+    pipe.send(memories[-1].beyond(before))
 
 
 def corpus(lines: int, data: Path) -> tuple[Memory, Memory]:
@@ -109,15 +109,15 @@ def corpus(lines: int, data: Path) -> tuple[Memory, Memory]:
         few, many = Path(folder, "few.txt"), Path(folder, "many.txt")
         few.write_text("\n".join(texts[-FEW:]), encoding="utf8")
         many.write_text("\n".join(texts), encoding="utf8")
-        found = []
+        memories = []
         for _ in range(2):
             ours, theirs = context.Pipe()
             process = context.Process(target=child, args=(few, many, Path(folder, "cache"), theirs))
             process.start()
             theirs.close()
-            found.append(ours.recv())
+            memories.append(ours.recv())
             process.join()
-    return found[0], found[1]
+    return memories[0], memories[1]
 
 
 def cpu_ms(work: Callable[[int], object], tries: int = TRIES) -> float:
@@ -137,7 +137,7 @@ def ledger(runs: int) -> dict[str, float]:
         synthetic_ledger.write(folder, runs, POINTS)
         opened = Ledger.open(folder / "ledger.db")
         some = [run.signature for run in opened.runs()][:: max(1, runs // TRIES)]
-        found = {
+        costs = {
             "a run claimed and booked": cpu_ms(lambda number: book(opened, f"new-{number}")),
             "a signature looked up": cpu_ms(lambda number: opened.run(some[number % len(some)])),
             "a heartbeat of who made all runs": cpu_ms(lambda number: opened.heartbeat("synthetic")),
@@ -145,8 +145,8 @@ def ledger(runs: int) -> dict[str, float]:
         opened.close()
         space, where = str(folder / "rows.yaml"), ("--ledger", str(folder / "ledger.db"))
         for command in (("table", space), ("trials", synthetic_ledger.SWEEP)):
-            found[f"cse {command[0]}"] = 1000 * min(analysis.timed(*command, *where).cpu for _ in range(REPEATS))
-    return found
+            costs[f"cse {command[0]}"] = 1000 * min(analysis.timed(*command, *where).cpu for _ in range(REPEATS))
+    return costs
 
 
 def book(opened: Any, signature: str) -> None:
@@ -162,27 +162,27 @@ def book(opened: Any, signature: str) -> None:
     opened.finish(claim, "done", examples=2, best=1.0, best_examples=1, seconds=1.0, folder=f"/growth/{signature}")
 
 
-def corpus_rows(found: Mapping[int, tuple[Memory, Memory]]) -> list[str]:
+def corpus_rows(memories: Mapping[int, tuple[Memory, Memory]]) -> list[str]:
     """Markdown, the bytes of a line last."""
     rows = ["| lines | own MB | mapped MB | first run's peak MB |", "|--:|--:|--:|--:|"]
     rows += [
-        f"| {n:,} | {later.own:.1f} | {later.mapped:.1f} | {first.peak:.1f} |" for n, (first, later) in found.items()
+        f"| {n:,} | {later.own:.1f} | {later.mapped:.1f} | {first.peak:.1f} |" for n, (first, later) in memories.items()
     ]
-    low, high = min(found), max(found)
-    each = 2**20 * (found[high][1].own - found[low][1].own) / (high - low)
+    low, high = min(memories), max(memories)
+    each = 2**20 * (memories[high][1].own - memories[low][1].own) / (high - low)
     held = "held" if each <= BAR_BYTES else "MISSED"
     return [*rows, f"\nown memory for each further line: {each:.0f} bytes (bar {BAR_BYTES:g}): {held}"]
 
 
-def ledger_table(found: Mapping[int, Mapping[str, float]]) -> list[str]:
+def ledger_table(measured: Mapping[int, Mapping[str, float]]) -> list[str]:
     """Markdown; the growth of each row is judged."""
-    sizes = sorted(found)
+    sizes = sorted(measured)
     rows = [
         "| CPU ms | " + " | ".join(f"{n:,} runs" for n in sizes) + " | growth | bar | |",
         "|---" * (len(sizes) + 4) + "|",
     ]
-    for name in found[sizes[0]]:
-        costs = [found[n][name] for n in sizes]
+    for name in measured[sizes[0]]:
+        costs = [measured[n][name] for n in sizes]
         linear = name.startswith("cse ")
         grown = shares_growth(sizes, costs) if linear else costs[-1] / costs[0]
         bar = BAR_LINEAR if linear else BAR_FLAT
@@ -206,8 +206,8 @@ def main() -> None:
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}\n", flush=True)
     if given.only != "ledger":
-        found = {lines: corpus(lines, given.data) for lines in (QUICK_LINES if given.quick else LINES)}
-        print("\n".join(corpus_rows(found)) + "\n", flush=True)
+        memories = {lines: corpus(lines, given.data) for lines in (QUICK_LINES if given.quick else LINES)}
+        print("\n".join(corpus_rows(memories)) + "\n", flush=True)
     if given.only != "corpus":
         print("\n".join(ledger_table({runs: ledger(runs) for runs in (QUICK_RUNS if given.quick else RUNS)})))
 

@@ -54,10 +54,10 @@ def timed(*argv: str) -> Cost:
 
 def rows(costs: list[Cost], runs: int) -> list[str]:
     """Lines of Markdown."""
-    bars = [f"{BARS[one.command]:g}" if runs == BAR_AT else "" for one in costs]
+    bars = [f"{BARS[cost.command]:g}" if runs == BAR_AT else "" for cost in costs]
     return [
-        f"| {runs:,} | cse {one.command} | {one.wall:.2f} | {one.cpu:.2f} | {bar} |"
-        for one, bar in zip(costs, bars, strict=True)
+        f"| {runs:,} | cse {cost.command} | {cost.wall:.2f} | {cost.cpu:.2f} | {bar} |"
+        for cost, bar in zip(costs, bars, strict=True)
     ]
 
 

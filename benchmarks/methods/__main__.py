@@ -55,12 +55,12 @@ def peer_step(session: Any, model: Any) -> Callable[[], None]:
 
 def first_losses(contest: Contest, peer: Any) -> float:
     """Their largest difference without dropout, on one batch, over our ways of making the step."""
-    found = []
+    differences = []
     for changes in contest.ours.values():
         session, live = contest.session({"train.dropout": 0.0} | changes), contest.session({"train.dropout": 0.0})
         theirs = peer(live, 0.0)(live.batches[0]).item()
-        found.append(abs(session.model(session.batches[0]).loss.item() - theirs))
-    return max(found)
+        differences.append(abs(session.model(session.batches[0]).loss.item() - theirs))
+    return max(differences)
 
 
 def contenders(contest: Contest, peer: Any) -> dict[str, Step]:
@@ -89,9 +89,9 @@ def against_authors(contest: Contest, size: Size, rounds: int, turn: int) -> lis
     for name in contest.ours:
         lines.append(row(contest.method, size, name, f"{median_ms(times[name]):.0f}", "1", "", ""))
         for who in (AUTHORS, f"{AUTHORS} + flag"):
-            found, bar, spent = ratio(times[who], times[name]), contest.bars[name], f"{median_ms(times[who]):.0f}"
-            held = "held" if found.median >= bar else "MISSED"
-            lines.append(row(contest.method, size, f"{who} against {name}", spent, found, bar, held))
+            times_ours, bar, spent = ratio(times[who], times[name]), contest.bars[name], f"{median_ms(times[who]):.0f}"
+            held = "held" if times_ours.median >= bar else "MISSED"
+            lines.append(row(contest.method, size, f"{who} against {name}", spent, times_ours, bar, held))
         share = f"{work[AUTHORS] / work[name]:.2f}"
         lines.append(row(contest.method, size, f"matrix products, {AUTHORS} by {name}", "", share, "", ""))
     return [*lines, row(contest.method, size, "first losses differ by", "", f"{difference:.1e}", AGREE, "held")]
@@ -99,7 +99,7 @@ def against_authors(contest: Contest, size: Size, rounds: int, turn: int) -> lis
 
 def row(*cells: object) -> str:
     """A line of the table."""
-    return "| " + " | ".join(one.name if isinstance(one, Size) else str(one) for one in cells) + " |"
+    return "| " + " | ".join(cell.name if isinstance(cell, Size) else str(cell) for cell in cells) + " |"
 
 
 def main() -> None:

@@ -38,12 +38,12 @@ def first_losses(size: Size, work: Path, data: Path) -> float:
     """The difference of both kinds' losses on one batch, with the same dropout."""
     import torch
 
-    found = []
+    losses = []
     for whole in KINDS.values():
         session = session_of(size, whole, work, data)
         torch.manual_seed(0)
-        found.append(session.model(session.batches[0]).loss.item())
-    return abs(found[0] - found[1])
+        losses.append(session.model(session.batches[0]).loss.item())
+    return abs(losses[0] - losses[1])
 
 
 def peak_memory(size: Size, whole: bool, work: Path, data: Path, answer: Any) -> None:
@@ -73,14 +73,14 @@ def resident(field: str) -> float:
 
 def megabytes(size: Size, work: Path, data: Path) -> dict[str, float]:
     """Peak memory of each kind."""
-    context, found = multiprocessing.get_context("spawn"), {}
+    context, peaks = multiprocessing.get_context("spawn"), {}
     for name, whole in KINDS.items():
         answer = context.Queue()
         process = context.Process(target=peak_memory, args=(size, whole, work, data, answer))
         process.start()
-        found[name] = answer.get()
+        peaks[name] = answer.get()
         process.join()
-    return found
+    return peaks
 
 
 def against_all_weights(size: Size, rounds: int, turn: int, work: Path, data: Path) -> list[str]:
@@ -88,22 +88,24 @@ def against_all_weights(size: Size, rounds: int, turn: int, work: Path, data: Pa
     difference = first_losses(size, work, data)
     assert difference == 0, difference
     sessions = {name: session_of(size, whole, work, data) for name, whole in KINDS.items()}
-    steps = {name: flagged(timed(lambda one=one: advance(one))) for name, one in sessions.items()}
+    steps = {name: flagged(timed(lambda session=session: advance(session))) for name, session in sessions.items()}
     for step in steps.values():
         for _ in range(WARM // size.layers):
             step()
     times = interleaved({name: in_a_row(step, turn) for name, step in steps.items()}, rounds)
-    found = ratio(times["all weights"], times["frozen"])
+    times_ours = ratio(times["all weights"], times["frozen"])
     limit = operations(steps["all weights"]) / operations(steps["frozen"])
     needed = megabytes(size, work, data)
     share = needed["frozen"] / needed["all weights"]
-    time_held, memory_held = ("held" if held else "MISSED" for held in (found.median >= TIME_BAR, share <= MEMORY_BAR))
+    time_held, memory_held = (
+        "held" if held else "MISSED" for held in (times_ours.median >= TIME_BAR, share <= MEMORY_BAR)
+    )
     memory = f"peak memory, {needed['frozen']:.0f} of {needed['all weights']:.0f} MB"
     trained = times["all weights"]
     start = f"| d2cse | {size.name} |"
     return [
         f"{start} ours, frozen | {median_ms(times['frozen']):.0f} | 1 | | |",
-        f"{start} ours, all weights trained | {median_ms(trained):.0f} | {found} | {TIME_BAR} | {time_held} |",
+        f"{start} ours, all weights trained | {median_ms(trained):.0f} | {times_ours} | {TIME_BAR} | {time_held} |",
         f"{start} limit: all matrix products by those of the frozen step | | {limit:.2f} | | |",
         f"{start} {memory} | | {share:.0%} | {MEMORY_BAR:.0%} | {memory_held} |",
         f"{start} first losses differ by | | {difference:g} | 0 | held |",

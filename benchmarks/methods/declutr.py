@@ -41,11 +41,11 @@ class DeCLUTRPeer(nn.Module):
         super().__init__()
         from transformers import BertForMaskedLM
 
-        own: Any = session.model
-        model = BertForMaskedLM(own.encoder.config)
-        model.load_state_dict(masked_lm_to_transformers(own.encoder, own.head), strict=False)
+        ours: Any = session.model
+        model = BertForMaskedLM(ours.encoder.config)
+        model.load_state_dict(masked_lm_to_transformers(ours.encoder, ours.head), strict=False)
         self.bert = with_dropout(model, dropout).train()
-        self.positives = own.config.positives
+        self.positives = ours.config.positives
 
     def forward(self, batch: Batch) -> Tensor:
         anchors = batch.inputs["anchors"]

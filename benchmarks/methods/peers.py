@@ -38,9 +38,9 @@ def bert_of(session: Session, dropout: float | None) -> Any:
     """transformers' BERT with the weights of our encoder."""
     from transformers import BertModel
 
-    own: Any = session.model
-    model = BertModel(own.encoder.config, add_pooling_layer=False)
-    model.load_state_dict(encoder_to_transformers(own.encoder), strict=False)
+    ours: Any = session.model
+    model = BertModel(ours.encoder.config, add_pooling_layer=False)
+    model.load_state_dict(encoder_to_transformers(ours.encoder), strict=False)
     return with_dropout(model, dropout).train()
 
 
@@ -57,11 +57,11 @@ class ESimCSEPeer(nn.Module):
 
     def __init__(self, session: Session, dropout: float | None) -> None:
         super().__init__()
-        own: Any = session.model
+        ours: Any = session.model
         self.bert = bert_of(session, dropout)
-        self.projector = copy.deepcopy(own.pooler.projector)
+        self.projector = copy.deepcopy(ours.pooler.projector)
         self.average = copy.deepcopy(self.bert).requires_grad_(False).eval()
-        self.momentum = own.config.momentum
+        self.momentum = ours.config.momentum
         self.queue = torch.empty(0, self.bert.config.hidden_size)
 
     def forward(self, batch: Batch) -> Tensor:
@@ -85,13 +85,13 @@ class DiffCSEPeer(nn.Module):
         super().__init__()
         from transformers import BertForMaskedLM
 
-        own: Any = session.model
+        ours: Any = session.model
         self.bert = bert_of(session, dropout)
-        self.projector = copy.deepcopy(own.pooler.projector)
+        self.projector = copy.deepcopy(ours.pooler.projector)
         self.discriminator = copy.deepcopy(self.bert)
-        self.head = copy.deepcopy(own.discriminator.head)
-        self.generator = BertForMaskedLM.from_pretrained(locate(own.config.generator)).requires_grad_(False).eval()
-        self.weight = own.config.lambda_weight
+        self.head = copy.deepcopy(ours.discriminator.head)
+        self.generator = BertForMaskedLM.from_pretrained(locate(ours.config.generator)).requires_grad_(False).eval()
+        self.weight = ours.config.lambda_weight
 
     def forward(self, batch: Batch) -> Tensor:
         ids, mask = padded(unpacked(batch.inputs["text"]))
@@ -112,5 +112,5 @@ class DiffCSEPeer(nn.Module):
         hidden = torch.cat([embedded.flatten(0, 1)[:, None], hidden[:, 1:]], 1)
         bias = (1.0 - mask[:, None, None].float()) * torch.finfo(torch.float32).min
         hidden = self.discriminator.encoder(hidden, attention_mask=bias)[0]
-        found = F.cross_entropy(self.head(hidden).flatten(0, 1), replaced.flatten().long())
-        return contrastive + self.weight * found
+        replaced_loss = F.cross_entropy(self.head(hidden).flatten(0, 1), replaced.flatten().long())
+        return contrastive + self.weight * replaced_loss

@@ -63,7 +63,7 @@ def gemm_rate(seconds: float = 1.0) -> float:
 
 def rows(size: Size, batch: int, times: Times, shares: dict[str, float]) -> list[str]:
     """The table's rows of one size."""
-    found = []
+    lines = []
     for name, of in times.items():
         key = name.removesuffix(GIVEN)
         who = PEERS.get(key, "ours (flag)") + (GIVEN if name.endswith(GIVEN) else "")
@@ -75,8 +75,8 @@ def rows(size: Size, batch: int, times: Times, shares: dict[str, float]) -> list
             bar = size.bar_given if name.endswith(GIVEN) else size.bar
             cells += [str(by_cpu), f"{by_wall.median:.2f}", f"{bar:g}", "held" if by_cpu.median >= bar else "MISSED"]
         cells.append(f"{shares[name]:.0%}" if name in shares else "")
-        found.append(f"| {' | '.join(cells)} |")
-    return found
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def measure(

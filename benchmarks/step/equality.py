@@ -67,50 +67,56 @@ def first_step(session: Session, peer: Peer) -> list[Found]:
     exact.model = copy.deepcopy(peer.model).double()
     exact.loss(0).backward()
     theirs.backward()
-    own, others, true = our_gradients(session), gradients_of(peer), gradients_of(exact)
+    our_grads, others, true = our_gradients(session), gradients_of(peer), gradients_of(exact)
     resolved = max(GRADIENT_BAR, furthest(others, true))
     session.model.zero_grad()
     peer.model.zero_grad()
     return [
         Found("first loss, difference", abs(ours.item() - theirs.item()), LOSS_BAR),
-        Found("gradients, largest relative difference", furthest(own, others), GRADIENT_BAR),
-        Found("gradients, ours from fp64; bar: the peer's from fp64 where that is more", furthest(own, true), resolved),
+        Found("gradients, largest relative difference", furthest(our_grads, others), GRADIENT_BAR),
+        Found(
+            "gradients, ours from fp64; bar: the peer's from fp64 where that is more",
+            furthest(our_grads, true),
+            resolved,
+        ),
     ]
 
 
 def gradients_of(peer: Peer) -> dict[str, "Tensor"]:
     """Those of the peer's encoder."""
-    return {name: one.grad for name, one in peer.model.bert.named_parameters() if one.grad is not None}
+    return {
+        name: parameter.grad for name, parameter in peer.model.bert.named_parameters() if parameter.grad is not None
+    }
 
 
-def furthest(found: Mapping[str, "Tensor"], expected: Mapping[str, "Tensor"]) -> float:
+def furthest(measured: Mapping[str, "Tensor"], expected: Mapping[str, "Tensor"]) -> float:
     """Largest difference of two sets of gradients, each tensor's by its largest entry."""
-    kept = [name for name in found if not name.endswith("key.bias")]
-    return max(float((found[n] - expected[n]).abs().max() / expected[n].abs().max()) for n in kept)
+    kept = [name for name in measured if not name.endswith("key.bias")]
+    return max(float((measured[n] - expected[n]).abs().max() / expected[n].abs().max()) for n in kept)
 
 
 def our_gradients(session: Session) -> dict[str, "Tensor"]:
     """Our encoder's gradients under transformers' names; zero for words that the corpus has not."""
     import torch
 
-    own: Any = session.model
-    gradients = {name: parameter.grad for name, parameter in own.encoder.named_parameters()}
-    if isinstance(own.encoder.word, CompactEmbedding):
-        nothing = torch.zeros_like(own.encoder.word.rest_VH)
-        gradients["word.weight"] = own.encoder.word.whole(gradients["word.weight"], nothing)
-    holder = copy.deepcopy(own.encoder)
+    ours: Any = session.model
+    gradients = {name: parameter.grad for name, parameter in ours.encoder.named_parameters()}
+    if isinstance(ours.encoder.word, CompactEmbedding):
+        nothing = torch.zeros_like(ours.encoder.word.rest_VH)
+        gradients["word.weight"] = ours.encoder.word.whole(gradients["word.weight"], nothing)
+    holder = copy.deepcopy(ours.encoder)
     holder.load_state_dict(gradients)
     return encoder_to_transformers(holder)
 
 
 def losses_of(session: Session, steps: int) -> np.ndarray:
     """Our losses, with the flag as in every run."""
-    found = []
+    losses = []
     with fast_fp32():
         for _ in range(steps):
-            found.append(session.update()["loss"].item())
+            losses.append(session.update()["loss"].item())
             session.step += 1
-    return np.array(found)
+    return np.array(losses)
 
 
 def drift(sessions: Iterable[Session], folder: Path, steps: int) -> Found:
@@ -166,8 +172,8 @@ def measure(name: str, quick: bool, data: Path) -> Iterator[Found]:
             for rate in (RATE, FASTER):
                 changes = [still | {"train.learning_rate": rate, "train.seed": seed} for seed in range(seeds)]
                 made = (our_session(folder, texts, batch, work / f"{rate}-{c['train.seed']}", c) for c in changes)
-                found = drift(made, folder, steps)
-                yield found._replace(what=f"rate {rate:g}: {found.what}")
+                drifted = drift(made, folder, steps)
+                yield drifted._replace(what=f"rate {rate:g}: {drifted.what}")
         if name == "tiny":
             yield with_dropout(folder, texts, batch, work, *((2, 30) if quick else (5, 60)))
 
@@ -189,8 +195,8 @@ def main() -> None:
     torch.set_num_threads(1)
     print("| size | what | found | at most | |\n|---|---|---|---|---|")
     for name in given.sizes.split(","):
-        for found in measure(name, given.quick, given.data):
-            print(found.row(SIZES[name].name if name in SIZES else name), flush=True)
+        for row in measure(name, given.quick, given.data):
+            print(row.row(SIZES[name].name if name in SIZES else name), flush=True)
 
 
 if __name__ == "__main__":

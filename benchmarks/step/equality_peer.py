@@ -25,8 +25,8 @@ class Peer:
                 module.p = dropout
             if hasattr(module, "dropout_prob"):
                 module.dropout_prob = dropout
-        own: Any = session.model
-        self.model.mlp.load_state_dict(own.pooler.projector.dense.state_dict())
+        ours: Any = session.model
+        self.model.mlp.load_state_dict(ours.pooler.projector.dense.state_dict())
         self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=RATE, weight_decay=0.0)
 
     def loss(self, step: int) -> Tensor:
@@ -34,8 +34,8 @@ class Peer:
         batch = self.session.run.train.batch_size
         column = self.session.batches.store.column("text")
         rows = self.session.batches.order[step * batch : (step + 1) * batch]
-        found: Tensor = self.model(**padded([column.row(row) for row in rows]))["loss"]
-        return found
+        loss: Tensor = self.model(**padded([column.row(row) for row in rows]))["loss"]
+        return loss
 
     def update(self, step: int) -> float:
         """One optimiser step at our session's rate, which falls by a share of 6e-6 a step; gives its loss."""

@@ -71,12 +71,12 @@ def in_one_group(session: Session, count: int, *, fill: bool) -> list[Batch]:
     import numpy as np
 
     column, size = session.batches.store.column("text"), session.run.train.batch_size
-    found = []
+    batches = []
     for first in range(0, count * size, size):
         rows = [column.row(at) for at in range(first, first + size)]
         text = pack_lists([np.resize(row, LENGTH) for row in rows] if fill else rows, groups=1, width=LENGTH)
-        found.append(Batch({"text": text}, size))
-    return found
+        batches.append(Batch({"text": text}, size))
+    return batches
 
 
 class Repeated:
@@ -120,11 +120,11 @@ def measure(size: Size, batch: int, setting: Setting, data: Path, peak: float | 
 
 def rows(batch: int, times: Times) -> list[str]:
     """The table's rows."""
-    found = []
+    lines = []
     for who, of in times.items():
         ms = median_ms(of, "wall")
-        found.append(f"| {batch} | {who} | {ms:.2f} | {ratio(of, times[OURS], 'wall')} | {1e3 * batch / ms:.0f} |")
-    return found
+        lines.append(f"| {batch} | {who} | {ms:.2f} | {ratio(of, times[OURS], 'wall')} | {1e3 * batch / ms:.0f} |")
+    return lines
 
 
 def limits(batch: int, times: Times, work: int, peak: float | None) -> list[str]:
@@ -162,8 +162,8 @@ def profiled(step: Any, setting: Setting) -> list[str]:
 
 def peak_of(name: str) -> float | None:
     """The listed peak of a card; None where it is not listed."""
-    known = sorted((part for part in PEAKS if part in name.split() or part in name), key=len)
-    return PEAKS[known[-1]] if known else None
+    parts = sorted((part for part in PEAKS if part in name.split() or part in name), key=len)
+    return PEAKS[parts[-1]] if parts else None
 
 
 def main() -> None:

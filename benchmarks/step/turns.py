@@ -25,7 +25,7 @@ def in_a_row(step: Step, count: int) -> Step:
 
     def turn() -> Seconds:
         took = [step() for _ in range(count)]
-        return Seconds(sum(one.cpu for one in took) / count, sum(one.wall for one in took) / count)
+        return Seconds(sum(seconds.cpu for seconds in took) / count, sum(seconds.wall for seconds in took) / count)
 
     return turn
 
