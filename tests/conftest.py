@@ -84,6 +84,7 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The session's one Ray cluster of 2 CPUs; the process works from a neutral folder while it lives."""
     from cluster.runtime import start
 
+    # workers find stub_training
     paths = [
         str(REPO / "tests" / "cluster"),
         *filter(None, [os.environ.get("PYTHONPATH")]),
