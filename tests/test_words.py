@@ -45,6 +45,8 @@ NAMES = {
 WHOLE = {"Known": "RunMatcher", "Memory": "RunMatcher", "Evidence": "Reproduction", "evidence": "reproduction"}
 """Class, function or module of the product of exactly this name -> what to use."""
 VARIABLES = ("found", "one", "known", "own", "told")
+COPIED = "cse_train/modules/prompted_transformer.py"
+"""Lies in exported folders, and counts there as ours by its bytes: it stays as it is."""
 PHRASES = {
     "desk": "dispatcher",
     "bookings": "recorder",
@@ -58,36 +60,6 @@ PHRASES = {
     "as it should be": "passed",
 }
 """Words of messages, docstrings, comments and pages -> what to use; a plural is the same word."""
-
-LEFT: dict[str, int] = {
-    "desk": 44,
-    "bookings": 3,
-    "ticket": 133,
-    "forgo": 8,
-    "horizon": 23,
-    "patience": 4,
-    "patient": 10,
-    "stand_in": 26,
-    "granted": 5,
-    "delivery": 11,
-    "definitions": 3,
-    '"desk"': 7,
-    '"ticket"': 7,
-    '"stand-in"': 5,
-    '"deaf"': 1,
-    '"told of"': 2,
-}
-"""Temporary: word -> places that are not changed yet. A number here may only fall."""
-LEFT_VARIABLES: dict[str, int] = {
-    "search_spaces": 72,
-    "cse_train": 61,
-    "cluster": 120,
-    "analysis": 128,
-    "cse": 143,
-    "benchmarks": 29,
-    "docs": 5,
-}
-"""Temporary: package -> variables of VARIABLES that are not renamed yet. A number here may only fall."""
 
 
 class Place(NamedTuple):
@@ -176,24 +148,25 @@ def shown(word: str, instead: str, places: Iterable[Place]) -> str:
 @pytest.mark.parametrize("word", NAMES)
 def test_no_name_has_a_private_word(word: str) -> None:
     places = with_part(word, words().names)
-    assert len(places) <= LEFT.get(word, 0), shown(word, NAMES[word], places)
+    assert not places, shown(word, NAMES[word], places)
 
 
 def test_no_class_function_or_module_has_a_private_name() -> None:
     places = [p for p in words().definitions if p.text in WHOLE and not p.file.startswith("benchmarks/")]
-    assert len(places) <= LEFT.get("definitions", 0), shown("names", str(WHOLE), places)
+    assert not places, shown("names", str(WHOLE), places)
 
 
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_no_message_docstring_comment_or_page_has_a_private_phrase(phrase: str) -> None:
     places = with_phrase(phrase, words().prose)
-    assert len(places) <= LEFT.get(f'"{phrase}"', 0), shown(phrase, PHRASES[phrase], places)
+    assert not places, shown(phrase, PHRASES[phrase], places)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_variables_are_nouns(package: str) -> None:
     places = [p for p in words().variables if p.text in VARIABLES and p.file.startswith(f"{package}/")]
-    assert len(places) <= LEFT_VARIABLES.get(package, 0), shown("variables", "a noun for the value", places)
+    places = [p for p in places if p.file != COPIED]
+    assert not places, shown("variables", "a noun for the value", places)
 
 
 PLANTED = '''"""The desk said again that it is deaf to stand-ins."""

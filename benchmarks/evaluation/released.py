@@ -16,18 +16,18 @@ def senteval_way(model: Any, tokenizer: Any, sets: Sequence[Pairs]) -> list[floa
     from scipy.spatial.distance import cosine
     from scipy.stats import spearmanr
 
-    found = []
+    correlations = []
     for pairs in sets:
         triples = sorted(
-            zip(pairs.left, pairs.right, pairs.gold, strict=True), key=lambda one: tuple(map(len, one[:2]))
+            zip(pairs.left, pairs.right, pairs.gold, strict=True), key=lambda triple: tuple(map(len, triple[:2]))
         )
         cosines: list[float] = []
         for first in range(0, len(triples), BATCH):
             left, right, _ = zip(*triples[first : first + BATCH], strict=True)
             sides = [encoded(model, tokenizer, list(side)).numpy() for side in (left, right)]
             cosines += [1 - float(np.nan_to_num(cosine(a, b))) for a, b in zip(*sides, strict=True)]
-        found.append(100 * float(spearmanr(cosines, [gold for *_, gold in triples])[0]))
-    return found
+        correlations.append(100 * float(spearmanr(cosines, [gold for *_, gold in triples])[0]))
+    return correlations
 
 
 def encoded(model: Any, tokenizer: Any, texts: list[str]) -> Any:

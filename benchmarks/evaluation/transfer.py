@@ -37,8 +37,8 @@ def plain_seconds(splits: dict[str, Examples], classes: int, whole: bool) -> tup
     if "all" in splits and not whole:
         return sampled_seconds(*pairs["all"], classes)
     start = time.process_time()
-    found = plain_senteval.plain(pairs, classes, MODE)
-    basis = f"{found.fits} fits: devacc {found.devacc}, accuracy {found.accuracy}"
+    fitted = plain_senteval.plain(pairs, classes, MODE)
+    basis = f"{fitted.fits} fits: devacc {fitted.devacc}, accuracy {fitted.accuracy}"
     return time.process_time() - start, basis
 
 
@@ -67,9 +67,9 @@ def measure(model: object, name: str, paths: DataPaths, whole: bool) -> Row:
     outcome = run_protocol(splits, task.classes, "senteval", MODE)
     ours = time.process_time() - encoded
     plain, basis = plain_seconds(splits, task.classes, whole)
-    found = f"devacc {outcome.devacc}, accuracy {outcome.accuracy}"
+    accuracies = f"devacc {outcome.devacc}, accuracy {outcome.accuracy}"
     print(
-        f"| {name} | {encoded - start:.1f} | {ours:.1f} | {plain:.1f} | {plain / ours:.1f} | {basis} | {found} |",
+        f"| {name} | {encoded - start:.1f} | {ours:.1f} | {plain:.1f} | {plain / ours:.1f} | {basis} | {accuracies} |",
         flush=True,
     )
     return encoded - start, ours, plain

@@ -46,12 +46,12 @@ TRIES, REPEATS = 60, 3
 class Memory:
     """Megabytes of this process."""
 
-    own: float
+    private: float
     mapped: float
     peak: float
 
     def beyond(self, before: "Memory") -> "Memory":
-        return Memory(self.own - before.own, self.mapped - before.mapped, self.peak - before.peak)
+        return Memory(self.private - before.private, self.mapped - before.mapped, self.peak - before.peak)
 
 
 def memory() -> Memory:
@@ -166,10 +166,11 @@ def corpus_rows(memories: Mapping[int, tuple[Memory, Memory]]) -> list[str]:
     """Markdown, the bytes of a line last."""
     rows = ["| lines | own MB | mapped MB | first run's peak MB |", "|--:|--:|--:|--:|"]
     rows += [
-        f"| {n:,} | {later.own:.1f} | {later.mapped:.1f} | {first.peak:.1f} |" for n, (first, later) in memories.items()
+        f"| {n:,} | {later.private:.1f} | {later.mapped:.1f} | {first.peak:.1f} |"
+        for n, (first, later) in memories.items()
     ]
     low, high = min(memories), max(memories)
-    each = 2**20 * (memories[high][1].own - memories[low][1].own) / (high - low)
+    each = 2**20 * (memories[high][1].private - memories[low][1].private) / (high - low)
     held = "held" if each <= BAR_BYTES else "MISSED"
     return [*rows, f"\nown memory for each further line: {each:.0f} bytes (bar {BAR_BYTES:g}): {held}"]
 

@@ -122,7 +122,7 @@ def savings(released: Sequence[Row], ours: Sequence[Row], search_s: float) -> li
     factors = [before / after for before, after in itertools.pairwise(chain)]
     total = chain[0] / chain[-1]
     named = ", ".join(
-        f"{name} x {one:.2f}" for name, one in zip(("evaluation", "step", "search"), factors, strict=True)
+        f"{name} x {factor:.2f}" for name, factor in zip(("evaluation", "step", "search"), factors, strict=True)
     )
     held = "held" if total >= BAR else "MISSED"
     return [f"CPU time / ours: {total:.1f} (bar {BAR:g}) {held}; split: {named}"]
@@ -134,10 +134,10 @@ def judged(bench: Bench) -> list[str]:
     if bench.picks["ours"].id == bench.picks["released"].id:
         return [*lines, "one pick, no regret between them: held"]
     rows = bench.results.of("truth")
-    found = {side: [r.best for r in rows if r.cell == dict(cell.key)] for side, cell in bench.picks.items()}
-    if min(map(len, found.values())) < 2:
+    scores = {side: [r.best for r in rows if r.cell == dict(cell.key)] for side, cell in bench.picks.items()}
+    if min(map(len, scores.values())) < 2:
         return [*lines, "the picks were not trained with fresh seeds yet"]
-    difference = np.array(found["released"]) - np.array(found["ours"])
+    difference = np.array(scores["released"]) - np.array(scores["ours"])
     error = float(difference.std(ddof=1) / np.sqrt(len(difference)))
     held = "held" if difference.mean() <= error else "MISSED"
     return [*lines, f"ours is {difference.mean():+.2f} points worse, standard error {error:.2f}: {held}"]
@@ -160,12 +160,12 @@ def main() -> None:
         file = Path(folder, "quick.jsonl") if given.quick else given.results
         bench = bench_of(QUICK if given.quick else FULL, file, Path(folder), given.data)
         bench.until = time.monotonic() + 60 * (0 if given.report else given.minutes)
-        known = len(bench.results.rows)
+        before = len(bench.results.rows)
         with contextlib.suppress(OutOfTime):
             for number, row in enumerate(in_turn(bench), 1):
-                told = f"{row.side} {dict(row.cell)} seed {row.seed}"
-                if number > known:
-                    print(f"{told}: {row.best:.2f}, {row.seconds:.1f} CPU s", flush=True)
+                label = f"{row.side} {dict(row.cell)} seed {row.seed}"
+                if number > before:
+                    print(f"{label}: {row.best:.2f}, {row.seconds:.1f} CPU s", flush=True)
         print(f"\nload {os.getloadavg()[0]:.1f}\n\n" + "\n".join(report(bench)))
         if given.quick:
             print("\nquick: this shows that all parts work; so few steps say nothing of the bar")

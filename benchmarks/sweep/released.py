@@ -30,7 +30,7 @@ class Released(DiffCSEPeer):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, masked_ids: Tensor) -> dict[str, Tensor]:
         """Of ids [B, 2, L]."""
-        ids, mask, masked = (one.transpose(0, 1).flatten(0, 1) for one in (input_ids, attention_mask, masked_ids))
+        ids, mask, masked = (tensor.transpose(0, 1).flatten(0, 1) for tensor in (input_ids, attention_mask, masked_ids))
         return {"loss": self.loss(ids, mask, masked)}
 
 

@@ -52,7 +52,7 @@ class Results:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.rows = [Row(**one) for one in _whole(file)]
+        self.rows = [Row(**row) for row in _whole(file)]
 
     def find(self, side: Side, cell: Mapping[str, Any], seed: int) -> Row | None:
         """The row of this run, where there is one."""
@@ -66,17 +66,17 @@ class Results:
         """Append a row, and drop what a kill left of another."""
         self.rows.append(row)
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        lines = [json.dumps(asdict(one)) + "\n" for one in self.rows]
+        lines = [json.dumps(asdict(kept)) + "\n" for kept in self.rows]
         aside = self.file.with_suffix(".aside")
         aside.write_text("".join(lines), encoding="utf8")
         aside.replace(self.file)
 
 
 def _whole(file: Path) -> list[dict[str, Any]]:
-    found = []
+    rows = []
     for line in file.read_text(encoding="utf8").splitlines() if file.exists() else ():
         try:
-            found.append(json.loads(line))
+            rows.append(json.loads(line))
         except json.JSONDecodeError:
             continue
-    return found
+    return rows

@@ -52,12 +52,12 @@ class Bench:
 
     def run(self, side: Side, cell: Cell, seed: int, stops: Stops = lambda number, best: False) -> Row:
         """The recorded row, told to `stops` as it was when it was trained, or else a new one. Raises OutOfTime."""
-        found = self.results.find(side, cell.key, seed)
-        if found is not None:
-            best = np.maximum.accumulate(found.scores)
+        stored = self.results.find(side, cell.key, seed)
+        if stored is not None:
+            best = np.maximum.accumulate(stored.scores)
             for number in range(1, min(len(best), self.evaluations - 1) + 1):
                 stops(number, float(best[number - 1]))
-            return found
+            return stored
         if time.monotonic() > self.until:
             raise OutOfTime
         with tempfile.TemporaryDirectory() as folder:

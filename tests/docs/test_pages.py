@@ -50,7 +50,7 @@ def test_readme_is_short_and_begins_with_a_picture() -> None:
 @EVERY
 def test_every_link_leads_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", TEXTS[page])
-    for link in (link for link in links if "://" not in link and not link.startswith(COMING)):
+    for link in (link for link in links if "://" not in link):
         name, _, anchor = link.partition("#")
         target = (REPO / page).parent / name if name else REPO / page
         assert target.exists(), link
@@ -105,15 +105,9 @@ def test_every_module_and_file_that_is_named_exists(page: str) -> None:
         if match := re.fullmatch(rf"(?:python -m )?((?:{ours})(?:\.[a-z]\w*)+)(?: -.*)?", word.replace(".yaml", "")):
             path = REPO / match[1].replace(".", "/")
             assert path.is_dir() or path.with_suffix(".py").is_file(), word
-        if re.fullmatch(rf"(?:{ours}|docs|tests)/[\w./]*", word) and not word.startswith(COMING):
+        if re.fullmatch(rf"(?:{ours}|docs|tests)/[\w./]*", word):
             named = [part for part in Path(word).parts if not re.search("NAME|FOLDER|ID", part)]
             assert REPO.joinpath(*named).exists(), word
-
-
-COMING = ("analysis/render/formats", "tests/analysis/render/test_formats.py", "cluster/launch/targets")
-COMING += ("tests/cluster/launch/test_new_target.py", "../search_spaces/recorded_grid.yaml", "tests/test_new_suite.py")
-COMING += ("cluster/search/samplers", "cluster/search/sampler.py", "tests/cluster/search/test_samplers.py")
-"""Temporary: files of changes that are not merged yet, and a link that one of them mends."""
 
 
 def picture() -> set[tuple[str, str]]:
@@ -166,11 +160,7 @@ def test_every_key_of_a_space_is_explained() -> None:
     top = properties(schema, schema)
     keys = [*top, *properties(schema, top["search"]), *properties(schema, top["paper"])]
     keys += [f"train.{name}" for name in fields.hints(TrainConfig)]
-    assert [key for key in keys if f"`{key}`" not in SPACES and key not in LEAVING] == []
-
-
-LEAVING = ("race", "max_seeds")
-"""Keys that the removal of the seed race takes out; nothing of them is explained."""
+    assert [key for key in keys if f"`{key}`" not in SPACES] == []
 
 
 def loaded(folder: Path, text: str) -> None:

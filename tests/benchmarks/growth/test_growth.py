@@ -11,7 +11,7 @@ from benchmarks.growth.__main__ import Memory, book, corpus_rows, ledger_table, 
 def test_memory_that_is_taken_is_seen() -> None:
     before = memory()
     taken = bytearray(b"x" * (32 << 20))
-    assert 30 < memory().beyond(before).own < 40
+    assert 30 < memory().beyond(before).private < 40
     del taken
 
 
