@@ -37,7 +37,7 @@ lint: $(TEST)
 audit: $(CORE)
 	@if $(BIN)/python -c "import urllib.request as u; u.urlopen('https://pypi.org/pypi/pip/24.0/json', timeout=10)" 2>/dev/null; \
 	then $(PIP) --constraint constraints.txt pip-audit && $(BIN)/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt; \
-	else echo "audit skipped: pypi.org/pypi does not tell of packages here, and pip-audit asks it"; fi
+	else echo "audit skipped: pypi.org/pypi cannot be reached here, and pip-audit needs it"; fi
 
 format: $(TEST)
 	$(BIN)/ruff check --fix .

@@ -80,7 +80,7 @@ def called(cse: Path, folder: Path, *argv: str) -> subprocess.CompletedProcess[s
 def test_the_wheel_holds_the_data_and_neither_tests_nor_benchmarks(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names if ".dist-info" not in name}
-    assert tops == {"analysis", "cluster", "cse_train", "search_spaces"}
+    assert tops == {"analysis", "cluster", "cse", "cse_train", "search_spaces"}
     for wanted in (
         "search_spaces/papers/E7_esimcse_dup_rate.yaml",
         "search_spaces/profiles/small.yaml",

@@ -1,4 +1,4 @@
-"""A sweep as a job of a Ray cluster that runs: our four packages travel with it, and nothing else does."""
+"""A sweep as a job of a Ray cluster that runs: our five packages travel with it, and nothing else does."""
 
 import contextlib
 import json
@@ -41,7 +41,7 @@ def render(job: Job, settings: Settings) -> str:
 
 @contextlib.contextmanager
 def code_folder() -> Iterator[Path]:
-    """A folder with a copy of the four packages as they are imported here, gone afterwards."""
+    """A folder with a copy of the five packages as they are imported here, gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="cse-code-") as name:
         for package in OURS:
             shutil.copytree(package_folder(package), Path(name, package), ignore=shutil.ignore_patterns(*EXCLUDED))

@@ -79,7 +79,7 @@ function showFailures(runs) {
     if (kept.has(run.signature)) return kept.get(run.signature);
     const box = made("details"), log = made("div");
     box.dataset.run = run.signature;
-    box.append(made("summary", `${run.label}: ${run.reason ?? "no reason was told"}`, "failed"), log);
+    box.append(made("summary", `${run.label}: ${run.reason ?? "no reason is recorded"}`, "failed"), log);
     logs.set(run.signature, log);
     box.addEventListener("toggle", () => showLog(run, box));
     return box;
