@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from transformers import BertConfig
 
-from cse_train import random_streams
+from cse_train import methods, random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -179,7 +179,7 @@ def test_metrics_name_the_parts_and_the_replaced_fraction(parts) -> None:
 
 
 def test_the_generator_is_an_input_of_the_run_and_a_missing_one_is_named(parts) -> None:
-    assert set(d2cse.inputs(d2cse.Config(generator="wiki-l1-h64"))) == {"generator"}
+    assert set(methods.config_module("d2cse").inputs(d2cse.Config(generator="wiki-l1-h64"))) == {"generator"}
     with pytest.raises(ConfigError, match="method.generator=no-such-model"):
         parts(generator="no-such-model")
 

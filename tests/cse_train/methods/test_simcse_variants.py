@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from cse_train import checkpoint, random_streams
+from cse_train import checkpoint, methods, random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -88,7 +88,9 @@ def test_S1_synonyms_come_from_the_given_dictionary(ten_words: Path, collated, b
             for other in replaced.get(word, ())
         ]
         assert view in tokenised(backbone, others or [text])
-    assert simcse.inputs(simcse.Config(augmentation="synonym", synonyms=str(ten_words))).keys() == {"synonyms"}
+    assert methods.config_module("simcse").inputs(
+        simcse.Config(augmentation="synonym", synonyms=str(ten_words))
+    ).keys() == {"synonyms"}
 
 
 def test_S1_views_change_with_the_epoch_and_with_nothing_else(collated) -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from cse_train import methods
 from cse_train.backbone.backbone import Backbone
 from cse_train.encoder.packing import Packed
 from cse_train.methods import diffcse
@@ -82,7 +83,7 @@ def test_insertion_fills_only_what_was_inserted(batch_of, model_of, store: Token
 def test_deletion_needs_no_generator_and_labels_what_follows(batch_of, model_of, step) -> None:
     config = Config(operator="delete", masking_ratio=0.15)
     model, batch = model_of(config), batch_of(config)
-    assert model.generator is None and diffcse.inputs(config) == {}
+    assert model.generator is None and methods.config_module("diffcse").inputs(config) == {}
     edited = model._edited(batch)
     assert torch.equal(edited.replaced_T, batch.tensors["edited_T"]) and edited.replaced_T.any()
     assert torch.isfinite(step(model, batch).loss)

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import BertForMaskedLM
 
-from cse_train import random_streams
+from cse_train import methods, random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
@@ -221,7 +221,7 @@ def test_extra_negatives_and_positives(batch_of, model_of, step) -> None:
 def test_conditional_masked_lm_is_the_mean_over_chosen_tokens(batch_of, still, step) -> None:
     config = Config(task="masked_lm", masking_ratio=0.3, lambda_weight=0.5)
     batch, model = batch_of(config), still(config)
-    assert model.generator is None and diffcse.inputs(config) == {}
+    assert model.generator is None and methods.config_module("diffcse").inputs(config) == {}
     conditions = model.pooler(model.encoder(batch.inputs["text"], views=2)).flatten(0, 1)
     task, chosen = model.discriminator, batch.tensors["chosen_T"]
     assert torch.equal(model._edited(batch).packed.ids_T, batch.inputs["edited"].ids_T)

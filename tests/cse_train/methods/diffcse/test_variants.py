@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train import random_streams
+from cse_train import methods, random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
@@ -96,4 +96,6 @@ def test_scoring_needs_neither_discriminator_nor_generator(backbone: Backbone) -
 
 
 def test_the_generator_is_an_input_of_the_run() -> None:
-    assert diffcse.inputs(SHIPPED()) == {"generator": load_backbone("wiki-l1-h64").content_hash}
+    assert methods.config_module("diffcse").inputs(SHIPPED()) == {
+        "generator": load_backbone("wiki-l1-h64").content_hash
+    }
