@@ -15,6 +15,8 @@ from benchmarks.search.strategies import STRATEGIES
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "results" / "search.json"
+
 
 @pytest.fixture(scope="module")
 def grid():
