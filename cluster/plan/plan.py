@@ -73,10 +73,6 @@ class SpacePlan:
     def counts(self) -> dict[str, int]:
         return counts([self])
 
-    def to_run(self) -> list[PlannedRun]:
-        """The runs that the ledger does not have and that lack no input, each signature once."""
-        return [run for run in unique(self.runs) if run.signature not in self.done | self.incomplete_runs]
-
 
 @dataclass(frozen=True)
 class Plan:

@@ -8,7 +8,7 @@ from analysis.ledger import Ledger, RunRow
 from cluster.plan.cost import rates
 from cluster.plan.match import FINAL, RunMatcher, match
 from cluster.plan.missing_inputs import IncompleteCell, Inputs, reason
-from cluster.plan.plan import COUNTS, Plan, PlannedRun, SpacePlan
+from cluster.plan.plan import Plan, PlannedRun, SpacePlan
 from cluster.plan.signature import Identity, signature, signatures
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
@@ -18,7 +18,6 @@ from search_spaces.cells import Cell, ResolvedSpace, resolve
 from search_spaces.profiles import Profile
 from search_spaces.space import Space
 
-__all__ = ["COUNTS", "Identify", "Plan", "PlannedRun", "SpacePlan", "plan", "plan_all", "runs_of"]
 Identify = Callable[[RunConfig], Identity]
 
 

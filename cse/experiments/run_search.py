@@ -25,7 +25,7 @@ from cluster.sweep.run_sweep import run_sweep
 from cse.experiments.request import Request, record
 from cse_train.config import RunConfig
 from search_spaces.cell_names import cell_name
-from search_spaces.cells import Cell, ResolvedSpace, flat_examples, sweep_name
+from search_spaces.cells import Cell, ResolvedSpace, some_cells, sweep_name
 
 RunsFor = Callable[[Cell, Sequence[int]], list[PlannedRun]]
 
@@ -103,6 +103,6 @@ def _asha(resolved: ResolvedSpace) -> AshaOptions | None:
     settings = resolved.space.search
     if settings is None or settings.scheduler is None:
         return None
-    top = max(flat_examples(resolved))
+    top = max(cell.run(0).train.examples for cell in some_cells(resolved))
     grace = max(1, round(settings.grace_fraction * top))
     return AshaOptions(grace_examples=grace, max_examples=top, reduction_factor=settings.reduction_factor)

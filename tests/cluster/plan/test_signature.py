@@ -61,7 +61,7 @@ def test_method_version_rules_and_protocol_count(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(module.RULES, "best", "last")
         assert sign(run_of()) != base
-    monkeypatch.setattr(module, "_protocol", lambda: {"code_version": "99"})
+    monkeypatch.setattr(module, "PROTOCOL", {"code_version": "99"})
     assert sign(run_of()) != base
 
 
