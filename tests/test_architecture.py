@@ -102,7 +102,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "transformers": ("cse_train",),
     "sentence_transformers": ("cse_train",),
     "typer": ("cse.cli",),
-    "pydantic": ("search_spaces",),
+    "pydantic": ("search_spaces", "cluster.launch"),
     "annotated_types": ("search_spaces",),
     "matplotlib": ("analysis.figures", "analysis.report"),
     "sqlalchemy": ("analysis.ledger", "analysis.progress", "cluster.search", "cluster.monitor", "cse.cli"),

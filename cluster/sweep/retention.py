@@ -5,9 +5,9 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
 from analysis.ledger import Ledger, LedgerError, RunRow
@@ -177,7 +177,7 @@ PERIOD_S = 30.0
 """Least time between two looks at the disk: each visits every file of every run."""
 
 
-class Pruner:
+class Pruner(AbstractContextManager["Pruner"]):
     """A listener of `run_sweep` and a context manager: prunes now and then, and once more when the sweep is over.
 
     Idle without `keep_top` and `disk_quota`. A ledger that does not answer is tried again at the next end of a run.
@@ -192,10 +192,7 @@ class Pruner:
         self.over = 0
         """Bytes above the quota that must stay, as last seen."""
 
-    def __enter__(self) -> "Pruner":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if kind is None:
             self._prune()
 

@@ -75,7 +75,7 @@ def test_a_sweep_prunes_at_its_end_and_says_so(
     monkeypatch.setattr("cse.experiments.run.run_sweep", lambda *given: SweepOutcome(done=1))
     options = SweepOptions(storage=tmp_path, disk_quota=10**6)
     outcome = run.run_planned([], (), ledger.url, DataPaths(), options)
-    assert exit.told(outcome, ledger.url) == exit.DONE
+    assert exit.print_outcome(outcome, ledger.url) == exit.DONE
     assert left(tmp_path) == TOP
     said = capsys.readouterr()
     assert "3.0 MB of checkpoints freed" in said.out
