@@ -9,7 +9,7 @@ from cluster.plan.cost import rates
 from cluster.plan.match import FINAL, RunMatcher, match
 from cluster.plan.missing_inputs import IncompleteCell, Inputs, reason
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan
-from cluster.plan.signature import Identity, signature, signatures
+from cluster.plan.signature import Identity, seed_signature, signature
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
@@ -96,7 +96,7 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
     absent: dict[str, tuple[str, int]] = {}
     for cell in resolved.cells():
         hashes, missing, complete = inputs.of(cell.run(seeds[0]))
-        cell_runs = list(_runs(resolved, cell, seeds, hashes))
+        cell_runs = runs_of(resolved, cell, seeds, hashes)
         runs += cell_runs
         if not complete:
             absent |= {run.signature: (cell.id, run.seed) for run in cell_runs}
@@ -115,14 +115,10 @@ def _not_done(cells: Iterable[IncompleteCell], done: frozenset[str]) -> Iterator
             yield dataclasses.replace(cell, signatures=left)
 
 
-def _runs(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], hashes: Identity) -> Iterator[PlannedRun]:
-    for seed, name in signatures(cell.run(0), hashes, seeds).items():
-        yield PlannedRun(name, cell.run(seed), hashes, dict(cell.key), seed, resolved.space.id)
-
-
-def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], identify: Identify) -> list[PlannedRun]:
-    """A cell's runs, one per seed; `identify(run)` gives the hashes of a run's inputs."""
-    return [run for seed in seeds for run in _runs(resolved, cell, [seed], identify(cell.run(seed)))]
+def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], hashes: Identity) -> list[PlannedRun]:
+    """A cell's runs, one per seed; `hashes` are those of the runs' inputs."""
+    of_seed, key, sweep = seed_signature(cell.run(0), hashes), dict(cell.key), resolved.space.id
+    return [PlannedRun(of_seed(seed), cell.run(seed), hashes, key, seed, sweep) for seed in seeds]
 
 
 def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, inputs: Inputs) -> SpacePlan:

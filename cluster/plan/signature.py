@@ -8,7 +8,7 @@ number of ranks where the method says that it matters. Out: paths, names of what
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cse_train import fields, methods
@@ -80,12 +80,6 @@ def _or_placeholder(
 def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
     """24 hexadecimal digits, the same on every machine."""
     return _digest(_text(described(run, identity)))
-
-
-def signatures(run: RunConfig, identity: Mapping[str, str | int], seeds: Iterable[int]) -> dict[int, str]:
-    """Seed -> signature of the run with that seed."""
-    of_seed = seed_signature(run, identity)
-    return {seed: of_seed(seed) for seed in seeds}
 
 
 def seed_signature(run: RunConfig, identity: Mapping[str, str | int]) -> Callable[[int], str]:

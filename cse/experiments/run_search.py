@@ -50,7 +50,8 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     num_samples = _cells_of_search(resolved) * len(request.seeds)
 
     def runs_for(cell: Cell, seeds: Sequence[int]) -> list[PlannedRun]:
-        runs = [dataclasses.replace(run, sweep=name) for run in runs_of(resolved, cell, seeds, identify)]
+        planned = runs_of(resolved, cell, seeds, identify(cell.run(0)))
+        runs = [dataclasses.replace(run, sweep=name) for run in planned]
         record(request, retrying, runs, num_samples=num_samples)  # type: ignore[arg-type]
         sweeps.update({run.signature: name for run in runs})
         labels.update({run.signature: cell_name(run.cell, run.seed) for run in runs})

@@ -1,4 +1,4 @@
-"""A sweep as a job of a Ray cluster that runs: our four packages travel with it, and nothing else does."""
+"""A sweep as a job of a Ray cluster that runs: our five packages travel with it, and nothing else does."""
 
 import contextlib
 import json
@@ -7,15 +7,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.launch.config import Block
 from cluster.launch.job import HEAD, Job
 from cluster.runtime.code_version import OURS, package_folder
 from cse_train.fields import ConfigError
-
-if TYPE_CHECKING:
-    from ray.job_submission import JobSubmissionClient
 
 EXCLUDED = ("__pycache__", "*.pyc", ".*", "results", "*.db")
 
@@ -41,7 +38,7 @@ def render(job: Job, settings: Settings) -> str:
 
 @contextlib.contextmanager
 def code_folder() -> Iterator[Path]:
-    """A folder with a copy of the four packages as they are imported here, gone afterwards."""
+    """A folder with a copy of the five packages as they are imported here, gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="cse-code-") as name:
         for package in OURS:
             shutil.copytree(package_folder(package), Path(name, package), ignore=shutil.ignore_patterns(*EXCLUDED))
@@ -71,7 +68,7 @@ def submit(job: Job, settings: Settings) -> str:
     return f"submitted {name}; ray job logs --follow {name} --address {settings.address}"
 
 
-def connected(address: str) -> "JobSubmissionClient":
+def connected(address: str) -> Any:
     """A client of the cluster, which must run the Ray that is installed here."""
     import requests
     from ray.exceptions import AuthenticationError
