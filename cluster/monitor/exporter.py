@@ -111,12 +111,8 @@ class Monitor(AbstractContextManager["Monitor"]):
             log.warning("metrics are not exported any more: %s", str(error).strip().partition("\n")[0])
 
     def _tell_ledger(self, action: Callable[[ClusterLog], None]) -> None:
-        with contextlib.suppress(LedgerError):
-            opened = ClusterLog.open(self._ledger)
-            try:
-                action(opened)
-            finally:
-                opened.close()
+        with contextlib.suppress(LedgerError), contextlib.closing(ClusterLog.open(self._ledger)) as clusters:
+            action(clusters)
 
 
 def each(*listeners: OnEvent) -> OnEvent:

@@ -70,9 +70,6 @@ class SpacePlan:
         """Signatures of the runs that lack an input."""
         return frozenset(signature for cell in self.incomplete for signature in cell.signatures)
 
-    def counts(self) -> dict[str, int]:
-        return counts([self])
-
 
 @dataclass(frozen=True)
 class Plan:

@@ -1,8 +1,7 @@
 """From spaces to a plan: every cell times every seed, against the ledger and the inputs that are at hand."""
 
-import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from analysis.ledger import Ledger, RunRow
 from cluster.plan.cost import rates
@@ -105,14 +104,10 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
             label, names = cell.label or cell_name(cell.key), tuple(run.signature for run in cell_runs)
             incomplete.append(IncompleteCell(dict(cell.key), label, why, names))
     done = recorded.done(resolved, runs, absent)
-    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=tuple(_not_done(incomplete, done)))
-
-
-def _not_done(cells: Iterable[IncompleteCell], done: frozenset[str]) -> Iterator[IncompleteCell]:
-    for cell in cells:
-        left = tuple(signature for signature in cell.signatures if signature not in done)
-        if left:
-            yield dataclasses.replace(cell, signatures=left)
+    left = [
+        replace(cell, signatures=tuple(name for name in cell.signatures if name not in done)) for cell in incomplete
+    ]
+    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=tuple(cell for cell in left if cell.signatures))
 
 
 def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], hashes: Identity) -> list[PlannedRun]:

@@ -76,11 +76,8 @@ def plan_cleaning(
 
 def referred_models(ledger: Ledger, url: str) -> set[str]:
     """Signatures of the models that `cse best` has named, in the ledger at `url`."""
-    log = SelectionLog.open(url)
-    try:
+    with contextlib.closing(SelectionLog.open(url)) as log:
         return {look.signature for sweep in ledger.sweeps() for look in log.looks(sweep.id)}
-    finally:
-        log.close()
 
 
 def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
@@ -204,15 +201,9 @@ class Pruner(AbstractContextManager["Pruner"]):
     def _prune(self) -> None:
         if not self._wanted:
             return
-        with contextlib.suppress(LedgerError):
-            ledger = Ledger.open(self._url, create=False)
-            try:
-                self._within(ledger)
-            finally:
-                ledger.close()
-
-    def _within(self, ledger: Ledger) -> None:
-        options, referred = self._options, referred_models(ledger, self._url)
-        cleaning = plan_cleaning(ledger, options.storage, options.keep_top, options.disk_quota, referred)
-        self.freed += remove(ledger, cleaning.removable)
-        self.over = cleaning.over
+        options = self._options
+        with contextlib.suppress(LedgerError), contextlib.closing(Ledger.open(self._url, create=False)) as ledger:
+            referred = referred_models(ledger, self._url)
+            cleaning = plan_cleaning(ledger, options.storage, options.keep_top, options.disk_quota, referred)
+            self.freed += remove(ledger, cleaning.removable)
+            self.over = cleaning.over
