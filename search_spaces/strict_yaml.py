@@ -9,7 +9,6 @@ from yaml.composer import Composer
 
 from cse_train.fields import ConfigError
 
-Mark = yaml.error.Mark
 DIGITS = 18
 """Digits of an integer, sign included, at most: what every part of ours holds without loss."""
 
@@ -108,7 +107,7 @@ def parse_yaml(text: str, name: str) -> dict[str, Any]:
 
 
 def _syntax(error: yaml.YAMLError) -> str:
-    mark: Mark | None = getattr(error, "problem_mark", None)
+    mark: yaml.error.Mark | None = getattr(error, "problem_mark", None)
     where = f"line={mark.line + 1}" if mark else "line=unknown"
     what = " ".join(str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).split())
     return f"not YAML: {where}; {what}"

@@ -3,7 +3,7 @@
 import operator
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.ledger import RunRow
@@ -81,9 +81,6 @@ class Rates:
         scaled = round(size * parameters / SHAPES[REFERENCE][2])
         cores = self.workers * (seconds or 0.0)
         return Cost(run.train.examples, cores, scaled, int(seconds is None))
-
-    def total(self, runs: Iterable[RunConfig]) -> Cost:
-        return sum((self.cost(run) for run in runs), Cost())
 
     def wall(self, cost: Cost) -> float:
         """Seconds on this machine with a run on every core."""

@@ -105,8 +105,9 @@ class Plan:
         chosen = (self.tables or self.searches) if spaces is None else spaces
         done, lacking = _union(s.done for s in chosen), _union(s.incomplete_runs for s in chosen)
         left = [run for run in unique(run for space in chosen for run in space.runs) if run.signature not in done]
-        total = self.rates.total(run.run for run in left if incomplete or run.signature not in lacking)
-        return sum((self._of_search(space) for space in chosen if space.searched is not None), total)
+        costs = [self.rates.cost(run.run) for run in left if incomplete or run.signature not in lacking]
+        costs += [self._of_search(space) for space in chosen if space.searched is not None]
+        return sum(costs, Cost())
 
     def as_dict(self) -> dict[str, Any]:
         """Totals, then the same of each table and each search, and `absent` inputs if any."""

@@ -86,10 +86,12 @@ class WorkerGroup:
         life = self.life
         if life and life.alive() and (life.settings != settings or life.served >= self.recycle_after):
             self.close()
-        if self.life is None or not self.life.alive():
-            self._start(settings)
-        assert self.life is not None
-        self.life.served += 1
+        life = self.life
+        if life is None or not life.alive():
+            generation = self._call("open", settings.options.workers)
+            life = self.life = _Life(generation, settings, self.name)
+            life.start(self.mailbox)
+        life.served += 1
         return int(self._call("submit", job))
 
     def events(self, timeout_s: float) -> list[Event]:
@@ -153,11 +155,6 @@ class WorkerGroup:
     def ranks(self) -> dict[int, RankFacts]:
         """What the ranks say of themselves."""
         return self._call("ranks")
-
-    def _start(self, settings: GroupSettings) -> None:
-        generation = self._call("open", settings.options.workers)
-        self.life = _Life(generation, settings, self.name)
-        self.life.start(self.mailbox)
 
     def _call(self, method: str, *args: Any) -> Any:
         return ray.get(getattr(self.mailbox, method).remote(*args))
