@@ -13,14 +13,14 @@ from cse_train.fields import ConfigError, Scalar
 from search_spaces import domains, keys
 from search_spaces.domains import Domain
 from search_spaces.profiles import Profile, load_profile
-from search_spaces.space import ExplicitCell, Space
+from search_spaces.space import ExplicitCell, Key, Space
 
 
 @dataclass(frozen=True)
 class Cell:
     """One point of a space: what varies (`key`), and every setting of its runs except the seed."""
 
-    key: Mapping[str, Scalar]
+    key: Key
     """Axis -> value, in the space's order; an axis whose condition fails is absent."""
     settings: Mapping[str, Scalar]
     """Dotted keys without `train.seed`, as given: defaults are not spelled out."""
@@ -76,7 +76,7 @@ class ResolvedSpace:
     @functools.cached_property
     def _cells(self) -> tuple[Cell, ...]:
         if not self.axes:
-            return tuple(_distinct(self._explicit()))
+            return tuple({cell.id: cell for cell in self._explicit()}.values())
         if self.size() is None:
             raise ConfigError([f"{self.space.file}: no finite list of cells: id={self.space.id}; give it a `search:`"])
         return tuple(self.cell(key) for key in domains.assignments(self.axes, self.fixed))
@@ -138,10 +138,6 @@ class ResolvedSpace:
             yield self.cell({axis: v for axis, v in {**shown, **changed}.items() if v is not None}, given.label)
 
 
-def _distinct(cells: Iterator[Cell]) -> list[Cell]:
-    return list({cell.id: cell for cell in cells}.values())
-
-
 def resolve(
     space: Space, profile: str | Profile | None = None, overrides: Mapping[str, Scalar] | None = None
 ) -> ResolvedSpace:
@@ -188,9 +184,6 @@ def _narrow(
     return dataclasses.replace(domain, arguments=tuple(left))
 
 
-Key = Mapping[str, Scalar]
-
-
 def full_key(resolved: ResolvedSpace, key: Key) -> dict[str, Scalar]:
     """A row's key with every axis; one that does not count there is None."""
     return {axis: key.get(axis) for axis in resolved.space.axis_names}
@@ -203,17 +196,13 @@ def sweep_name(resolved: ResolvedSpace) -> str:
     return " ".join([where, *(f"{key}={value}" for key, value in sorted(resolved.overrides.items()))])
 
 
-def flat_examples(resolved: ResolvedSpace) -> list[int]:
-    """Training examples of the runs of a space."""
-    return [cell.run(0).train.examples for cell in _some_cells(resolved)]
-
-
 def setups(resolved: ResolvedSpace) -> list[dict[str, Scalar]]:
     """Every cell's settings, defaults spelled out; of an endless space those of one cell."""
-    return [cell.flat for cell in _some_cells(resolved)]
+    return [cell.flat for cell in some_cells(resolved)]
 
 
-def _some_cells(resolved: ResolvedSpace) -> list[Cell]:
+def some_cells(resolved: ResolvedSpace) -> list[Cell]:
+    """Every cell; of an endless space one."""
     return [resolved.sample(np.random.default_rng(0))] if resolved.size() is None else resolved.cells()
 
 

@@ -1,7 +1,7 @@
 """What one key of a space may be: five domain words, and `when:` for keys that count only under a condition."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +10,11 @@ import numpy as np
 from cse_train import fields
 from cse_train.fields import Scalar
 
-FINITE = ("grid", "choice", "randint")
 CONTINUOUS = ("loguniform", "uniform")
 WORDS = (*CONTINUOUS, "randint", "choice", "grid")
 """`randint: [a, b]` includes both ends; `grid` runs every value, `choice` lets a sampler pick among them."""
+
+KEYS = (*WORDS, "when")
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,14 @@ class Domain:
 
     @property
     def finite(self) -> bool:
-        return self.word in FINITE
+        return self.word not in CONTINUOUS
 
-    def values(self) -> tuple[Scalar, ...]:
+    def values(self) -> Sequence[Scalar]:
         """Every value of a finite domain, in the file's order."""
         assert self.finite, self.word
         if self.word == "randint":
             low, high = self.ends()
-            return tuple(range(int(low), int(high) + 1))
+            return range(int(low), int(high) + 1)
         return self.arguments
 
     def ends(self) -> tuple[float, float]:
@@ -74,17 +75,12 @@ def parse_domain(name: str, raw: Any) -> tuple[Domain | None, list[str]]:
     if not isinstance(raw, Mapping):
         return None, [f"wrong domain: {name}={raw!r}; give a mapping such as {{grid: [{_example(raw)}]}}"]
     words = [key for key in raw if key in WORDS]
-    problems = [
-        f"unknown key: {name}.{key}; {fields.nearest(key, (*WORDS, 'when'))}" for key in raw if key not in _KEYS
-    ]
+    problems = [f"unknown key: {name}.{key}; {fields.nearest(key, KEYS)}" for key in raw if key not in KEYS]
     if len(words) != 1:
         return None, [*problems, f"wrong domain: {name}={dict(raw)!r}; give exactly one of {', '.join(WORDS)}"]
     when, more = _parse_when(name, raw.get("when", {}))
     problems += more + _argument_problems(name, words[0], raw[words[0]])
     return (None, problems) if problems else (Domain(words[0], tuple(raw[words[0]]), when), [])
-
-
-_KEYS = {*WORDS, "when"}
 
 
 def _example(raw: Any) -> str:
@@ -139,15 +135,9 @@ def assignments(axes: Axes, fixed: Mapping[str, Scalar]) -> list[dict[str, Scala
     """Every combination of finite axes, first axis slowest; an axis whose condition fails is absent."""
     partial: list[dict[str, Scalar]] = [{}]
     for name, domain in axes.items():
-        partial = [p | extra for p in partial for extra in _extras(name, domain, {**fixed, **p})]
+        values = [{name: value} for value in domain.values()]
+        partial = [p | extra for p in partial for extra in (values if domain.active({**fixed, **p}) else [{}])]
     return partial
-
-
-def _extras(name: str, domain: Domain, settings: Mapping[str, Scalar]) -> Iterator[dict[str, Scalar]]:
-    if not domain.active(settings):
-        yield {}
-    else:
-        yield from ({name: value} for value in domain.values())
 
 
 def sample(axes: Axes, fixed: Mapping[str, Scalar], rng: np.random.Generator) -> dict[str, Scalar]:
@@ -169,16 +159,5 @@ def size(axes: Axes, fixed: Mapping[str, Scalar], limit: int = 100_000) -> int |
     """How many assignments there are; None for a continuous axis or more than `limit`."""
     if not all(domain.finite for domain in axes.values()):
         return None
-    bound = math.prod(_length(domain) for domain in axes.values())
+    bound = math.prod(len(domain.values()) for domain in axes.values())
     return len(assignments(axes, fixed)) if bound <= limit else None
-
-
-def _length(domain: Domain) -> int:
-    return int(domain.ends()[1] - domain.ends()[0]) + 1 if domain.word == "randint" else len(domain.arguments)
-
-
-def names_of(axes: Iterable[str]) -> dict[str, str]:
-    """Axis -> the short name a table shows: the last dotted part where that is not ambiguous."""
-    axes = list(axes)
-    short = [name.rpartition(".")[2] for name in axes]
-    return {name: part if short.count(part) == 1 else name for name, part in zip(axes, short, strict=True)}

@@ -124,9 +124,6 @@ class Paper:
     default: Annotated[Key | None, Give("give a key such as {method.dup_rate: 0.32}")] = None
     """The row of the paper's own setting: of an ablation what the others are compared with, of a search its winner."""
 
-    def as_rows(self) -> list[dict[str, Any]]:
-        return [row.as_dict() for row in self.rows]
-
     def misadded(self) -> Iterator[tuple[PrintedRow, str, float]]:
         """Every row with an average that its values do not give and that no `recomputed` explains: row, column, mean.
 

@@ -10,9 +10,7 @@ from pydantic import BeforeValidator, Field, Strict
 from cse_train.fields import Range, Scalar
 from search_spaces.domains import Domain
 from search_spaces.file_shape import CLOSED, VERSION, Count, Give, Text
-from search_spaces.paper import Paper
-
-Key = Mapping[str, Scalar]
+from search_spaces.paper import Key, Paper
 
 
 @dataclass(frozen=True, kw_only=True)

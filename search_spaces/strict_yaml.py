@@ -9,7 +9,6 @@ from yaml.composer import Composer
 
 from cse_train.fields import ConfigError
 
-Mark = yaml.error.Mark
 DIGITS = 18
 """Digits of an integer, sign included, at most: what every part of ours holds without loss."""
 
@@ -32,25 +31,6 @@ class StrictLoader(Composer, yaml.CSafeLoader):
             event: Any = self.peek_event()
             raise yaml.composer.ComposerError(problem="an alias; write the value out", problem_mark=event.start_mark)
         return super().compose_node(parent, index)
-
-
-def _resolve(tag: str, pattern: str, first: list[str]) -> None:
-    StrictLoader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"^(?:{pattern})$"), first)
-
-
-StrictLoader.yaml_implicit_resolvers = {}
-
-
-_resolve("null", r"~|null|Null|NULL|", ["~", "n", "N", ""])
-
-
-_resolve("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF"))
-
-
-_resolve("int", r"[-+]?[0-9]+", list("-+0123456789"))
-
-
-_resolve("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789"))
 
 
 def _mapping(loader: StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -82,13 +62,20 @@ def _float(loader: StrictLoader, node: yaml.ScalarNode) -> float:
     return float(loader.construct_scalar(node))
 
 
-StrictLoader.add_constructor("tag:yaml.org,2002:map", _mapping)
-
-
-StrictLoader.add_constructor("tag:yaml.org,2002:int", _decimal)
-
-
-StrictLoader.add_constructor("tag:yaml.org,2002:float", _float)
+TAG = "tag:yaml.org,2002:"
+SCALARS = (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?[0-9]+", list("-+0123456789")),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789")),
+)
+"""Type, what it looks like, and its first characters; the first type that fits counts."""
+StrictLoader.yaml_implicit_resolvers = {}
+for kind, pattern, first in SCALARS:
+    StrictLoader.add_implicit_resolver(TAG + kind, re.compile(f"^(?:{pattern})$"), first)
+StrictLoader.add_constructor(TAG + "map", _mapping)
+StrictLoader.add_constructor(TAG + "int", _decimal)
+StrictLoader.add_constructor(TAG + "float", _float)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -120,7 +107,7 @@ def parse_yaml(text: str, name: str) -> dict[str, Any]:
 
 
 def _syntax(error: yaml.YAMLError) -> str:
-    mark: Mark | None = getattr(error, "problem_mark", None)
+    mark: yaml.error.Mark | None = getattr(error, "problem_mark", None)
     where = f"line={mark.line + 1}" if mark else "line=unknown"
     what = " ".join(str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).split())
     return f"not YAML: {where}; {what}"

@@ -24,7 +24,6 @@ LOADERS = {
     "cse_train.evaluate.suites.registry": "the modules of its folder, each a suite",
     "cse_train.evaluate.transfer": "the module of a transfer protocol, by its name on the command line",
     "analysis.render.formats": "the module of a table format, by its name",
-    "cluster.slots.group_api": "what an option names as module:name",
 }
 """The modules that import ours by name. Nothing of ours is imported inside a function anywhere."""
 

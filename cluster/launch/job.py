@@ -1,9 +1,13 @@
-"""A sweep that shall run elsewhere: the command line of its driver there, as data."""
+"""A sweep that shall run elsewhere: the command line of its driver there, as data, and the program that takes it."""
 
+import shutil
+import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
 from cluster.launch.config import ClusterConfig
+from cse_train.fields import ConfigError
 
 RESOURCES = '{"trial_slot": 1024}'
 """Each node brings as many places for slots as it may ever need: CPUs, GPUs and RAM are what limits them."""
@@ -27,3 +31,14 @@ class Job:
 def ray_version() -> str:
     """The Ray that is installed here, which nodes and images must have too."""
     return version("ray")
+
+
+def send(text: str, command: Sequence[str], advice: str) -> str:
+    """Give the text to the standard input of a program here; its answer. ConfigError where it is absent or refuses."""
+    if shutil.which(command[0]) is None:
+        raise ConfigError([f"no client: {command[0]} is not installed; {advice}, or give --dry-run and take the text"])
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise ConfigError([f"{command[0]} refused: {reason}; --dry-run prints what it was given"])
+    return done.stdout.strip()

@@ -1,8 +1,9 @@
 """`python -m cluster.launch.wait_for_nodes ADDRESS NODES`: returns once that many nodes have joined, or fails."""
 
-import socket
 import sys
 import time
+
+from cluster.runtime.join import listens
 
 LIMIT_S = 300.0
 
@@ -10,20 +11,12 @@ LIMIT_S = 300.0
 def wait(address: str, nodes: int, limit_s: float = LIMIT_S) -> str | None:
     """None once `nodes` nodes of the cluster at host:port are alive; after `limit_s` seconds what was there."""
     end = time.monotonic() + limit_s
-    while not _answers(address):
+    host, _, port = address.rpartition(":")
+    while not listens(host, int(port)):
         if time.monotonic() > end:
             return f"no Ray cluster: address={address} after {limit_s:.0f} s; read the head's log"
         time.sleep(0.5)
     return None if nodes == 1 else _joined(address, nodes, end)
-
-
-def _answers(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), 1):
-            return True
-    except OSError:
-        return False
 
 
 def _joined(address: str, nodes: int, end: float) -> str | None:

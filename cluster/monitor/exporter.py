@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Any
 
 from analysis.ledger import LedgerError
@@ -59,7 +59,7 @@ def start_exporter(title: str) -> Any:
     return ray.remote(num_cpus=0, scheduling_strategy=here)(SweepMonitor).remote(title)
 
 
-class Monitor:
+class Monitor(AbstractContextManager["Monitor"]):
     """Takes the events of one `run_sweep`; a context manager. Begins to export when the cluster is there."""
 
     def __init__(
@@ -78,10 +78,7 @@ class Monitor:
         self._over, self._thread = threading.Event(), threading.Thread(target=self._export, daemon=True)
         self._cluster = ""
 
-    def __enter__(self) -> "Monitor":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._over.set()
         if self._thread.is_alive():
             self._thread.join(2 * PERIOD_S)
@@ -114,12 +111,8 @@ class Monitor:
             log.warning("metrics are not exported any more: %s", str(error).strip().partition("\n")[0])
 
     def _tell_ledger(self, action: Callable[[ClusterLog], None]) -> None:
-        with contextlib.suppress(LedgerError):
-            opened = ClusterLog.open(self._ledger)
-            try:
-                action(opened)
-            finally:
-                opened.close()
+        with contextlib.suppress(LedgerError), contextlib.closing(ClusterLog.open(self._ledger)) as clusters:
+            action(clusters)
 
 
 def each(*listeners: OnEvent) -> OnEvent:

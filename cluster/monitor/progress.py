@@ -67,9 +67,6 @@ class Progress:
         block.add_row(Text(self.tally.summary(self._now())))
         for signature, state in self.tally.state.items():
             if state == "started":
-                block.add_row(self._running_line(signature))
+                line = f"  {self.tally.share(signature):4.0%}  {self._labels.get(signature, signature)}"
+                block.add_row(Text(line, style="dim"))
         return block
-
-    def _running_line(self, signature: str) -> Text:
-        share = self.tally.share(signature)
-        return Text(f"  {share:4.0%}  {self._labels.get(signature, signature)}", style="dim")

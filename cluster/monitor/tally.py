@@ -20,7 +20,6 @@ class Tally:
     total_examples: dict[str, int] = field(default_factory=dict)
     """Signature -> examples of the whole run, for the share that is trained."""
     best: float | None = None
-    best_signature: str = ""
 
     def add(self, event: SweepEvent, now: float) -> None:
         """Take one event into account; `now` is any steady clock in seconds."""
@@ -33,7 +32,7 @@ class Tally:
         if event.examples:
             self.trained[event.signature] = event.examples
         if event.best is not None and event.kind != "failed" and (self.best is None or event.best > self.best):
-            self.best, self.best_signature = event.best, event.signature
+            self.best = event.best
 
     def count(self, *kinds: str) -> int:
         return sum(state in kinds for state in self.state.values())

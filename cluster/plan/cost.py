@@ -1,8 +1,9 @@
 """What runs cost: training examples, seconds from measured throughput, and disk from measured checkpoints."""
 
+import operator
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.ledger import RunRow
@@ -47,16 +48,11 @@ class Cost:
     unknown: int = 0
 
     def __add__(self, other: "Cost") -> "Cost":
-        return Cost(
-            self.examples + other.examples,
-            self.core_seconds + other.core_seconds,
-            self.disk_bytes + other.disk_bytes,
-            self.unknown + other.unknown,
-        )
+        return Cost(*map(operator.add, vars(self).values(), vars(other).values()))
 
     def times(self, count: int) -> "Cost":
         """Of `count` such runs."""
-        return Cost(self.examples * count, self.core_seconds * count, self.disk_bytes * count, self.unknown * count)
+        return Cost(*(value * count for value in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -85,9 +81,6 @@ class Rates:
         scaled = round(size * parameters / SHAPES[REFERENCE][2])
         cores = self.workers * (seconds or 0.0)
         return Cost(run.train.examples, cores, scaled, int(seconds is None))
-
-    def total(self, runs: Iterable[RunConfig]) -> Cost:
-        return sum((self.cost(run) for run in runs), Cost())
 
     def wall(self, cost: Cost) -> float:
         """Seconds on this machine with a run on every core."""

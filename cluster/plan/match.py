@@ -10,8 +10,8 @@ from cluster.plan.signature import seed_signature
 from cse_train.config import RunConfig
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.cells import Cell, Key, ResolvedSpace, full_key
+from search_spaces.keys import SEED
 
-SEED = "train.seed"
 FINAL = ("done", "stopped", "failed")
 Sign = Callable[[RunConfig], str]
 
@@ -72,14 +72,9 @@ def match(
     matcher = RunMatcher(resolved)
     wanted = (row for row in rows if seeds is None or row.seed in seeds)
     matches = [MatchedRun(c, full_key(resolved, c.key), row) for row in wanted for c in matcher.cells(row)]
-    return matches if any_inputs else _of_newest_inputs(sorted(matches, key=_age))
-
-
-def _age(matched: MatchedRun) -> tuple[bool, float]:
-    return matched.run.state == "done", matched.run.updated
-
-
-def _of_newest_inputs(oldest_first: Sequence[MatchedRun]) -> list[MatchedRun]:
+    if any_inputs:
+        return matches
+    oldest_first = sorted(matches, key=lambda m: (m.run.state == "done", m.run.updated))
     newest = {m.cell.id: m.run.identity for m in oldest_first}
     kept = {(m.cell.id, m.run.seed): m for m in oldest_first if m.run.identity == newest[m.cell.id]}
     return list(kept.values())

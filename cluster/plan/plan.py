@@ -70,13 +70,6 @@ class SpacePlan:
         """Signatures of the runs that lack an input."""
         return frozenset(signature for cell in self.incomplete for signature in cell.signatures)
 
-    def counts(self) -> dict[str, int]:
-        return counts([self])
-
-    def to_run(self) -> list[PlannedRun]:
-        """The runs that the ledger does not have and that lack no input, each signature once."""
-        return [run for run in unique(self.runs) if run.signature not in self.done | self.incomplete_runs]
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -112,8 +105,9 @@ class Plan:
         chosen = (self.tables or self.searches) if spaces is None else spaces
         done, lacking = _union(s.done for s in chosen), _union(s.incomplete_runs for s in chosen)
         left = [run for run in unique(run for space in chosen for run in space.runs) if run.signature not in done]
-        total = self.rates.total(run.run for run in left if incomplete or run.signature not in lacking)
-        return sum((self._of_search(space) for space in chosen if space.searched is not None), total)
+        costs = [self.rates.cost(run.run) for run in left if incomplete or run.signature not in lacking]
+        costs += [self._of_search(space) for space in chosen if space.searched is not None]
+        return sum(costs, Cost())
 
     def as_dict(self) -> dict[str, Any]:
         """Totals, then the same of each table and each search, and `absent` inputs if any."""

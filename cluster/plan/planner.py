@@ -1,15 +1,14 @@
 """From spaces to a plan: every cell times every seed, against the ledger and the inputs that are at hand."""
 
-import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from analysis.ledger import Ledger, RunRow
 from cluster.plan.cost import rates
 from cluster.plan.match import FINAL, RunMatcher, match
 from cluster.plan.missing_inputs import IncompleteCell, Inputs, reason
-from cluster.plan.plan import COUNTS, Plan, PlannedRun, SpacePlan
-from cluster.plan.signature import Identity, signature, signatures
+from cluster.plan.plan import Plan, PlannedRun, SpacePlan
+from cluster.plan.signature import Identity, seed_signature, signature
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
@@ -18,7 +17,6 @@ from search_spaces.cells import Cell, ResolvedSpace, resolve
 from search_spaces.profiles import Profile
 from search_spaces.space import Space
 
-__all__ = ["COUNTS", "Identify", "Plan", "PlannedRun", "SpacePlan", "plan", "plan_all", "runs_of"]
 Identify = Callable[[RunConfig], Identity]
 
 
@@ -97,7 +95,7 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
     absent: dict[str, tuple[str, int]] = {}
     for cell in resolved.cells():
         hashes, missing, complete = inputs.of(cell.run(seeds[0]))
-        cell_runs = list(_runs(resolved, cell, seeds, hashes))
+        cell_runs = runs_of(resolved, cell, seeds, hashes)
         runs += cell_runs
         if not complete:
             absent |= {run.signature: (cell.id, run.seed) for run in cell_runs}
@@ -106,24 +104,16 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
             label, names = cell.label or cell_name(cell.key), tuple(run.signature for run in cell_runs)
             incomplete.append(IncompleteCell(dict(cell.key), label, why, names))
     done = recorded.done(resolved, runs, absent)
-    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=tuple(_not_done(incomplete, done)))
+    left = [
+        replace(cell, signatures=tuple(name for name in cell.signatures if name not in done)) for cell in incomplete
+    ]
+    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=tuple(cell for cell in left if cell.signatures))
 
 
-def _not_done(cells: Iterable[IncompleteCell], done: frozenset[str]) -> Iterator[IncompleteCell]:
-    for cell in cells:
-        left = tuple(signature for signature in cell.signatures if signature not in done)
-        if left:
-            yield dataclasses.replace(cell, signatures=left)
-
-
-def _runs(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], hashes: Identity) -> Iterator[PlannedRun]:
-    for seed, name in signatures(cell.run(0), hashes, seeds).items():
-        yield PlannedRun(name, cell.run(seed), hashes, dict(cell.key), seed, resolved.space.id)
-
-
-def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], identify: Identify) -> list[PlannedRun]:
-    """A cell's runs, one per seed; `identify(run)` gives the hashes of a run's inputs."""
-    return [run for seed in seeds for run in _runs(resolved, cell, [seed], identify(cell.run(seed)))]
+def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], hashes: Identity) -> list[PlannedRun]:
+    """A cell's runs, one per seed; `hashes` are those of the runs' inputs."""
+    of_seed, key, sweep = seed_signature(cell.run(0), hashes), dict(cell.key), resolved.space.id
+    return [PlannedRun(of_seed(seed), cell.run(seed), hashes, key, seed, sweep) for seed in seeds]
 
 
 def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, inputs: Inputs) -> SpacePlan:

@@ -8,7 +8,7 @@ number of ranks where the method says that it matters. Out: paths, names of what
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cse_train import fields, methods
@@ -31,6 +31,8 @@ RULES = {
     "batches": "ragged last batch of an epoch dropped",
 }
 """What no field says; raise `training` whenever the loop's numbers change for every method."""
+PROTOCOL = {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
+"""How dev scores are taken."""
 
 Identity = dict[str, str | int]
 
@@ -80,12 +82,6 @@ def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
     return _digest(_text(described(run, identity)))
 
 
-def signatures(run: RunConfig, identity: Mapping[str, str | int], seeds: Iterable[int]) -> dict[int, str]:
-    """Seed -> signature of the run with that seed."""
-    of_seed = seed_signature(run, identity)
-    return {seed: of_seed(seed) for seed in seeds}
-
-
 def seed_signature(run: RunConfig, identity: Mapping[str, str | int]) -> Callable[[int], str]:
     """What gives the signature of the run with a seed; many seeds cost little more than one."""
     payload = described(run, identity)
@@ -111,7 +107,7 @@ def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, An
         "options": {k: v for k, v in _signed(run).items() if f"method.{k}" not in identity},
         "inputs": dict(identity),
         "rules": RULES,
-        "protocol": _protocol(),
+        "protocol": PROTOCOL,
     }
 
 
@@ -124,30 +120,10 @@ def _signed(run: RunConfig) -> dict[str, Scalar]:
 def _plain(config: object) -> dict[str, Scalar]:
     """Fields as JSON values; a float field holds a float even where an int was given."""
     kind: Any = type(config)
-    floats = _float_fields(kind)
-    values = {name: getattr(config, name) for name in _annotations(kind)}
-    return {name: float(v) if name in floats and v is not None else v for name, v in values.items()}
+    return {name: fields.normal(a, getattr(config, name)) for name, a in fields.hints(kind).items()}
 
 
-@functools.cache
-def _annotations(config: type) -> dict[str, Any]:
-    return fields.hints(config)
-
-
-@functools.cache
-def _float_fields(config: type) -> frozenset[str]:
-    of_number = (name for name, a in _annotations(config).items() if fields.fits(a, 0.5))
-    return frozenset(name for name in of_number if not fields.fits(_annotations(config)[name], ""))
-
-
-@functools.cache
-def _protocol() -> dict[str, str]:
-    return {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
-
-
-@functools.cache
-def _backbone(name: str) -> tuple[str, str]:
-    return backbone_identity(name)
+_backbone = functools.cache(backbone_identity)
 
 
 @functools.cache

@@ -31,7 +31,7 @@ def connect(address: str, **settings: Any) -> None:
 def _on_loopback_alone(address: str) -> bool:
     """Whether this machine's other addresses do not lead there, as with a cluster of ours: Ray would try those."""
     host, _, port = address.rpartition(":")
-    return host in LOOPBACK and not _listens(_own_address(), int(port))
+    return host in LOOPBACK and not listens(_own_address(), int(port))
 
 
 def _own_address() -> str:
@@ -41,7 +41,8 @@ def _own_address() -> str:
     return str(get_node_ip_address())
 
 
-def _listens(host: str, port: int) -> bool:
+def listens(host: str, port: int) -> bool:
+    """Whether something there accepts a connection within `REACH_S`."""
     try:
         socket.create_connection((host, port), timeout=REACH_S).close()
     except OSError:

@@ -34,11 +34,6 @@ class OptunaSampler(Sampler):
         self._running: dict[str, Trial] = {}
         self._suggested: Trial | None = None
 
-    @property
-    def trials(self) -> list[FrozenTrial]:
-        """The study so far."""
-        return self._study.get_trials(deepcopy=False)
-
     def suggest(self) -> Cell:
         self._suggested, key = self._ask()
         return self._resolved.cell(key)

@@ -21,8 +21,6 @@ from search_spaces.space import SearchConfig
 
 ASKS = 20
 """Times that a sampler may name a cell that was visited before; then it gets an unvisited one."""
-
-
 EVERY_S = 5.0
 """Seconds between two looks at what other drivers recorded."""
 
@@ -38,9 +36,8 @@ class Search:
         num_samples: int | None,
         mirror: StudyMirror | None = None,
         recorded: Callable[[], Iterable[Observation]] | None = None,
-        every_s: float = EVERY_S,
     ) -> None:
-        """`mirror` gets each finished run; `recorded` reads the sweep's runs out of the ledger every `every_s` seconds.
+        """`mirror` gets each finished run; `recorded` reads the sweep's runs out of the ledger every `EVERY_S` seconds.
 
         With `recorded`, the cells of all drivers of one sweep count together towards `num_samples`.
         """
@@ -49,8 +46,8 @@ class Search:
         self._visits: dict[str, dict[int, Observation]] = {}
         self._resume: deque[Cell] = deque()
         self._await: deque[Cell] = deque()
-        self._recorded, self._every_s = recorded, every_s
-        self._next_recall = time.monotonic() + every_s
+        self._recorded = recorded
+        self._next_recall = time.monotonic() + EVERY_S
 
     @property
     def visited(self) -> int:
@@ -72,7 +69,7 @@ class Search:
         """The next cell to run with every seed; None when the search is over."""
         if self._recorded is not None and time.monotonic() >= self._next_recall:
             self.recall(self._recorded())
-            self._next_recall = time.monotonic() + self._every_s
+            self._next_recall = time.monotonic() + EVERY_S
         if self._resume:
             return self._resume.popleft()
         cell = self._fresh() if self._num_samples is None or self.visited < self._num_samples else None
@@ -134,7 +131,6 @@ def make_search(
     seeds: tuple[int, ...] | None = None,
     mirror: StudyMirror | None = None,
     recorded: Callable[[], Iterable[RunRow]] | None = None,
-    every_s: float = EVERY_S,
 ) -> Search:
     """The search that a space's `search:` asks for, knowing the ledger's rows.
 
@@ -152,7 +148,6 @@ def make_search(
         settings.num_samples,
         mirror,
         None if recorded is None else lambda: matcher.observations(recorded()),
-        every_s,
     )
     search.recall(observations)
     return search

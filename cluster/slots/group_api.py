@@ -1,21 +1,15 @@
 """The data between driver, slot and worker group: jobs, settings, events, results. Imports neither Ray nor torch."""
 
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypedDict
 
+from cluster.runtime.options import SweepOptions
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 
 Plain = dict[str, Any]
 """A point, a score or an outcome of `cse_train` as nested data: its class would bring torch into the mailbox."""
-
-
-def load_object(reference: str) -> Any:
-    """The object that `module:name` names; a process imports it only where it is used."""
-    module, _, name = reference.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +50,9 @@ class Job:
 class GroupSettings:
     """What a worker group is made of; a job that needs another makes the slot build it anew."""
 
-    workers: int
-    cpus: float
-    gpus: float
-    timeout_s: float
-    storage: str
+    options: SweepOptions
     digest: str
+    """Of the driver's code, which every rank must run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +61,6 @@ class SlotSettings:
 
     name: str
     group: GroupSettings
-    group_class: str
-    """`module:name` of a `Group`."""
-    recycle_after: int
-    max_retries: int
     quiet_s: float
     """Seconds without news after which `step` returns."""
 

@@ -131,10 +131,9 @@ class Mailbox:
 
     async def report(self, generation: int, number: int, rank: int, index: int, point: Plain) -> bool:
         """Post a dev point; True when all ranks stop here. A gated job waits for the slot's decision."""
-        if not self._current(generation, number):
+        state = self._current(generation, number)
+        if state is None:
             return True
-        state = self.job
-        assert state is not None
         decisions = state.decisions
         if rank == 0:
             self.events.append(PointEvent(index, point))
@@ -152,10 +151,9 @@ class Mailbox:
 
     async def finish(self, generation: int, number: int, rank: int, outcome: Plain | None) -> None:
         """A rank has finished the job; rank 0's outcome is the job's, posted when the last rank has finished."""
-        if not self._current(generation, number):
+        state = self._current(generation, number)
+        if state is None:
             return
-        state = self.job
-        assert state is not None
         state.finished.add(rank)
         state.outcome = outcome or state.outcome
         if len(state.finished) == self.size and not state.ended:
@@ -173,9 +171,9 @@ class Mailbox:
     def _alive(self, generation: int) -> bool:
         return generation == self.generation and self.ended == "open"
 
-    def _current(self, generation: int, number: int) -> bool:
-        same = self.job is not None and self.job.number == number
-        return same and generation == self.generation and self.ended != "aborted"
+    def _current(self, generation: int, number: int) -> JobState | None:
+        alive = generation == self.generation and self.ended != "aborted"
+        return self.job if alive and self.job and self.job.number == number else None
 
     def _pending(self, after: int) -> JobState | None:
         return self.job if self.job and self.job.number > after and not self.job.ended else None

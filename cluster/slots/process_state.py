@@ -1,6 +1,7 @@
 """All that a job may change in its process, set before and put back after: a slot's 50th run equals its first."""
 
 import contextlib
+import functools
 import logging
 import os
 import random
@@ -28,7 +29,9 @@ def process_settings(threads: int, seed: int) -> Iterator[None]:
         finally:
             for put, value in before:
                 put(value)
-            _restore_environment(environment)
+            for name in set(os.environ) - set(environment):
+                del os.environ[name]
+            os.environ.update(environment)
 
 
 def _set_fixed(threads: int, seed: int) -> None:
@@ -53,38 +56,27 @@ def _put_cuda_states(states: list[torch.Tensor]) -> None:
         torch.cuda.set_rng_state_all(states)
 
 
-def _put_cudnn(value: tuple[bool, bool, bool]) -> None:
-    cudnn = torch.backends.cudnn
-    cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32 = value
+Knob = tuple[Callable[[], Any], Callable[[Any], object]]
 
 
-def _put_onednn(value: str) -> None:
-    _ONEDNN.fp32_precision = value
+def _attribute(owner: Any, name: str) -> Knob:
+    return functools.partial(getattr, owner, name), functools.partial(setattr, owner, name)
 
 
-_KNOBS: list[tuple[Callable[[], Any], Callable[[Any], object]]] = [
+_KNOBS: list[Knob] = [
     (torch.get_num_threads, torch.set_num_threads),
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-    (lambda: _ONEDNN.fp32_precision, _put_onednn),
+    _attribute(_ONEDNN, "fp32_precision"),
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.get_default_dtype, torch.set_default_dtype),
     (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
     (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
-    (
-        lambda: (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32),
-        _put_cudnn,
-    ),
+    *(_attribute(torch.backends.cudnn, name) for name in ("benchmark", "deterministic", "allow_tf32")),
     (torch.get_rng_state, torch.set_rng_state),
     (_cuda_states, _put_cuda_states),
     (np.random.get_state, np.random.set_state),
     (random.getstate, random.setstate),
 ]
-
-
-def _restore_environment(environment: dict[str, str]) -> None:
-    for name in set(os.environ) - set(environment):
-        del os.environ[name]
-    os.environ.update(environment)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """The Tune trainable. A slot outlives its trials (`reuse_actors`), and so does the worker group that it owns."""
 
+import pkgutil
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -20,7 +21,6 @@ from cluster.slots.group_api import (
     ScoreEvent,
     SlotResult,
     SlotSettings,
-    load_object,
 )
 from cluster.slots.idle_timer import IdleTimer
 
@@ -45,7 +45,9 @@ class Slot(tune.Trainable):
     def setup(self, config: dict[str, Any]) -> None:
         settings: SlotSettings = config["slot"]
         self.name = settings.name
-        self.group: Group = load_object(settings.group_class)(settings.recycle_after, self.name)
+        self.group: Group = pkgutil.resolve_name(settings.group.options.group)(
+            settings.group.options.recycle_after, self.name
+        )
         self.idle_timer = IdleTimer(self._rest)
         self.running = self.resting = False
         with self._called():
@@ -197,7 +199,7 @@ class Slot(tune.Trainable):
         self.group.abort()
         self.running = False
         self.losses[cause] += 1
-        if self.losses[cause] > self.settings.max_retries:
+        if self.losses[cause] > self.settings.group.options.max_retries:
             return self._final("failed", f"{' and '.join(_counted(self.losses))}: {reason}")
         self._submit()
         return self._result("running", retried=f"node lost: {reason}" if cause == "nodes" else reason)

@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import gc
 import os
+import pkgutil
 import platform
 import threading
 import time
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster.runtime.code_version import digest_problem
-from cluster.slots.group_api import ErrorEvent, Job, Plain, ScoreEvent, load_object
+from cluster.slots.group_api import ErrorEvent, Job, Plain, ScoreEvent
 from cluster.slots.mailbox import RankFacts
 from cluster.slots.process_state import job_log, process_settings
 
@@ -110,7 +111,7 @@ def run_job(reporter: Reporter, job: Job) -> Plain:
     """Train, unless the job is to score alone; then score the best checkpoint of a finished run."""
     outcome: Plain = {"state": "done"}
     if job.kind == "train":
-        train = load_object(job.function)
+        train = pkgutil.resolve_name(job.function)
         ended = train(job.run, job.paths, job.folder, reporter, resume_from=job.resume_from)
         outcome = {k: v for k, v in _plain(ended).items() if k != "points"}
     if outcome["state"] == "done" and job.suites:
@@ -120,7 +121,7 @@ def run_job(reporter: Reporter, job: Job) -> Plain:
 
 def _score(reporter: Reporter, job: Job) -> None:
     """Every rank scores, because the evaluator shares its batches among them; rank 0 posts."""
-    scores = load_object(job.scorer)(job.folder / "best", job.suites, job.paths, job.folder / "scores")
+    scores = pkgutil.resolve_name(job.scorer)(job.folder / "best", job.suites, job.paths, job.folder / "scores")
     if reporter.channel.rank == 0:
         for score in scores:
             reporter.channel.call("post", reporter.number, ScoreEvent(score.record()))

@@ -3,7 +3,6 @@
 import re
 import threading
 import uuid
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -50,19 +49,18 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
-    per_worker = {"CPU": settings.cpus} | ({"GPU": settings.gpus} if settings.gpus else {})
+    options, gpus = settings.options, settings.options.gpus_per_worker
+    per_worker = {"CPU": options.cpus_per_worker} | ({"GPU": gpus} if gpus else {})
     # A group that does not fit is retried for ever unless the controller's own failures are limited too.
     failures = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
     return TorchTrainer(
         serve,
         train_loop_config={"mailbox": mailbox, "generation": generation, "digest": settings.digest},
-        torch_config=TorchConfig(backend=backend(settings.gpus), timeout_s=int(settings.timeout_s)),
-        scaling_config=ScalingConfig(
-            num_workers=settings.workers, use_gpu=bool(settings.gpus), resources_per_worker=per_worker
-        ),
+        torch_config=TorchConfig(backend=backend(gpus), timeout_s=int(options.timeout_s)),
+        scaling_config=ScalingConfig(num_workers=options.workers, use_gpu=bool(gpus), resources_per_worker=per_worker),
         run_config=RunConfig(
             name=f"{name}-{uuid.uuid4().hex[:8]}",
-            storage_path=str(Path(settings.storage, "ray", "train")),
+            storage_path=str(options.storage / "ray" / "train"),
             failure_config=failures,
         ),
     )
@@ -88,10 +86,12 @@ class WorkerGroup:
         life = self.life
         if life and life.alive() and (life.settings != settings or life.served >= self.recycle_after):
             self.close()
-        if self.life is None or not self.life.alive():
-            self._start(settings)
-        assert self.life is not None
-        self.life.served += 1
+        life = self.life
+        if life is None or not life.alive():
+            generation = self._call("open", settings.options.workers)
+            life = self.life = _Life(generation, settings, self.name)
+            life.start(self.mailbox)
+        life.served += 1
         return int(self._call("submit", job))
 
     def events(self, timeout_s: float) -> list[Event]:
@@ -120,7 +120,7 @@ class WorkerGroup:
             return "worker group ended"
         if type(_cause(life.error)).__name__ != NO_ROOM:
             return _reason(life.error)
-        if misfit := _misfit(life.settings):
+        if misfit := _misfit(life.settings.options):
             return misfit
         life.start(self.mailbox)
         return None
@@ -156,11 +156,6 @@ class WorkerGroup:
         """What the ranks say of themselves."""
         return self._call("ranks")
 
-    def _start(self, settings: GroupSettings) -> None:
-        generation = self._call("open", settings.workers)
-        self.life = _Life(generation, settings, self.name)
-        self.life.start(self.mailbox)
-
     def _call(self, method: str, *args: Any) -> Any:
         return ray.get(getattr(self.mailbox, method).remote(*args))
 
@@ -169,16 +164,10 @@ def _alive_nodes() -> frozenset[str]:
     return frozenset(node["NodeID"] for node in ray.nodes() if node["Alive"])
 
 
-def _misfit(settings: GroupSettings) -> str:
+def _misfit(options: SweepOptions) -> str:
     """Why not even one such group fits into what is left of the cluster; empty where it does once others end."""
-    shape = SweepOptions(
-        storage=Path(settings.storage),
-        workers=settings.workers,
-        cpus_per_worker=settings.cpus,
-        gpus_per_worker=settings.gpus,
-    )
     try:
-        slots_that_fit(shape, cluster_nodes())
+        slots_that_fit(options, cluster_nodes())
     except ConfigError as error:
         return error.problems[0]
     return ""

@@ -1,6 +1,7 @@
 """A ledger whose calls wait out a database that is away for some minutes."""
 
 import functools
+import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -37,12 +38,10 @@ class RetryingLedger:
 
     def claim(self, signature: str, config: Mapping[str, Any], *, owner: str, **rest: Any) -> Claim | None:
         """As `Ledger.claim`. A claim whose answer was lost on the way is given back first."""
-        tries = 0
+        tries = itertools.count()
 
         def attempt() -> Claim | None:
-            nonlocal tries
-            tries += 1
-            if tries > 1:
+            if next(tries):
                 self._give_back(signature, owner)
             return self._ledger.claim(signature, config, owner=owner, **rest)
 

@@ -5,9 +5,9 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
 from analysis.ledger import Ledger, LedgerError, RunRow
@@ -76,11 +76,8 @@ def plan_cleaning(
 
 def referred_models(ledger: Ledger, url: str) -> set[str]:
     """Signatures of the models that `cse best` has named, in the ledger at `url`."""
-    log = SelectionLog.open(url)
-    try:
+    with contextlib.closing(SelectionLog.open(url)) as log:
         return {look.signature for sweep in ledger.sweeps() for look in log.looks(sweep.id)}
-    finally:
-        log.close()
 
 
 def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
@@ -177,7 +174,7 @@ PERIOD_S = 30.0
 """Least time between two looks at the disk: each visits every file of every run."""
 
 
-class Pruner:
+class Pruner(AbstractContextManager["Pruner"]):
     """A listener of `run_sweep` and a context manager: prunes now and then, and once more when the sweep is over.
 
     Idle without `keep_top` and `disk_quota`. A ledger that does not answer is tried again at the next end of a run.
@@ -192,10 +189,7 @@ class Pruner:
         self.over = 0
         """Bytes above the quota that must stay, as last seen."""
 
-    def __enter__(self) -> "Pruner":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if kind is None:
             self._prune()
 
@@ -207,15 +201,9 @@ class Pruner:
     def _prune(self) -> None:
         if not self._wanted:
             return
-        with contextlib.suppress(LedgerError):
-            ledger = Ledger.open(self._url, create=False)
-            try:
-                self._within(ledger)
-            finally:
-                ledger.close()
-
-    def _within(self, ledger: Ledger) -> None:
-        options, referred = self._options, referred_models(ledger, self._url)
-        cleaning = plan_cleaning(ledger, options.storage, options.keep_top, options.disk_quota, referred)
-        self.freed += remove(ledger, cleaning.removable)
-        self.over = cleaning.over
+        options = self._options
+        with contextlib.suppress(LedgerError), contextlib.closing(Ledger.open(self._url, create=False)) as ledger:
+            referred = referred_models(ledger, self._url)
+            cleaning = plan_cleaning(ledger, options.storage, options.keep_top, options.disk_quota, referred)
+            self.freed += remove(ledger, cleaning.removable)
+            self.over = cleaning.over

@@ -19,17 +19,15 @@ from cluster.plan.run_source import ListSource, RunSource
 from cluster.runtime.background import background
 from cluster.runtime.code_version import other_code
 from cluster.runtime.head_watch import cluster_watch
-from cluster.runtime.options import AshaOptions, SweepOptions
+from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import check_options, cluster_nodes, slots_that_fit, this_machine
 from cluster.runtime.start import ray_cluster
 from cluster.runtime.storage import check_here, check_nodes, inputs_of
 from cluster.sweep.dispatcher import Dispatcher
-from cluster.sweep.events import Failure, OnEvent, SweepEvent, SweepOutcome
+from cluster.sweep.events import OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.tune import run_trials
 from cse_train.data_paths import DataPaths
-
-__all__ = ["AshaOptions", "Failure", "SweepEvent", "SweepOptions", "SweepOutcome", "run_sweep"]
 
 HEARTBEAT_S = 10.0
 PROMPT_S = 5.0
@@ -53,13 +51,13 @@ def run_sweep(
     ClusterLost. A run's own error is a `Failure` of the outcome.
     """
     begun = time.monotonic()
-    options = _absolute(options)
+    options = dataclasses.replace(options, storage=Path(options.storage).resolve())
     check_options(options)
     ledger = Ledger.open(ledger_url)
     chosen = source if isinstance(source, RunSource) else ListSource(source)
     over = over or threading.Event()
     retrying = RetryingLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
-    owner = _owner()
+    owner = f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     dispatcher = Dispatcher(chosen, retrying, _absolute_paths(paths), options, owner, suites or {}, on_event)  # type: ignore[arg-type]
     heartbeats, given_back = partial(_heartbeats, ledger, owner), partial(_given_back, ledger, owner, over)
     with _Signals(over) as signals, background(heartbeats), background(given_back):
@@ -108,14 +106,6 @@ def _described(slots: int, options: SweepOptions, ray: Any) -> str:
     shape = f"{slots} x {options.workers} workers, isolation {options.isolation}"
     dashboard = ray._private.worker.global_worker.node.address_info.get("webui_url") if ray.is_initialized() else None
     return f"{shape}; dashboard {dashboard}" if dashboard else shape
-
-
-def _owner() -> str:
-    return f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-
-
-def _absolute(options: SweepOptions) -> SweepOptions:
-    return dataclasses.replace(options, storage=Path(options.storage).resolve())
 
 
 def _absolute_paths(paths: DataPaths) -> DataPaths:

@@ -3,7 +3,6 @@
 import threading
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from ray import tune
@@ -63,7 +62,8 @@ class DispatchSearcher(Unsaved, Searcher):
     def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], guard: Guard, slots: int) -> None:
         super().__init__(metric="best", mode="max")
         self._dispatcher, self._trials, self._guard = dispatcher, trials, guard
-        self._settings = slot_settings(dispatcher.options, quiet_s=max(1.0, slots / QUIET_RATE))
+        self._group = GroupSettings(options=dispatcher.options, digest=code_digest())
+        self._quiet_s = max(1.0, slots / QUIET_RATE)
         self._slots: dict[str, int] = {}
         """Trial -> the number of its slot, from 1."""
 
@@ -75,7 +75,10 @@ class DispatchSearcher(Unsaved, Searcher):
             return Searcher.FINISHED if self._guard.over.is_set() or self._dispatcher.finished() else None
         self._trials[trial_id] = claimed
         name = f"slot {self._number(trial_id)} of {claimed.planned.sweep}"
-        return {"job": self._dispatcher.job(claimed), "slot": replace(self._settings, name=name)}
+        return {
+            "job": self._dispatcher.job(claimed),
+            "slot": SlotSettings(name=name, group=self._group, quiet_s=self._quiet_s),
+        }
 
     def _number(self, trial_id: str) -> int:
         """The lowest that no open trial has. A slot keeps the name that its first trial gave it."""
@@ -144,26 +147,6 @@ class SweepStopper(Unsaved, tune.Stopper):
 
     def stop_all(self) -> bool:
         return self._over.is_set()
-
-
-def slot_settings(options: SweepOptions, quiet_s: float) -> SlotSettings:
-    """The settings that all slots share; the name is set for each."""
-    group = GroupSettings(
-        workers=options.workers,
-        cpus=options.cpus_per_worker,
-        gpus=options.gpus_per_worker,
-        timeout_s=options.timeout_s,
-        storage=str(options.storage),
-        digest=code_digest(),
-    )
-    return SlotSettings(
-        name="",
-        group=group,
-        group_class=options.group,
-        recycle_after=options.recycle_after,
-        max_retries=options.max_retries,
-        quiet_s=quiet_s,
-    )
 
 
 def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: threading.Event) -> None:

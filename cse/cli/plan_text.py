@@ -27,15 +27,15 @@ def text(plan: Plan) -> str:
 
 
 def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:
-    counts, cost = space.counts(), plan.cost([space])
+    totals, cost = counts([space]), plan.cost([space])
     title = space.resolved.space.title
     return {
         "id": space.id,
         "title": title if len(title) <= TITLE else f"{title[: TITLE - 1]}…",
         "kind": space.kind,
-        **{name: counts[name] for name in ("cells", "runs", "unique", "done")},
-        "missing input": counts["missing_input"],
-        "to_run": counts["to_run"],
+        **{name: totals[name] for name in ("cells", "runs", "unique", "done")},
+        "missing input": totals["missing_input"],
+        "to_run": totals["to_run"],
         "examples": cost.examples,
         "time": duration(None if cost.unknown else plan.rates.wall(cost)),
         "disk": size(cost.disk_bytes),

@@ -25,7 +25,7 @@ from cluster.sweep.run_sweep import run_sweep
 from cse.experiments.request import Request, record
 from cse_train.config import RunConfig
 from search_spaces.cell_names import cell_name
-from search_spaces.cells import Cell, ResolvedSpace, flat_examples, sweep_name
+from search_spaces.cells import Cell, ResolvedSpace, some_cells, sweep_name
 
 RunsFor = Callable[[Cell, Sequence[int]], list[PlannedRun]]
 
@@ -50,7 +50,8 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     num_samples = _cells_of_search(resolved) * len(request.seeds)
 
     def runs_for(cell: Cell, seeds: Sequence[int]) -> list[PlannedRun]:
-        runs = [dataclasses.replace(run, sweep=name) for run in runs_of(resolved, cell, seeds, identify)]
+        planned = runs_of(resolved, cell, seeds, identify(cell.run(0)))
+        runs = [dataclasses.replace(run, sweep=name) for run in planned]
         record(request, retrying, runs, num_samples=num_samples)  # type: ignore[arg-type]
         sweeps.update({run.signature: name for run in runs})
         labels.update({run.signature: cell_name(run.cell, run.seed) for run in runs})
@@ -103,6 +104,6 @@ def _asha(resolved: ResolvedSpace) -> AshaOptions | None:
     settings = resolved.space.search
     if settings is None or settings.scheduler is None:
         return None
-    top = max(flat_examples(resolved))
+    top = max(cell.run(0).train.examples for cell in some_cells(resolved))
     grace = max(1, round(settings.grace_fraction * top))
     return AshaOptions(grace_examples=grace, max_examples=top, reduction_factor=settings.reduction_factor)

@@ -45,7 +45,7 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
     """What the space says of its table, for `analysis`."""
     space, paper = resolved.space, resolved.space.paper
     rows = [] if resolved.size() is None else [cells.full_key(resolved, cell.key) for cell in resolved.cells()]
-    printed = [{**row, "key": cells.full_key(resolved, row["key"])} for row in paper.as_rows()] if paper else []
+    printed = [{**row.as_dict(), "key": cells.full_key(resolved, row.key)} for row in paper.rows] if paper else []
     default = cells.full_key(resolved, paper.default) if paper and paper.default else None
     return TableSpec(
         id=space.id,

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from cluster.runtime.options import SweepOptions
 from cluster.slots.group_api import GroupSettings, Job, SlotSettings
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
@@ -30,10 +31,13 @@ def job(**changes: Any) -> Job:
     return Job(**(values | changes))
 
 
-def slot_settings(**changes: Any) -> SlotSettings:
-    group = GroupSettings(workers=1, cpus=1, gpus=0, timeout_s=1, storage="/s", digest="")
-    values = {"name": "slot 1", "group": group, "group_class": "", "recycle_after": 9, "max_retries": 0, "quiet_s": 0.0}
-    return SlotSettings(**(values | changes))
+def group_settings(digest: str = "", **changes: Any) -> GroupSettings:
+    values = {"storage": Path("/s"), "timeout_s": 1, "recycle_after": 9, "max_retries": 0}
+    return GroupSettings(options=SweepOptions(**(values | changes)), digest=digest)
+
+
+def slot_settings(quiet_s: float = 0.0, **changes: Any) -> SlotSettings:
+    return SlotSettings(name="slot 1", group=group_settings(**changes), quiet_s=quiet_s)
 
 
 def slot_result(**changes: Any) -> Any:

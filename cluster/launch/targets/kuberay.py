@@ -6,9 +6,8 @@ from typing import Any
 
 import yaml
 
-from cluster.launch import client
 from cluster.launch.config import Block, ClusterConfig
-from cluster.launch.job import HEAD, RESOURCES, Job, ray_version
+from cluster.launch.job import HEAD, RESOURCES, Job, ray_version, send
 
 Json = dict[str, Any]
 HEAD_GB = 8
@@ -54,7 +53,7 @@ def render(job: Job, settings: Settings) -> str:
 def submit(job: Job, settings: Settings) -> str:
     """Through kubectl, to the cluster of its context."""
     apply = ["kubectl", "apply", "--filename", "-"]
-    return client.send(render(job, settings), apply, "install kubectl and choose a context")
+    return send(render(job, settings), apply, "install kubectl and choose a context")
 
 
 def _job(job: Job, settings: Settings) -> Json:

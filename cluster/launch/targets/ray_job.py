@@ -7,15 +7,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.launch.config import Block
 from cluster.launch.job import HEAD, Job
 from cluster.runtime.code_version import OURS, package_folder
 from cse_train.fields import ConfigError
-
-if TYPE_CHECKING:
-    from ray.job_submission import JobSubmissionClient
 
 EXCLUDED = ("__pycache__", "*.pyc", ".*", "results", "*.db")
 
@@ -71,7 +68,7 @@ def submit(job: Job, settings: Settings) -> str:
     return f"submitted {name}; ray job logs --follow {name} --address {settings.address}"
 
 
-def connected(address: str) -> "JobSubmissionClient":
+def connected(address: str) -> Any:
     """A client of the cluster, which must run the Ray that is installed here."""
     import requests
     from ray.exceptions import AuthenticationError

@@ -3,9 +3,8 @@
 import importlib.resources
 import shlex
 
-from cluster.launch import client
 from cluster.launch.config import Block
-from cluster.launch.job import RESOURCES, Job
+from cluster.launch.job import RESOURCES, Job, send
 
 
 class Settings(Block):
@@ -29,7 +28,7 @@ def render(job: Job, settings: Settings) -> str:
 def submit(job: Job, settings: Settings) -> str:
     """Through sbatch."""
     advice = "run on a login node, or apt-get install slurm-client"
-    return client.send(render(job, settings), ["sbatch"], advice)
+    return send(render(job, settings), ["sbatch"], advice)
 
 
 def _options(job: Job, settings: Settings) -> list[str]:

@@ -39,7 +39,8 @@ def test_other_encoders_by_layers_and_squared_width() -> None:
 def test_what_is_not_known_is_said_to_be() -> None:
     cost = Rates().cost(run(encoder="some/model"))
     assert (cost.examples, cost.core_seconds, cost.unknown) == (2510, 0.0, 1)
-    total = Rates(workers=2).total([run(), run(encoder="some/model")])
+    rates_of_two = Rates(workers=2)
+    total = rates_of_two.cost(run()) + rates_of_two.cost(run(encoder="some/model"))
     assert (total.examples, total.core_seconds, total.unknown) == (5020, 20.0, 1)
 
 

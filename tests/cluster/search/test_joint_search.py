@@ -40,13 +40,14 @@ def sign(run):
 
 
 @pytest.mark.parametrize("state", ["done", "running"])
-def test_cells_that_another_driver_began_count(tmp_path: Path, state: str) -> None:
+def test_cells_that_another_driver_began_count(tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.search.search.EVERY_S", 0.0)
     (tmp_path / "t.yaml").write_text(SPACE, encoding="utf8")
     resolved = resolve(load_space(tmp_path / "t.yaml"), Profile("p", {"train.examples": 64}))
     rows: list[Row] = []
 
     def driver(seed: int) -> Search:
-        search = make_search(resolved, rows, sign, seeds=(0,), recorded=lambda: rows, every_s=0.0)
+        search = make_search(resolved, rows, sign, seeds=(0,), recorded=lambda: rows)
         search._sampler._rng = type(search._sampler._rng)(type(search._sampler._rng.bit_generator)(seed))
         return search
 

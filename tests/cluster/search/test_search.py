@@ -126,10 +126,10 @@ def test_kill_between_commit_and_tell_with_a_real_ledger(space_of, tmp_path):
     ledger.running(claim)
     ledger.finish(claim, "done", examples=64, best=77.5, best_examples=32, seconds=1.0, folder=str(tmp_path))
     again = make_search(resolved, ledger.runs(), sign, seeds=(0, 1))
-    assert [(t.state, t.value) for t in again._sampler.trials] == [(TrialState.COMPLETE, 77.5)]
+    assert [(t.state, t.value) for t in again._sampler._study.trials] == [(TrialState.COMPLETE, 77.5)]
     assert again.propose().id == ran.id, "its second seed is still wanted"
     again.observe(ran, 0, 77.5)
-    assert len(again._sampler.trials) == 1
+    assert len(again._sampler._study.trials) == 1
     assert again.propose().id != ran.id
 
 
@@ -142,7 +142,9 @@ def test_a_source_tells_the_search_how_a_run_ended(space_of):
 
     source = SearchSource(search, runs_for)
     source.observe(source.ask(), "stopped", 60.0, 32)
-    assert [(t.state, t.intermediate_values) for t in search._sampler.trials] == [(TrialState.PRUNED, {32: 60.0})]
+    assert [(t.state, t.intermediate_values) for t in search._sampler._study.trials] == [
+        (TrialState.PRUNED, {32: 60.0})
+    ]
     assert source.ask() is None and source.exhausted()
 
 
@@ -205,16 +207,16 @@ def test_each_seed_is_an_observation_and_saying_it_twice_changes_nothing(space_o
     search = make_search(resolved, [], sign)
     cell = search.propose()
     sampler: OptunaSampler = search._sampler
-    assert [t.state for t in sampler.trials] == [TrialState.RUNNING]
+    assert [t.state for t in sampler._study.trials] == [TrialState.RUNNING]
     for _ in range(2):
         search.observe(cell, 0, 80.0)
         search.observe(cell, 1, 61.5, "stopped", examples=32)
         search.observe(cell, 2, math.nan)
-    states = [t.state for t in sampler.trials]
+    states = [t.state for t in sampler._study.trials]
     assert states == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL]
-    assert sampler.trials[0].value == 80.0
-    assert sampler.trials[1].intermediate_values == {32: 61.5}
-    assert len({str(t.params) for t in sampler.trials}) == 1
+    assert sampler._study.trials[0].value == 80.0
+    assert sampler._study.trials[1].intermediate_values == {32: 61.5}
+    assert len({str(t.params) for t in sampler._study.trials}) == 1
 
 
 def test_study_from_the_ledger_equals_the_study_that_was_lost(space_of):
@@ -228,7 +230,7 @@ def test_study_from_the_ledger_equals_the_study_that_was_lost(space_of):
     rebuilt = make_search(resolved, rows, sign)
 
     def told(search):
-        return [(t.state, t.values, t.intermediate_values, t.params) for t in search._sampler.trials]
+        return [(t.state, t.values, t.intermediate_values, t.params) for t in search._sampler._study.trials]
 
     assert told(rebuilt) == told(live)
 
@@ -237,9 +239,9 @@ def test_cells_of_other_drivers_enter_as_running(space_of):
     resolved = space_of()
     held = resolved.cells()[2]
     search = make_search(resolved, [row(held, 0, "claimed", live=True)], sign)
-    assert [t.state for t in search._sampler.trials] == [TrialState.RUNNING]
+    assert [t.state for t in search._sampler._study.trials] == [TrialState.RUNNING]
     search.observe(held, 0, 77.0)
-    assert [(t.state, t.value) for t in search._sampler.trials] == [(TrialState.COMPLETE, 77.0)]
+    assert [(t.state, t.value) for t in search._sampler._study.trials] == [(TrialState.COMPLETE, 77.0)]
 
 
 def test_scores_that_are_not_finite_are_failures(space_of):

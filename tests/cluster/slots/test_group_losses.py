@@ -6,8 +6,8 @@ import pytest
 
 from cluster.runtime.resources import Node
 from cluster.slots import worker_group as module
-from cluster.slots.group_api import GroupSettings
 from cluster.slots.worker_group import WorkerGroup
+from tests.cluster.jobs import group_settings
 
 
 class WorkerGroupStartupTimeoutError(RuntimeError):
@@ -23,9 +23,8 @@ class ControllerError(RuntimeError):
 def ended_group(error: Exception, monkeypatch, *, cpus: float = 2, nodes=("a",), ranks=()) -> WorkerGroup:
     """A group of two ranks, begun on the nodes a and b, whose Train run has ended; the cluster has `nodes` now."""
     group = object.__new__(WorkerGroup)
-    settings = GroupSettings(workers=2, cpus=1, gpus=0, timeout_s=1, storage="/s", digest="")
     group.life = SimpleNamespace(
-        settings=settings, error=error, nodes=frozenset("ab"), alive=lambda: False, start=begun.append
+        settings=group_settings(workers=2), error=error, nodes=frozenset("ab"), alive=lambda: False, start=begun.append
     )
     group.mailbox = "mailbox"
     begun.clear()

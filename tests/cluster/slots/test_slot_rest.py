@@ -37,7 +37,7 @@ class Group:
 
 def configured(folder: Path) -> dict[str, Any]:
     given = job(folder=folder, run=run_of(examples=64), gated=True)
-    return {"job": given, "slot": slot_settings(group_class=f"{__name__}:Group")}
+    return {"job": given, "slot": slot_settings(group=f"{__name__}:Group")}
 
 
 @pytest.fixture

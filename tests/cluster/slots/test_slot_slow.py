@@ -15,21 +15,20 @@ import pytest
 from analysis.ledger import Ledger
 from cluster.runtime.code_version import code_digest
 from cluster.runtime.options import AshaOptions, SweepOptions
-from cluster.slots.group_api import DoneEvent, ErrorEvent, GroupSettings
+from cluster.slots.group_api import DoneEvent, ErrorEvent
 from cluster.slots.worker_group import WorkerGroup
 from cluster.sweep.run_sweep import run_sweep
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.training.loop import train
-from tests.cluster.jobs import job
+from tests.cluster.jobs import group_settings, job
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 HERE = Path(__file__).resolve().parents[1]
 
 
-def group_settings(folder, **changes):
-    settings = {"workers": 2, "cpus": 1, "gpus": 0, "timeout_s": 120, "storage": str(folder), "digest": code_digest()}
-    return GroupSettings(**(settings | changes))
+def settings_in(folder, **changes):
+    return group_settings(code_digest(), **({"workers": 2, "timeout_s": 120, "storage": folder} | changes))
 
 
 def job_in(folder: Path, behaviour, **changes):
@@ -56,7 +55,7 @@ def group(ray_cluster):
 
 
 def test_a_group_idle_for_three_times_the_timeout_serves_the_next_job(group, tmp_path):
-    settings = group_settings(tmp_path, timeout_s=10)
+    settings = settings_in(tmp_path, timeout_s=10)
     group.submit(settings, job_in(tmp_path / "a", {}))
     assert isinstance(wait_for(group, DoneEvent, 300), DoneEvent)
     pids = {facts.pid for facts in group.ranks().values()}
@@ -68,7 +67,7 @@ def test_a_group_idle_for_three_times_the_timeout_serves_the_next_job(group, tmp
 
 
 def test_a_raise_on_rank_1_while_rank_0_is_in_all_reduce_is_known_at_once_and_both_end_within_5_s(group, tmp_path):
-    settings = group_settings(tmp_path)
+    settings = settings_in(tmp_path)
     group.submit(settings, job_in(tmp_path / "a", {}))
     wait_for(group, DoneEvent, 300)
     pids = [facts.pid for facts in group.ranks().values()]
@@ -85,7 +84,7 @@ def test_a_raise_on_rank_1_while_rank_0_is_in_all_reduce_is_known_at_once_and_bo
 def test_a_group_is_replaced_after_its_share_of_jobs_and_when_the_world_size_changes(ray_cluster, tmp_path):
     group, seen = WorkerGroup(recycle_after=2), []
     for index, workers in enumerate((1, 1, 1, 2)):
-        group.submit(group_settings(tmp_path, workers=workers), job_in(tmp_path / str(index), {}))
+        group.submit(settings_in(tmp_path, workers=workers), job_in(tmp_path / str(index), {}))
         assert isinstance(wait_for(group, DoneEvent, 300), DoneEvent)
         seen.append({facts.pid for facts in group.ranks().values()})
     group.close()
@@ -172,7 +171,7 @@ def stub_run(seed: int, examples: int = 8) -> Planned:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_rank_grows_by_less_than_50_mb_over_200_runs(group, tmp_path, workers):
-    settings = group_settings(tmp_path, workers=workers)
+    settings = settings_in(tmp_path, workers=workers)
     run, sizes = real_run(0, "simcse", 0, 8).run, []
     paths = DataPaths(train_file=small_corpus(tmp_path), cache=tmp_path / "cache")
     for index in range(201):
