@@ -10,8 +10,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
+
 from cluster.runtime import processes
-from cluster.runtime import start as left_behind
 
 REPO = Path(__file__).resolve().parents[2]
 MARK = "CSE_TEST_PROCESSES"
@@ -70,7 +71,8 @@ class Processes:
         """End every process that was started here, first asked, then killed; AssertionError for one that stays."""
         deadline = time.monotonic() + END_S
         asked: set[int] = set()
-        left = processes.of_processes(self._alive())
+        alive = self._alive()
+        left = processes.listener_folders(process for process in psutil.process_iter() if process.pid in alive)
         while (alive := self._alive()) and time.monotonic() < deadline:
             patient = time.monotonic() < deadline - END_S + ASK_S
             for pid in alive if not patient else alive - asked:
@@ -78,7 +80,7 @@ class Processes:
                     os.kill(pid, signal.SIGTERM if patient else signal.SIGKILL)
             asked |= alive
             time.sleep(0.3)
-        left_behind.remove(left)
+        processes.remove(left)
         assert not alive, f"still alive: {alive}"
 
     def _alive(self) -> set[int]:
