@@ -5,10 +5,11 @@ A run is identified by its signature. A driver claims it by insert; the claim is
 and from that moment the earlier attempt can report nothing. Each method is one transaction.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -17,12 +18,27 @@ from analysis.ledger import baselines, claims, queries, schema
 from analysis.ledger.baselines import Baselines
 from analysis.ledger.database import connect, transaction
 from analysis.ledger.errors import LostClaim, shown_url
-from analysis.ledger.rows import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
+from analysis.ledger.rows import Claim, RunRow
 
 LEASE_SECONDS = 60.0
 FINAL = ("done", "stopped", "failed", "lost")
 """States in which `finish` may leave a run."""
 PROGRESS = ("examples", "best", "best_examples", "seconds")
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _read(query: Callable[Concatenate[Connection, P], R]) -> Callable[Concatenate["Ledger", P], R]:
+    """A query of an open connection as a method of the ledger, with the query's documentation."""
+
+    @functools.wraps(query)
+    def method(self: "Ledger", *args: P.args, **options: P.kwargs) -> R:
+        with transaction(self._engine) as connection:
+            return query(connection, *args, **options)
+
+    return method
 
 
 class Ledger:
@@ -50,79 +66,25 @@ class Ledger:
     def close(self) -> None:
         self._engine.dispose()
 
+    runs = _read(queries.runs)
+    states = _read(queries.states)
+    curves = _read(queries.curves)
+    scores = _read(queries.scores)
+    history = _read(queries.history)
+    provenance = _read(queries.provenance)
+    codes = _read(queries.codes)
+    sweeps = _read(queries.sweeps)
+    sweep_spec = _read(queries.sweep_spec)
+    cells = _read(queries.cells)
+    baselines = _read(baselines.read)
+
     def run(self, signature: str) -> RunRow | None:
         """One run, or None."""
-        with self._reads() as connection:
-            return next(iter(queries.runs(connection, signatures=[signature])), None)
-
-    def runs(
-        self,
-        sweep: str | None = None,
-        states: Iterable[str] | None = None,
-        signatures: Iterable[str] | None = None,
-    ) -> list[RunRow]:
-        """Runs in the order of their creation: all, or a sweep's, or in these states, or with these signatures."""
-        with self._reads() as connection:
-            return list(queries.runs(connection, sweep, states, signatures))
-
-    def states(self, signatures: Iterable[str]) -> dict[str, str]:
-        """Signature -> state of those that exist; a dead owner's run counts as lost."""
-        with self._reads() as connection:
-            return queries.states(connection, signatures)
+        return next(iter(self.runs(signatures=[signature])), None)
 
     def curve(self, signature: str) -> list[dict[str, Any]]:
-        """The stored points of a run by examples, each as `add_points` takes them."""
+        """`curves` of one run."""
         return self.curves([signature]).get(signature, [])
-
-    def curves(self, signatures: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-        """`curve` for many runs at once; runs without points are absent."""
-        with self._reads() as connection:
-            return queries.curves(connection, signatures)
-
-    def scores(self, signatures: Iterable[str]) -> list[ScoreRow]:
-        """All scores of these runs, oldest first."""
-        with self._reads() as connection:
-            return queries.scores(connection, signatures)
-
-    def history(self, signature: str) -> list[HistoryRow]:
-        """Every transition of a run, oldest first."""
-        with self._reads() as connection:
-            return queries.history(connection, signature)
-
-    def provenance(self, signature: str) -> list[ProvenanceRow]:
-        """Commit, versions, host, data and cost of each attempt, oldest first."""
-        with self._reads() as connection:
-            return queries.provenance(connection, signature)
-
-    def attempts(self, signatures: Iterable[str]) -> dict[str, list[ProvenanceRow]]:
-        """`provenance` for many runs at once."""
-        with self._reads() as connection:
-            return queries.attempts(connection, signatures)
-
-    def codes(self) -> dict[str, int]:
-        """Digest of our code -> runs of which it trained a part."""
-        with self._reads() as connection:
-            return queries.codes(connection)
-
-    def sweeps(self) -> list[SweepRow]:
-        """All sweeps, oldest first, with the number of their runs by state."""
-        with self._reads() as connection:
-            return queries.sweeps(connection)
-
-    def sweep_spec(self, sweep: str) -> dict[str, Any]:
-        """What was recorded of a sweep; empty for an unknown one."""
-        with self._reads() as connection:
-            return queries.sweep_spec(connection, sweep)
-
-    def cells(self, sweep: str) -> list[SweepCell]:
-        """Every linked (cell, seed) of a sweep."""
-        with self._reads() as connection:
-            return queries.cells(connection, sweep)
-
-    def baselines(self) -> list[Baselines]:
-        """Rows without training."""
-        with self._reads() as connection:
-            return baselines.read(connection)
 
     def store_baselines(self, entries: Iterable[Baselines]) -> None:
         """Adds rows without training, or replaces those of the same column, encoder, corpus and length."""
@@ -276,12 +238,8 @@ class Ledger:
             statement = self._insert(schema.sweeps).values(id=sweep, created=schema.now(), **values)
             connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
 
-    def link(self, sweep: str, signature: str, cell: Mapping[str, Any], seed: int) -> None:
-        """Says which run answers a (cell, seed) of a recorded sweep; the run need not exist yet."""
-        self.link_all(sweep, [(signature, cell, seed)])
-
-    def link_all(self, sweep: str, rows: Iterable[tuple[str, Mapping[str, Any], int]]) -> None:
-        """`link` for many `(signature, cell, seed)` in one transaction."""
+    def link(self, sweep: str, rows: Iterable[tuple[str, Mapping[str, Any], int]]) -> None:
+        """Says which run answers each `(signature, cell, seed)` of a recorded sweep; it need not exist yet."""
         values = [
             {"sweep": sweep, "signature": signature, "cell_hash": schema.digest(cell), "cell": dict(cell), "seed": seed}
             for signature, cell, seed in rows
@@ -317,9 +275,6 @@ class Ledger:
 
     def _lease_end(self) -> ColumnElement[float]:
         return schema.now() + self.lease
-
-    def _reads(self) -> AbstractContextManager[Connection]:
-        return transaction(self._engine)
 
     def _writes(self) -> AbstractContextManager[Connection]:
         return transaction(self._engine, writes=True)

@@ -182,5 +182,5 @@ def _dev_points(points: Iterable[Mapping[str, Any]], dev: str | None) -> list[tu
 def run_folder(engine: Engine, signature: str) -> str | None:
     """Where a run's files lie; None where there is no such run, or it has none yet. LedgerError."""
     with transaction(engine) as connection:
-        run = next(queries.runs(connection, signatures=[signature]), None)
-    return run.folder if run else None
+        runs = queries.runs(connection, signatures=[signature])
+    return runs[0].folder if runs else None

@@ -122,4 +122,4 @@ def record(
     }
     name = sweep_name(request.resolved)
     ledger.record_sweep(name, spec)
-    ledger.link_all(name, [(run.signature, run.cell, run.seed) for run in runs])
+    ledger.link(name, [(run.signature, run.cell, run.seed) for run in runs])

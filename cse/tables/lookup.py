@@ -19,7 +19,11 @@ def lineage_of(folder: Path, ledger: Ledger | None) -> Lineage:
     linked = _links(row.signature, ledger)
     sweeps = list(linked)
     cell, seeds = linked[sweeps[-1]] if sweeps else ({}, [row.signature])
-    attempts = [entry.details for entry in ledger.provenance(row.signature) if entry.attempt == row.attempt]
+    attempts = [
+        entry.details
+        for entry in ledger.provenance([row.signature]).get(row.signature, [])
+        if entry.attempt == row.attempt
+    ]
     return Lineage(
         signature=row.signature,
         sweeps=sweeps,

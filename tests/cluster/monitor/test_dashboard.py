@@ -37,7 +37,7 @@ def made(tmp_path: Path) -> Path:
     """A sweep E7 of four: one done, one half trained, one failed with a log, one that nobody has begun."""
     ledger = Ledger.open(tmp_path / "ledger.db")
     ledger.record_sweep("E7", {"title": "repetition <b>rate</b>", "space": "E7"})
-    ledger.link_all("E7", [(f"run{i}", {"method.dup_rate": i / 10}, 0) for i in range(4)])
+    ledger.link("E7", [(f"run{i}", {"method.dup_rate": i / 10}, 0) for i in range(4)])
     ledger.record_sweep("E8", {"title": "empty", "space": "E8", "blocked": {"a cell": "no data"}})
     folders = [tmp_path / "results" / "runs" / f"run{i}" for i in range(3)]
     done, half, failed = (claimed(ledger, f"run{i}", folder) for i, folder in enumerate(folders))

@@ -29,7 +29,7 @@ def ledger(tmp_path: Path) -> Ledger:
         for kind in ("last", "best"):
             (home / kind).mkdir(parents=True)
             (home / kind / "file").write_bytes(b"x" * 10**6)
-        made.link("s", name, {"seed": number}, number)
+        made.link("s", [(name, {"seed": number}, number)])
         if number < 3:
             made.finish(claim, "done", examples=1, best=number, best_examples=1, seconds=1.0, folder=home)
     made.add_score("r0", "sts_test", 1.0, {"split": "test"})

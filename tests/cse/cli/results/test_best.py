@@ -46,7 +46,7 @@ def book(ledger: Ledger, cell: int, seed: int, value: float) -> None:
     assert claim is not None
     end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0}
     ledger.finish(claim, "done", **end, folder=Path("runs", name).resolve())
-    ledger.link("mine", name, {"method.temperature": cell}, seed)
+    ledger.link("mine", [(name, {"method.temperature": cell}, seed)])
 
 
 def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
@@ -89,7 +89,7 @@ def test_a_sweep_that_the_removed_posterior_searched_still_shows(
     for index, centre in enumerate([50.0, 63.5, 54.0]):
         for seed in range(2):
             book(ledger, 20 + index, seed, centre + seed)
-            ledger.link("searched", f"cell{20 + index}-seed{seed}", {"method.temperature": (index + 1) / 100}, seed)
+            ledger.link("searched", [(f"cell{20 + index}-seed{seed}", {"method.temperature": (index + 1) / 100}, seed)])
     pick = json.loads(printed(capsys, "best", "searched", "--format", "json"))["pick"]
     assert (pick["rule"], pick["cell"]) == ("highest mean dev score over seeds", {"method.temperature": 0.02})
     assert pick["ranked_by"] == pick["value"] == 64.0 and pick["candidates"] == 3
@@ -151,7 +151,7 @@ def test_mistakes_are_one_line(
     claim = ledger.claim("other", FLAT, **about)
     assert claim is not None
     ledger.finish(claim, "done", examples=1, best=1.0, best_examples=1, seconds=1.0, folder="nowhere")
-    ledger.link("gone", "other", {}, 0)
+    ledger.link("gone", [("other", {}, 0)])
     assert main(["best", *argv]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"cse: {told}")
