@@ -5,7 +5,6 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import scipy
 
 
@@ -59,19 +58,8 @@ def t_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float
     mean, sd = mean_and_sd(values)
     if mean is None or sd is None:
         return None
-    half = float(scipy.stats.t.ppf(0.5 + confidence / 2, len(values) - 1)) * sd / math.sqrt(len(values))
+    half = Spread(sd, len(values) - 1).t(confidence) * sd / math.sqrt(len(values))
     return mean - half, mean + half
-
-
-def bootstrap_interval(
-    values: Sequence[float], generator: np.random.Generator, confidence: float = 0.95, draws: int = 10_000
-) -> tuple[float, float]:
-    """Percentile interval of the mean over resamples drawn by `generator`; needs at least one value."""
-    sample = np.asarray(values, dtype=float)
-    assert sample.ndim == 1 and sample.size > 0
-    means = sample[generator.integers(sample.size, size=(draws, sample.size))].mean(axis=1)
-    low, high = np.quantile(means, [0.5 - confidence / 2, 0.5 + confidence / 2])
-    return float(low), float(high)
 
 
 def kendall_tau(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:
