@@ -14,8 +14,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from analysis.ledger import baselines, claims, queries, schema
-from analysis.ledger.baselines import Baselines
+from analysis.ledger import baselines as baseline_rows
+from analysis.ledger import claims, cluster_log, queries, schema, selection_log
 from analysis.ledger.database import connect, transaction
 from analysis.ledger.errors import LostClaim, shown_url
 from analysis.ledger.rows import Claim, RunRow
@@ -30,12 +30,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _read(query: Callable[Concatenate[Connection, P], R]) -> Callable[Concatenate["Ledger", P], R]:
+def _transaction(
+    query: Callable[Concatenate[Connection, P], R], *, writes: bool = False
+) -> Callable[Concatenate["Ledger", P], R]:
     """A query of an open connection as a method of the ledger, with the query's documentation."""
 
     @functools.wraps(query)
     def method(self: "Ledger", *args: P.args, **options: P.kwargs) -> R:
-        with transaction(self._engine) as connection:
+        with transaction(self._engine, writes=writes) as connection:
             return query(connection, *args, **options)
 
     return method
@@ -49,14 +51,12 @@ class Ledger:
         self._insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
 
     @classmethod
-    def open(
-        cls, url: str | Path, *, lease: float = LEASE_SECONDS, create: bool = True, mounts: str | None = None
-    ) -> "Ledger":
+    def open(cls, url: str | Path, *, lease: float = LEASE_SECONDS, create: bool = True) -> "Ledger":
         """The ledger at `sqlite:///PATH`, a bare path, or `postgresql://…`; LedgerError in one line.
 
-        `lease` is in seconds; `create=False` refuses a ledger that does not exist yet; `mounts` replaces /proc/mounts.
+        `lease` is in seconds; `create=False` refuses a ledger that does not exist yet.
         """
-        return cls(connect(url, create=create, mounts=mounts), lease)
+        return cls(connect(url, create=create), lease)
 
     @property
     def url(self) -> str:
@@ -66,17 +66,22 @@ class Ledger:
     def close(self) -> None:
         self._engine.dispose()
 
-    runs = _read(queries.runs)
-    states = _read(queries.states)
-    curves = _read(queries.curves)
-    scores = _read(queries.scores)
-    history = _read(queries.history)
-    provenance = _read(queries.provenance)
-    codes = _read(queries.codes)
-    sweeps = _read(queries.sweeps)
-    sweep_spec = _read(queries.sweep_spec)
-    cells = _read(queries.cells)
-    baselines = _read(baselines.read)
+    runs = _transaction(queries.runs)
+    states = _transaction(queries.states)
+    curves = _transaction(queries.curves)
+    scores = _transaction(queries.scores)
+    history = _transaction(queries.history)
+    provenance = _transaction(queries.provenance)
+    codes = _transaction(queries.codes)
+    sweeps = _transaction(queries.sweeps)
+    sweep_spec = _transaction(queries.sweep_spec)
+    cells = _transaction(queries.cells)
+    baselines = _transaction(baseline_rows.read)
+    store_baselines = _transaction(baseline_rows.store, writes=True)
+    looks = _transaction(selection_log.looks)
+    add_look = _transaction(selection_log.add, writes=True)
+    join_cluster = _transaction(cluster_log.begin, writes=True)
+    leave_cluster = _transaction(cluster_log.end, writes=True)
 
     def run(self, signature: str) -> RunRow | None:
         """One run, or None."""
@@ -85,11 +90,6 @@ class Ledger:
     def curve(self, signature: str) -> list[dict[str, Any]]:
         """`curves` of one run."""
         return self.curves([signature]).get(signature, [])
-
-    def store_baselines(self, entries: Iterable[Baselines]) -> None:
-        """Adds rows without training, or replaces those of the same column, encoder, corpus and length."""
-        with self._writes() as connection:
-            baselines.store(connection, entries)
 
     def claim(
         self,

@@ -46,7 +46,7 @@ def best(
     if score_test:
         paths = options.data_paths(data, None, senteval)
         score_once = load("cse.experiments.held_out").score_once
-        scores = score_once(chosen or selected(opened, sweep), options.ledger_url(ledger), suite, paths)
+        scores = score_once(chosen or selected(opened, sweep), opened, suite, paths)
     if form is Format.json:
         print(json.dumps({"cells": rows, **_facts(chosen, scores)}, indent=1, default=str))
         return

@@ -318,7 +318,7 @@ def test_ten_thousand_runs_are_read_in_two_seconds(tmp_path: Any) -> None:
         connection.execute(schema.runs.insert(), rows)
         assert connection.scalar(select(func.count()).select_from(schema.runs)) == 10_000
     ledger.record_sweep("big", {})
-    ledger.link("big", [(((row["signature"], {"cell": index // 5}, index % 5) for index, row in enumerate(rows)))])
+    ledger.link("big", ((row["signature"], {"cell": index // 5}, index % 5) for index, row in enumerate(rows)))
     start = time.process_time()
     assert len(ledger.runs(sweep="big")) == 10_000
     assert len(ledger.cells("big")) == 10_000

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Claim, Ledger
-from analysis.ledger.cluster_log import ClusterLog
 from analysis.ledger.database import connect
 from cluster.monitor.dashboard.server import DashboardServer
 from cse.cli.app import main
@@ -51,10 +50,8 @@ def made(tmp_path: Path) -> Path:
     ledger.finish(
         failed, "failed", examples=0, best=None, best_examples=None, seconds=1.0, folder=folders[2], reason="nan loss"
     )
+    ledger.join_cluster(["E7"], "127.0.0.1:8265", "1 x 2 workers")
     ledger.close()
-    log = ClusterLog.open(tmp_path / "ledger.db")
-    log.begin(["E7"], "127.0.0.1:8265", "1 x 2 workers")
-    log.close()
     return tmp_path
 
 

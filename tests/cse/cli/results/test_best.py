@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
-from analysis.ledger.selection_log import SelectionLog
 from cse.cli.app import main
 from cse_train import checkpoint, methods
 from cse_train.backbone.backbone import load_backbone
@@ -127,7 +126,7 @@ def test_the_test_set_is_looked_at_once_per_selection(
     said = capsys.readouterr()
     assert "scored now: sts_test; look 2" in said.out
     assert "test looked at before: sweep=mine, this is selection number 2" in said.err
-    looks = SelectionLog.open("results/ledger.db").looks("mine")
+    looks = Ledger.open("results/ledger.db").looks("mine")
     assert [(look.signature, look.candidates) for look in looks] == [("cell11-seed1", 12), ("cell11-seed2", 12)]
 
 
@@ -155,7 +154,7 @@ def test_mistakes_are_one_line(
     assert main(["best", *argv]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"cse: {told}")
-    assert SelectionLog.open("results/ledger.db").looks("mine") == []
+    assert Ledger.open("results/ledger.db").looks("mine") == []
 
 
 def test_cells_are_ranked_without_torch(ledger: Ledger) -> None:
