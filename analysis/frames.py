@@ -58,11 +58,8 @@ def scores(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
 
 @contextlib.contextmanager
 def _rows(ledger: str | Path, sweep: str | None) -> Iterator[tuple[Ledger, list[RunRow]]]:
-    opened = Ledger.open(ledger, create=False)
-    try:
+    with contextlib.closing(Ledger.open(ledger, create=False)) as opened:
         sweeps = [row.id for row in opened.sweeps()]
         if sweep is not None and sweep not in sweeps:
             raise LedgerError(f"unknown sweep: sweep={sweep}; the ledger has {', '.join(sweeps) or 'none'}")
         yield opened, opened.runs(sweep=sweep)
-    finally:
-        opened.close()

@@ -1,7 +1,7 @@
 """The ledger's reads, each on an open connection."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
@@ -104,6 +104,12 @@ def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[
         for signature, *values in connection.execute(statement):
             points[signature].append(dict(zip(names, values, strict=True)))
     return dict(points)
+
+
+def measured(points: Iterable[Mapping[str, Any]], metric: str | None) -> dict[int, float]:
+    """Examples -> the metric at that point of a curve, where it was measured."""
+    scores = ((int(point["examples"]), point["metrics"].get(metric)) for point in points)
+    return {examples: float(value) for examples, value in scores if value is not None}
 
 
 def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:

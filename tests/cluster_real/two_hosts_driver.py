@@ -22,7 +22,7 @@ def main(address: str, folder: Path) -> int:
     request = sweeping.Request(
         resolved=resolve(space), seeds=space.seeds, paths=DataPaths(), ledger=ledger.url, options=options
     )
-    work = sweeping.work_of(request, ledger)
+    work = sweeping.work_of([request], ledger)
     return exit.told(run.run_grid(request, work), ledger.url)
 
 

@@ -14,7 +14,7 @@ from cluster.plan.plan import SpacePlan
 from cse.cli import exit, options
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.cli.sweeps.run import announce
-from cse.experiments.request import work_of_all
+from cse.experiments.request import work_of
 from cse.experiments.run import run_planned
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, load_all
@@ -54,7 +54,7 @@ def variants(spaces: Spaces, given: SweepArguments, examples: Examples = EXAMPLE
         )
     requests = dataclasses.replace(given, settings=short, seeds=given.seeds or 1).requests(named)
     ledger, first = options.open_ledger(given.ledger, create=True), requests[0]
-    work = work_of_all(requests, ledger)
+    work = work_of(requests, ledger)
     announce(work, ledger.url)
     code = exit.DONE
     if work.done < work.total:
