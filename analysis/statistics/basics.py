@@ -60,10 +60,3 @@ def t_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float
         return None
     half = Spread(sd, len(values) - 1).t(confidence) * sd / math.sqrt(len(values))
     return mean - half, mean + half
-
-
-def kendall_tau(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:
-    """Kendall's tau-b of two orders of the same things, and its p value; NaN where one side is constant."""
-    assert len(left) == len(right)
-    test = scipy.stats.kendalltau(left, right)
-    return float(test.statistic), float(test.pvalue)

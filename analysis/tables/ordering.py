@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 
 from analysis.statistics.agreement import Concordance, concordance
-from analysis.statistics.basics import holm, kendall_tau
+from analysis.statistics.basics import holm
 from analysis.statistics.spearman_bootstrap import resampled
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.pair_cosines import ColumnCosines
@@ -88,7 +89,7 @@ def _tau(
 ) -> tuple[float | None, tuple[float, float] | None, Word, str]:
     if len(printed) < ROWS_NEEDED:
         return None, None, "undecided", f"{len(printed)} rows have both numbers, an order needs {ROWS_NEEDED}"
-    tau, chance = kendall_tau([float(np.mean(values)) for values in ours], printed)
+    tau, chance = map(float, scipy.stats.kendalltau([float(np.mean(values)) for values in ours], printed))
     if math.isnan(tau):
         return None, None, "undecided", "all values of one side are equal"
     interval = tau_interval(ours, printed, generator, confidence)

@@ -101,12 +101,11 @@ def space_or_sweep(
     return resolve(space, profile, settings)
 
 
-def space_of_sweep(name: str, ledger: Ledger) -> ResolvedSpace | None:
+def space_of_sweep(sweep: SweepRow) -> ResolvedSpace | None:
     """The space that a sweep ran; None where its file is gone or does not fit any more."""
-    sweep = _sweep(name, ledger)
     try:
-        return _as_run(sweep, None, {}) if sweep is not None and "file" in sweep.spec else None
-    except ConfigError:
+        return _as_run(sweep, None, {})
+    except (KeyError, ConfigError):
         return None
 
 

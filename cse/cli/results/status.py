@@ -1,7 +1,8 @@
 """`cse status`: how far the sweeps of a ledger are, in the terminal; the same figures as the page."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -13,9 +14,6 @@ from cse.cli.listing import Format, FormatOption
 from cse.cli.results.dashboard import connected
 from cse_train.fields import ConfigError, nearest
 from search_spaces.catalog import catalog
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BAR = 30
 """Characters of a progress bar."""
@@ -41,7 +39,7 @@ def status(name: Name = None, ledger: options.LedgerUrl = None, form: FormatOpti
         print("\n".join(long_block(row) for row in full))
 
 
-def chosen(name: str, sweeps: "Sequence[SweepProgress]") -> list[SweepProgress]:
+def chosen(name: str, sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
     """The sweep of this name, else the sweeps of this space; ConfigError where there is none, or none has runs."""
     exact = [row for row in sweeps if row.id == name]
     named = exact or [row for row in sweeps if row.space.lower() == name.lower()]

@@ -137,14 +137,10 @@ def _reproduced(
 ) -> reproduction.Reproduction:
     """One table as the ledger has it; TableError. `baselines_too`: rows without training that lack are computed."""
     request, space = tables[place]
-    elsewhere = _signatures(other for _, other in tables if other is not space)
+    elsewhere = {run.signature for _, other in tables if other is not space for run in other.runs}
     if baselines_too:
         experiments_baselines.ensure(request.resolved, ledger, request.paths)
     return reproduction.gather(space, request.seeds, ledger, repeated(space.id, given), elsewhere)
-
-
-def _signatures(spaces: Iterable[SpacePlan]) -> frozenset[str]:
-    return frozenset(run.signature for space in spaces for run in space.runs)
 
 
 def repeated(name: str, given: SweepArguments) -> str:
