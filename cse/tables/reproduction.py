@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger
-from analysis.render.table import render
+from analysis.render.formats import render
 from analysis.report.facts import environment, inputs
 from analysis.study.cost import Spent, spent
 from analysis.study.study import Study, read_study

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from analysis.render import formats
-from analysis.render.table import render
+from analysis.render.formats import render
 from cse.cli import exit, options
 from cse.cli.loader import load
 from cse.tables import build as tables_build

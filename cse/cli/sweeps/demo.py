@@ -1,4 +1,4 @@
-"""`cse demo`: see `cse.cli.sweeps.demo`."""
+"""`cse demo`: a small sweep on generated text, with its table, its figure and the best model."""
 
 import shutil
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from analysis.figures.table import draw
 from analysis.ledger import Ledger, RunRow
-from analysis.render.table import render
+from analysis.render.formats import render
 from cluster.runtime.options import SweepOptions
 from cse.cli import exit, options
 from cse.cli.sweep_options import check_fit

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from analysis.ledger import Ledger, shown_url
-from analysis.render.table import render
+from analysis.render.formats import render
 from cluster.plan.missing_inputs import by_reason
 from cse.cli import exit, options
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments

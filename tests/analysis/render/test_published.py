@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from analysis.render.table import render
+from analysis.render.formats import render
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.spec import TableError, TableSpec
 

@@ -5,7 +5,7 @@ import dataclasses
 import io
 import json
 
-from analysis.render.table import render
+from analysis.render.formats import render
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.labels import axis_text, label
 from analysis.tables.spec import TableSpec

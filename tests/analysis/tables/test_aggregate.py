@@ -80,8 +80,8 @@ def test_rows_come_from_the_results_where_the_spec_lists_none() -> None:
 
 def test_pooled_seed_sd() -> None:
     table = aggregate(E7, lines_of((0.08, 1, 50.0), (0.08, 2, 52.0), (0.32, 1, 60.0), (0.32, 2, 60.0), (None, 1, 9.0)))
-    assert table.seed_sd("sts_dev") == pytest.approx(1.0)
-    assert aggregate(E7, lines_of((0.08, 1, 50.0))).seed_sd("sts_dev") is None
+    assert table.seed_spread("sts_dev").sd == pytest.approx(1.0)
+    assert aggregate(E7, lines_of((0.08, 1, 50.0))).seed_spread("sts_dev") is None
 
 
 @pytest.mark.parametrize(("untrained", "flat"), [(50.5, True), (47.0, False)])
@@ -97,7 +97,7 @@ def test_a_cell_with_a_collapsed_seed_does_not_hide_the_others_signal() -> None:
         (0.08, 1, 20.0), (0.08, 2, 55.0), (0.32, 1, 61.0), (0.32, 2, 61.4), (None, 1, 60.9), (None, 2, 61.4)
     )
     table = aggregate(E7, lines, untrained={"sts_dev": 51.5})
-    spread = table.seed_sd("sts_dev")
+    spread = table.seed_spread("sts_dev").sd
     assert spread is not None and spread > 61.2 - 51.5 and not table.no_signal
 
 
