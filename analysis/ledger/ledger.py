@@ -119,7 +119,7 @@ class Ledger:
             )
             unknown = fresh.on_conflict_do_nothing().returning(schema.runs.c.signature)
             if connection.scalar(unknown) is not None:
-                claim = Claim(signature, 1, owner, None, None)
+                claim = Claim(signature, 1, owner)
             else:
                 taken = claims.take_over(connection, signature, owner, self._lease_end())
                 if taken is None:
@@ -205,7 +205,7 @@ class Ledger:
             ).all()
             connection.execute(update(runs).where(target).values(state=state, reason=reason, updated=schema.now()))
             for row in given:
-                released = Claim(row.signature, row.attempt, row.owner, None, None)
+                released = Claim(row.signature, row.attempt, row.owner)
                 claims.note(connection, released, row.state, reason=reason)
         return len(given)
 

@@ -15,6 +15,10 @@ def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
+CONFIDENCE = 0.95
+"""Of every interval."""
+
+
 @dataclass(frozen=True)
 class Spread:
     """A standard deviation and how many degrees of freedom it has."""
@@ -22,9 +26,9 @@ class Spread:
     sd: float
     freedom: float
 
-    def t(self, confidence: float) -> float:
+    def t(self) -> float:
         """Student's quantile for a two-sided interval."""
-        return float(scipy.stats.t.ppf(0.5 + confidence / 2, self.freedom))
+        return float(scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, self.freedom))
 
 
 def pooled(spreads: Iterable[Spread]) -> Spread | None:
@@ -53,10 +57,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def t_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float] | None:
+def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """Student's interval of the mean; None for fewer than two values."""
     mean, sd = mean_and_sd(values)
     if mean is None or sd is None:
         return None
-    half = Spread(sd, len(values) - 1).t(confidence) * sd / math.sqrt(len(values))
+    half = Spread(sd, len(values) - 1).t() * sd / math.sqrt(len(values))
     return mean - half, mean + half

@@ -23,7 +23,7 @@ def main(address: str, folder: Path) -> int:
         resolved=resolve(space), seeds=space.seeds, paths=DataPaths(), ledger=ledger.url, options=options
     )
     work = sweeping.work_of([request], ledger)
-    return exit.told(run.run_grid(request, work), ledger.url)
+    return exit.print_outcome(run.run_grid(request, work), ledger.url)
 
 
 if __name__ == "__main__":

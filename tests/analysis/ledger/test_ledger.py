@@ -55,7 +55,7 @@ def states(ledger: Ledger, signature: str = "aa") -> list[tuple[int, str]]:
 
 def test_a_run_from_claim_to_done(ledger: Ledger) -> None:
     taken = held(ledger)
-    assert (taken.attempt, taken.previous_folder, taken.previous_state) == (1, None, None)
+    assert (taken.attempt, taken.previous_folders, taken.previous_state) == (1, (), None)
     ledger.running(taken, folder="runs/aa/1")
     ledger.add_points(taken, [point(64), point(128, best=61.5)])
     finish(ledger, taken)
@@ -88,7 +88,7 @@ def test_an_ended_run_goes_on_as_the_next_attempt(ledger: Ledger, end: str) -> N
     row = ledger.run("aa")
     assert row is not None and (row.state, row.reason) == (end, "because")
     again = held(ledger, owner="you")
-    assert (again.attempt, again.previous_folder, again.previous_state) == (2, "runs/aa/1", end)
+    assert (again.attempt, again.previous_folders, again.previous_state) == (2, ("runs/aa/1",), end)
     row = ledger.run("aa")
     assert row is not None and (row.state, row.owner, row.reason, row.best) == ("claimed", "you", None, 61.5)
 
@@ -123,7 +123,7 @@ def test_a_stale_claim_is_taken_over_and_its_orphan_reports_nothing(ledger_url: 
     time.sleep(0.3)
     assert second.states(["aa"]) == {"aa": "lost"}
     taken = held(second, owner="you")
-    assert (taken.attempt, taken.previous_folder, taken.previous_state) == (2, "runs/aa/1", "lost")
+    assert (taken.attempt, taken.previous_folders, taken.previous_state) == (2, ("runs/aa/1",), "lost")
     assert first.heartbeat("me") == 0
     for late in (
         lambda: first.running(orphan),
@@ -179,7 +179,7 @@ def test_released_runs_are_free_at_once(ledger: Ledger) -> None:
         "theirs": "claimed",
     }
     assert ledger.history("started")[-1].reason == "interrupted"
-    assert held(ledger, "started").previous_folder == "runs/started/1"
+    assert held(ledger, "started").previous_folders[0] == "runs/started/1"
     assert held(ledger, "stopped").attempt == 3
 
 
