@@ -127,4 +127,4 @@ def _travelling(ctx: typer.Context) -> dict[str, list[str]]:
 
 def _words(value: Any) -> Iterable[str]:
     for word in value if isinstance(value, list | tuple) else (value,):
-        yield str(getattr(word, "value", word))
+        yield str(word)
