@@ -3,26 +3,22 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from analysis.ledger import Ledger, LedgerError, RunRow
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FIELDS = ("signature", "method", "seed", "state", "best", "best_examples", "examples", "seconds", "attempt", "reason")
 """What a run's line says of it before its settings."""
 
 
-def runs(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
+def runs(ledger: str | Path, sweep: str | None = None) -> pd.DataFrame:
     """One line per run in the order of creation: FIELDS, `folder`, every setting by its dotted name, and a column
     `score.SUITE` for each suite that some run was scored on (the newest score counts).
 
     `ledger` is a path or a URL as in --ledger, `sweep` a sweep of it (`cse ls`). LedgerError where either is
     absent. Dev scores are Spearman x 100, `seconds` those of training.
     """
-    import pandas as pd
-
     with _rows(ledger, sweep) as (opened, rows):
         lines = {row.signature: {name: getattr(row, name) for name in (*FIELDS, "folder")} | row.config for row in rows}
         for score in opened.scores(lines):
@@ -30,10 +26,8 @@ def runs(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
     return pd.DataFrame(list(lines.values()), columns=None if lines else list(FIELDS))
 
 
-def curves(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
+def curves(ledger: str | Path, sweep: str | None = None) -> pd.DataFrame:
     """One line per evaluation of each run: `signature`, `examples`, `best` so far, and every metric under its name."""
-    import pandas as pd
-
     with _rows(ledger, sweep) as (opened, rows):
         by_run = opened.curves(row.signature for row in rows)
     return pd.DataFrame(
@@ -43,10 +37,8 @@ def curves(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
     )
 
 
-def scores(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
+def scores(ledger: str | Path, sweep: str | None = None) -> pd.DataFrame:
     """One line per score: `signature`, `suite`, `value`, `protocol_hash`, and the protocol's fields as `protocol.*`."""
-    import pandas as pd
-
     with _rows(ledger, sweep) as (opened, rows):
         scores = opened.scores(row.signature for row in rows)
     return pd.DataFrame(
@@ -58,11 +50,8 @@ def scores(ledger: str | Path, sweep: str | None = None) -> "pd.DataFrame":
 
 @contextlib.contextmanager
 def _rows(ledger: str | Path, sweep: str | None) -> Iterator[tuple[Ledger, list[RunRow]]]:
-    opened = Ledger.open(ledger, create=False)
-    try:
+    with contextlib.closing(Ledger.open(ledger, create=False)) as opened:
         sweeps = [row.id for row in opened.sweeps()]
         if sweep is not None and sweep not in sweeps:
             raise LedgerError(f"unknown sweep: sweep={sweep}; the ledger has {', '.join(sweeps) or 'none'}")
         yield opened, opened.runs(sweep=sweep)
-    finally:
-        opened.close()

@@ -35,10 +35,10 @@ def _ours(axes: Axes, table: Table, column: str) -> Iterator[Any]:
     if not means:
         return
     xs, ys = [place for place, _ in means], [mean for _, mean in means]
-    sd = table.seed_sd(column)
-    if sd is not None:
-        low, high = [mean - sd for mean in ys], [mean + sd for mean in ys]
-        yield axes.fill_between(xs, low, high, color=OURS, alpha=0.15, lw=0, label=f"± seed sd ({sd:.2f})")
+    spread = table.seed_spread(column)
+    if spread is not None:
+        low, high = [mean - spread.sd for mean in ys], [mean + spread.sd for mean in ys]
+        yield axes.fill_between(xs, low, high, color=OURS, alpha=0.15, lw=0, label=f"± seed sd ({spread.sd:.2f})")
     yield axes.plot(xs, ys, color=OURS, lw=1.8, label="mean over seeds")[0]
     yield axes.scatter([x for x, _ in dots], [y for _, y in dots], color=OURS, s=16, alpha=0.7, label="one seed")
 

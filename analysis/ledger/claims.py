@@ -35,10 +35,10 @@ def take_over(connection: Connection, signature: str, owner: str, lease_end: Col
     if changed.rowcount != 1:
         return None
     if row.state in schema.HELD:
-        orphan = Claim(signature, row.attempt, row.owner, None, None)
+        orphan = Claim(signature, row.attempt, row.owner)
         note(connection, orphan, "lost", reason=f"lease ended; taken over by {owner}")
     folders = queries.folders(connection, signature)
-    return Claim(signature, row.attempt + 1, owner, folders[0] if folders else None, previous, folders)
+    return Claim(signature, row.attempt + 1, owner, previous, folders)
 
 
 def held_by(owner: str) -> ColumnElement[bool]:

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
-from sqlalchemy import Column, Connection, Engine, Float, String, Table, Text, delete, insert, inspect, select, update
+from sqlalchemy import Column, Connection, Float, String, Table, Text, delete, insert, inspect, select, update
 
 from analysis.ledger import schema
-from analysis.ledger.database import connect, transaction
 
 clusters = Table(
     "cse_clusters",
@@ -34,36 +32,21 @@ class Cluster:
     """None while the driver lives, and after one that was killed."""
 
 
-class ClusterLog:
-    """The newest cluster of each sweep of a ledger."""
+def begin(connection: Connection, sweeps: Iterable[str], dashboard: str, shape: str) -> None:
+    """A driver joined a cluster for these sweeps."""
+    names = list(dict.fromkeys(sweeps))
+    clusters.create(connection, checkfirst=True)
+    connection.execute(delete(clusters).where(clusters.c.sweep.in_(names)))
+    for name in names:
+        values = {"sweep": name, "dashboard": dashboard, "shape": shape, "began": schema.now()}
+        connection.execute(insert(clusters).values(**values))
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
-    @classmethod
-    def open(cls, url: str | Path) -> "ClusterLog":
-        """The log of an existing ledger; LedgerError in one line."""
-        return cls(connect(url, create=False))
-
-    def close(self) -> None:
-        self._engine.dispose()
-
-    def begin(self, sweeps: Iterable[str], dashboard: str, shape: str) -> None:
-        """A driver joined a cluster for these sweeps."""
-        names = list(dict.fromkeys(sweeps))
-        with transaction(self._engine, writes=True) as connection:
-            clusters.create(connection, checkfirst=True)
-            connection.execute(delete(clusters).where(clusters.c.sweep.in_(names)))
-            for name in names:
-                values = {"sweep": name, "dashboard": dashboard, "shape": shape, "began": schema.now()}
-                connection.execute(insert(clusters).values(**values))
-
-    def end(self, sweeps: Iterable[str]) -> None:
-        """The driver of these sweeps leaves in order."""
-        mine = clusters.c.sweep.in_(list(sweeps))
-        with transaction(self._engine, writes=True) as connection:
-            if inspect(connection).has_table(clusters.name):
-                connection.execute(update(clusters).where(mine).values(ended=schema.now()))
+def end(connection: Connection, sweeps: Iterable[str]) -> None:
+    """The driver of these sweeps leaves in order."""
+    if inspect(connection).has_table(clusters.name):
+        ended = clusters.c.sweep.in_(list(sweeps))
+        connection.execute(update(clusters).where(ended).values(ended=schema.now()))
 
 
 def read(connection: Connection) -> dict[str, Cluster]:

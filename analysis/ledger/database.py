@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 from sqlalchemy import JSON, Connection, Engine, Text, create_engine, event, insert, inspect, select, type_coerce
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
@@ -43,11 +44,11 @@ def parse_url(url: str | Path) -> URL:
 _KNOWN = "use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
 
 
-def connect(url: str | Path, *, create: bool = True, mounts: str | None = None) -> Engine:
+def connect(url: str | Path, *, create: bool = True) -> Engine:
     """An engine on a ledger of our schema version; a missing one is created unless `create` is False. LedgerError."""
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
-        _prepare_file(Path(str(parsed.database)), create, mounts)
+        _prepare_file(Path(str(parsed.database)), create)
     engine = _engine(parsed)
     try:
         _check_schema(engine, create)
@@ -57,8 +58,8 @@ def connect(url: str | Path, *, create: bool = True, mounts: str | None = None) 
     return engine
 
 
-def _prepare_file(path: Path, create: bool, mounts: str | None) -> None:
-    kind = network_file_system(path, mounts)
+def _prepare_file(path: Path, create: bool) -> None:
+    kind = network_file_system(path)
     if kind:
         raise LedgerError(
             f"ledger file: path={path} lies on a network file system ({kind}), where SQLite's locks do not hold; "
@@ -228,28 +229,17 @@ NETWORK_FILE_SYSTEMS = frozenset(
         *("fuse.sshfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.davfs2"),
     }
 )
-"""Kinds in /proc/mounts on which SQLite's locks and its shared memory do not hold between machines.
+"""Kinds of mounts on which SQLite's locks and its shared memory do not hold between machines.
 9p is not among them: it is the root of several sandboxes, local to one machine."""
 
 
-def network_file_system(path: Path, mounts: str | None = None) -> str | None:
-    """The kind of network file system that `path` lies on, or None; `mounts` is the text of /proc/mounts."""
-    if mounts is None:
-        mounts = _read_mounts()
+def network_file_system(path: Path) -> str | None:
+    """The kind of network file system that `path` lies on; None for any other, and where no mounts are known."""
     target = path.resolve()
     kind, depth = "", -1
-    for line in mounts.splitlines():
-        fields = line.split()
-        if len(fields) < 3:
-            continue
-        point = Path(fields[1].replace("\\040", " "))
-        if target.is_relative_to(point) and len(point.parts) >= depth:
-            kind, depth = fields[2], len(point.parts)
+    with contextlib.suppress(OSError):
+        for mount in psutil.disk_partitions(all=True):
+            point = Path(mount.mountpoint)
+            if target.is_relative_to(point) and len(point.parts) >= depth:
+                kind, depth = mount.fstype, len(point.parts)
     return kind if kind in NETWORK_FILE_SYSTEMS else None
-
-
-def _read_mounts() -> str:
-    try:
-        return Path("/proc/mounts").read_text()
-    except OSError:
-        return ""

@@ -5,24 +5,42 @@ A run is identified by its signature. A driver claims it by insert; the claim is
 and from that moment the earlier attempt can report nothing. Each method is one transaction.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from analysis.ledger import baselines, claims, queries, schema
-from analysis.ledger.baselines import Baselines
+from analysis.ledger import baselines as baseline_rows
+from analysis.ledger import claims, cluster_log, queries, schema, selection_log
 from analysis.ledger.database import connect, transaction
 from analysis.ledger.errors import LostClaim, shown_url
-from analysis.ledger.rows import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
+from analysis.ledger.rows import Claim, RunRow
 
 LEASE_SECONDS = 60.0
 FINAL = ("done", "stopped", "failed", "lost")
 """States in which `finish` may leave a run."""
 PROGRESS = ("examples", "best", "best_examples", "seconds")
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _transaction(
+    query: Callable[Concatenate[Connection, P], R], *, writes: bool = False
+) -> Callable[Concatenate["Ledger", P], R]:
+    """A query of an open connection as a method of the ledger, with the query's documentation."""
+
+    @functools.wraps(query)
+    def method(self: "Ledger", *args: P.args, **options: P.kwargs) -> R:
+        with transaction(self._engine, writes=writes) as connection:
+            return query(connection, *args, **options)
+
+    return method
 
 
 class Ledger:
@@ -33,14 +51,12 @@ class Ledger:
         self._insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
 
     @classmethod
-    def open(
-        cls, url: str | Path, *, lease: float = LEASE_SECONDS, create: bool = True, mounts: str | None = None
-    ) -> "Ledger":
+    def open(cls, url: str | Path, *, lease: float = LEASE_SECONDS, create: bool = True) -> "Ledger":
         """The ledger at `sqlite:///PATH`, a bare path, or `postgresql://…`; LedgerError in one line.
 
-        `lease` is in seconds; `create=False` refuses a ledger that does not exist yet; `mounts` replaces /proc/mounts.
+        `lease` is in seconds; `create=False` refuses a ledger that does not exist yet.
         """
-        return cls(connect(url, create=create, mounts=mounts), lease)
+        return cls(connect(url, create=create), lease)
 
     @property
     def url(self) -> str:
@@ -50,84 +66,30 @@ class Ledger:
     def close(self) -> None:
         self._engine.dispose()
 
+    runs = _transaction(queries.runs)
+    states = _transaction(queries.states)
+    curves = _transaction(queries.curves)
+    scores = _transaction(queries.scores)
+    history = _transaction(queries.history)
+    provenance = _transaction(queries.provenance)
+    codes = _transaction(queries.codes)
+    sweeps = _transaction(queries.sweeps)
+    sweep_spec = _transaction(queries.sweep_spec)
+    cells = _transaction(queries.cells)
+    baselines = _transaction(baseline_rows.read)
+    store_baselines = _transaction(baseline_rows.store, writes=True)
+    looks = _transaction(selection_log.looks)
+    add_look = _transaction(selection_log.add, writes=True)
+    join_cluster = _transaction(cluster_log.begin, writes=True)
+    leave_cluster = _transaction(cluster_log.end, writes=True)
+
     def run(self, signature: str) -> RunRow | None:
         """One run, or None."""
-        with self._reads() as connection:
-            return next(iter(queries.runs(connection, signatures=[signature])), None)
-
-    def runs(
-        self,
-        sweep: str | None = None,
-        states: Iterable[str] | None = None,
-        signatures: Iterable[str] | None = None,
-    ) -> list[RunRow]:
-        """Runs in the order of their creation: all, or a sweep's, or in these states, or with these signatures."""
-        with self._reads() as connection:
-            return list(queries.runs(connection, sweep, states, signatures))
-
-    def states(self, signatures: Iterable[str]) -> dict[str, str]:
-        """Signature -> state of those that exist; a dead owner's run counts as lost."""
-        with self._reads() as connection:
-            return queries.states(connection, signatures)
+        return next(iter(self.runs(signatures=[signature])), None)
 
     def curve(self, signature: str) -> list[dict[str, Any]]:
-        """The stored points of a run by examples, each as `add_points` takes them."""
+        """`curves` of one run."""
         return self.curves([signature]).get(signature, [])
-
-    def curves(self, signatures: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-        """`curve` for many runs at once; runs without points are absent."""
-        with self._reads() as connection:
-            return queries.curves(connection, signatures)
-
-    def scores(self, signatures: Iterable[str]) -> list[ScoreRow]:
-        """All scores of these runs, oldest first."""
-        with self._reads() as connection:
-            return queries.scores(connection, signatures)
-
-    def history(self, signature: str) -> list[HistoryRow]:
-        """Every transition of a run, oldest first."""
-        with self._reads() as connection:
-            return queries.history(connection, signature)
-
-    def provenance(self, signature: str) -> list[ProvenanceRow]:
-        """Commit, versions, host, data and cost of each attempt, oldest first."""
-        with self._reads() as connection:
-            return queries.provenance(connection, signature)
-
-    def attempts(self, signatures: Iterable[str]) -> dict[str, list[ProvenanceRow]]:
-        """`provenance` for many runs at once."""
-        with self._reads() as connection:
-            return queries.attempts(connection, signatures)
-
-    def codes(self) -> dict[str, int]:
-        """Digest of our code -> runs of which it trained a part."""
-        with self._reads() as connection:
-            return queries.codes(connection)
-
-    def sweeps(self) -> list[SweepRow]:
-        """All sweeps, oldest first, with the number of their runs by state."""
-        with self._reads() as connection:
-            return queries.sweeps(connection)
-
-    def sweep_spec(self, sweep: str) -> dict[str, Any]:
-        """What was recorded of a sweep; empty for an unknown one."""
-        with self._reads() as connection:
-            return queries.sweep_spec(connection, sweep)
-
-    def cells(self, sweep: str) -> list[SweepCell]:
-        """Every linked (cell, seed) of a sweep."""
-        with self._reads() as connection:
-            return queries.cells(connection, sweep)
-
-    def baselines(self) -> list[Baselines]:
-        """Rows without training."""
-        with self._reads() as connection:
-            return baselines.read(connection)
-
-    def store_baselines(self, entries: Iterable[Baselines]) -> None:
-        """Adds rows without training, or replaces those of the same column, encoder, corpus and length."""
-        with self._writes() as connection:
-            baselines.store(connection, entries)
 
     def claim(
         self,
@@ -157,7 +119,7 @@ class Ledger:
             )
             unknown = fresh.on_conflict_do_nothing().returning(schema.runs.c.signature)
             if connection.scalar(unknown) is not None:
-                claim = Claim(signature, 1, owner, None, None)
+                claim = Claim(signature, 1, owner)
             else:
                 taken = claims.take_over(connection, signature, owner, self._lease_end())
                 if taken is None:
@@ -243,7 +205,7 @@ class Ledger:
             ).all()
             connection.execute(update(runs).where(target).values(state=state, reason=reason, updated=schema.now()))
             for row in given:
-                released = Claim(row.signature, row.attempt, row.owner, None, None)
+                released = Claim(row.signature, row.attempt, row.owner)
                 claims.note(connection, released, row.state, reason=reason)
         return len(given)
 
@@ -276,12 +238,8 @@ class Ledger:
             statement = self._insert(schema.sweeps).values(id=sweep, created=schema.now(), **values)
             connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
 
-    def link(self, sweep: str, signature: str, cell: Mapping[str, Any], seed: int) -> None:
-        """Says which run answers a (cell, seed) of a recorded sweep; the run need not exist yet."""
-        self.link_all(sweep, [(signature, cell, seed)])
-
-    def link_all(self, sweep: str, rows: Iterable[tuple[str, Mapping[str, Any], int]]) -> None:
-        """`link` for many `(signature, cell, seed)` in one transaction."""
+    def link(self, sweep: str, rows: Iterable[tuple[str, Mapping[str, Any], int]]) -> None:
+        """Says which run answers each `(signature, cell, seed)` of a recorded sweep; it need not exist yet."""
         values = [
             {"sweep": sweep, "signature": signature, "cell_hash": schema.digest(cell), "cell": dict(cell), "seed": seed}
             for signature, cell, seed in rows
@@ -317,9 +275,6 @@ class Ledger:
 
     def _lease_end(self) -> ColumnElement[float]:
         return schema.now() + self.lease
-
-    def _reads(self) -> AbstractContextManager[Connection]:
-        return transaction(self._engine)
 
     def _writes(self) -> AbstractContextManager[Connection]:
         return transaction(self._engine, writes=True)

@@ -1,7 +1,7 @@
 """The ledger's reads, each on an open connection."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
@@ -23,8 +23,8 @@ def runs(
     sweep: str | None = None,
     states: Iterable[str] | None = None,
     signatures: Iterable[str] | None = None,
-) -> Iterator[RunRow]:
-    """Runs that meet all conditions, in the order of their creation (within each 500 signatures)."""
+) -> list[RunRow]:
+    """Runs in the order of their creation (within each 500 signatures): all, or those that meet all conditions."""
     table = schema.runs
     query = select(*_RUN_COLUMNS, LIVE.label("live")).order_by(table.c.created, table.c.signature)
     if sweep is not None:
@@ -32,11 +32,13 @@ def runs(
         query = query.where(table.c.signature.in_(linked))
     if states is not None:
         query = query.where(table.c.state.in_(list(states)))
+    rows = []
     for statement in _by_signature(query, table.c.signature, signatures):
         for row in connection.execute(statement):
             intact(schema.runs, row._asdict())
             values = (*row[:-1], bool(row.live))
-            yield RunRow(*values)
+            rows.append(RunRow(*values))
+    return rows
 
 
 def _by_signature(
@@ -51,7 +53,7 @@ def _by_signature(
 
 
 def states(connection: Connection, signatures: Iterable[str]) -> dict[str, str]:
-    """Signature -> state; held without a live lease counts as lost."""
+    """Signature -> state of those that exist; a dead owner's run counts as lost."""
     table = schema.runs
     by_signature = {}
     query = select(table.c.signature, table.c.state, LIVE.label("live"))
@@ -93,7 +95,7 @@ def folders(connection: Connection, signature: str) -> tuple[str, ...]:
 
 
 def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """Signature -> points by examples."""
+    """Signature -> stored points by examples, each as `add_points` takes them; runs without points are absent."""
     table = schema.curves
     names = ("examples", "step", "seconds", "metrics", "best", "best_examples")
     query = select(table.c.signature, *(table.c[name] for name in names)).order_by(table.c.signature, table.c.examples)
@@ -104,8 +106,14 @@ def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[
     return dict(points)
 
 
+def measured(points: Iterable[Mapping[str, Any]], metric: str | None) -> dict[int, float]:
+    """Examples -> the metric at that point of a curve, where it was measured."""
+    scores = ((int(point["examples"]), point["metrics"].get(metric)) for point in points)
+    return {examples: float(value) for examples, value in scores if value is not None}
+
+
 def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
-    """Scores of these runs, oldest first."""
+    """All scores of these runs, oldest first."""
     table = schema.scores
     query = select(*(table.c[name] for name in ScoreRow.__dataclass_fields__))
     rows = [
@@ -117,23 +125,15 @@ def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
 
 
 def history(connection: Connection, signature: str) -> list[HistoryRow]:
-    """Transitions of a run, oldest first."""
+    """Every transition of a run, oldest first."""
     table = schema.history
     query = select(*(table.c[name] for name in HistoryRow.__dataclass_fields__))
     rows = connection.execute(query.where(table.c.signature == signature).order_by(table.c.id))
     return [HistoryRow(*row) for row in rows]
 
 
-def provenance(connection: Connection, signature: str) -> list[ProvenanceRow]:
-    """Provenance of each attempt, oldest first."""
-    table = schema.provenance
-    query = select(*(table.c[name] for name in ProvenanceRow.__dataclass_fields__))
-    rows = connection.execute(query.where(table.c.signature == signature).order_by(table.c.attempt))
-    return [ProvenanceRow(*row) for row in rows]
-
-
-def attempts(connection: Connection, signatures: Iterable[str]) -> dict[str, list[ProvenanceRow]]:
-    """Signature -> provenance of its attempts, oldest first."""
+def provenance(connection: Connection, signatures: Iterable[str]) -> dict[str, list[ProvenanceRow]]:
+    """Signature -> commit, versions, host, data and cost of each attempt, oldest first."""
     table = schema.provenance
     query = select(*(table.c[name] for name in ProvenanceRow.__dataclass_fields__))
     rows = defaultdict(list)
@@ -144,7 +144,7 @@ def attempts(connection: Connection, signatures: Iterable[str]) -> dict[str, lis
 
 
 def codes(connection: Connection) -> dict[str, int]:
-    """`code_digest` of the attempts -> distinct runs; attempts that do not say are left out."""
+    """Digest of our code -> runs of which it trained a part; attempts that do not say are left out."""
     table = schema.provenance
     code = table.c.details["code_digest"].as_string()
     query = select(code, func.count(table.c.signature.distinct())).where(code.is_not(None)).group_by(code)
@@ -152,12 +152,12 @@ def codes(connection: Connection) -> dict[str, int]:
 
 
 def sweep_spec(connection: Connection, sweep: str) -> dict[str, Any]:
-    """What was recorded of a sweep; empty for one that the ledger does not know."""
+    """What was recorded of a sweep; empty for an unknown one."""
     return dict(connection.scalar(select(schema.sweeps.c.spec).where(schema.sweeps.c.id == sweep)) or {})
 
 
 def sweeps(connection: Connection) -> list[SweepRow]:
-    """Sweeps, oldest first, with their runs counted by state."""
+    """All sweeps, oldest first, with the number of their runs by state."""
     counts = _counts(connection)
     query = select(schema.sweeps).order_by(schema.sweeps.c.created, schema.sweeps.c.id)
     rows = connection.execute(query).all()

@@ -11,12 +11,13 @@ class Claim:
     signature: str
     attempt: int
     owner: str
-    previous_folder: str | None
-    """Folder of the newest earlier attempt that named one: where to look for a checkpoint first."""
-    previous_state: str | None
+    previous_state: str | None = None
     """How the attempt before ended (stopped, failed, lost); None for a first attempt."""
     previous_folders: tuple[str, ...] = ()
-    """Folders of all earlier attempts, newest first: an attempt killed before its first checkpoint left none."""
+    """Folders of all earlier attempts, the newest first: there a checkpoint is looked for.
+
+    An attempt killed before its first checkpoint left none.
+    """
 
 
 @dataclass(frozen=True)

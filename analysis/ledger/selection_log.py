@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from sqlalchemy import Engine, insert, inspect, select
+from sqlalchemy import Connection, insert, inspect, select
 
 from analysis.ledger import schema
-from analysis.ledger.database import connect, transaction
 
 
 @dataclass(frozen=True)
@@ -27,37 +25,22 @@ class Look:
     """Seconds since 1970 by the database's clock."""
 
 
-class SelectionLog:
-    """The looks of one ledger, oldest first."""
+def add(connection: Connection, look: Look) -> None:
+    """Append a look; the table is made where the ledger is older than it."""
+    values = {"suites": list(look.suites), "values": dict(look.values), "at": schema.now()}
+    about = {name: getattr(look, name) for name in ("space", "rule", "candidates", "signature")}
+    schema.selections.create(connection, checkfirst=True)
+    connection.execute(insert(schema.selections).values(**about, **values))
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
-    @classmethod
-    def open(cls, url: str | Path) -> "SelectionLog":
-        """The log of an existing ledger; LedgerError in one line."""
-        return cls(connect(url, create=False))
-
-    def close(self) -> None:
-        self._engine.dispose()
-
-    def add(self, look: Look) -> None:
-        """Append; the table is made where the ledger is older than it."""
-        values = {"suites": list(look.suites), "values": dict(look.values), "at": schema.now()}
-        about = {name: getattr(look, name) for name in ("space", "rule", "candidates", "signature")}
-        with transaction(self._engine, writes=True) as connection:
-            schema.selections.create(connection, checkfirst=True)
-            connection.execute(insert(schema.selections).values(**about, **values))
-
-    def looks(self, space: str) -> list[Look]:
-        """All looks of a sweep."""
-        table = schema.selections
-        query = select(*(table.c[name] for name in Look.__dataclass_fields__)).where(table.c.space == space)
-        with transaction(self._engine) as connection:
-            if not inspect(connection).has_table(table.name):
-                return []
-            rows = connection.execute(query.order_by(table.c.id)).all()
-        return [Look(**{**row._mapping, "suites": tuple(row.suites)}) for row in rows]
+def looks(connection: Connection, space: str) -> list[Look]:
+    """All looks of a sweep, oldest first."""
+    table = schema.selections
+    if not inspect(connection).has_table(table.name):
+        return []
+    query = select(*(table.c[name] for name in Look.__dataclass_fields__)).where(table.c.space == space)
+    rows = connection.execute(query.order_by(table.c.id))
+    return [Look(**{**row._mapping, "suites": tuple(row.suites)}) for row in rows]
 
 
 def looks_by_suite(looks: Sequence[Look], signature: str) -> dict[str, Look]:

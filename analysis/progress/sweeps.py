@@ -1,9 +1,8 @@
 """How far sweeps are, out of the ledger alone: what `cse status` prints and the page of `cse dashboard` shows."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, Engine
 
@@ -166,21 +165,16 @@ def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[
     ranked = sorted((row for row in rows if row.examples), key=lambda row: (row.state != "running", -(row.best or 0.0)))
     chosen = ranked[:SHOWN_CURVES]
     points = queries.curves(connection, [row.signature for row in chosen])
-    curves = [
-        Curve(names[row.signature], row.signature, row.state, _dev_points(points.get(row.signature, ()), row.dev))
-        for row in chosen
+    scores = [queries.measured(points.get(row.signature, ()), row.dev) for row in chosen]
+    return [
+        Curve(names[row.signature], row.signature, row.state, list(by_examples.items()))
+        for row, by_examples in zip(chosen, scores, strict=True)
+        if by_examples
     ]
-    return [curve for curve in curves if curve.points]
-
-
-def _dev_points(points: Iterable[Mapping[str, Any]], dev: str | None) -> list[tuple[int, float]]:
-    """(examples, dev score) where it was measured."""
-    scores = ((int(point["examples"]), point["metrics"].get(dev)) for point in points)
-    return [(examples, float(value)) for examples, value in scores if value is not None]
 
 
 def run_folder(engine: Engine, signature: str) -> str | None:
     """Where a run's files lie; None where there is no such run, or it has none yet. LedgerError."""
     with transaction(engine) as connection:
-        run = next(queries.runs(connection, signatures=[signature]), None)
-    return run.folder if run else None
+        runs = queries.runs(connection, signatures=[signature])
+    return runs[0].folder if runs else None

@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from analysis.render.markup import Markup
-from analysis.render.published import REFERENCE, SIC, misprints, remarks
 from analysis.tables.aggregate import Entry, Table
-from analysis.tables.labels import axis_text
-from analysis.tables.spec import identify
+from analysis.tables.labels import axis_text, label
+from analysis.tables.spec import TableSpec, identify
 
 NO_AXES = "model"
 """Heads the names of a table whose rows are all the paper's."""
+REFERENCE = "paper: "
+"""Stands before the name of a row that has no numbers of ours."""
+SIC = " sic"
+"""Stands behind a printed number that cannot be right."""
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -64,6 +68,11 @@ def _printed(table: Table, column: str) -> list[tuple[float | None, bool]]:
     return ours + [(row["cells"].get(column), column in row.get("recomputed", {})) for row in table.spec.references]
 
 
+def misprints(spec: TableSpec) -> dict[tuple[Any, ...], Mapping[str, float]]:
+    """Identity of a published row -> {column: what its other numbers give}, of rows with a misprint."""
+    return {identify(row["key"]): row["recomputed"] for row in spec.published if row.get("recomputed")}
+
+
 def _ranks(table: Table, entries: Sequence[Entry], places: int) -> list[str]:
     """The best and the second best mean of a column as printed, so that ties in print are marked alike."""
     means = [entry.mean for entry in entries if entry.mean is not None]
@@ -102,8 +111,20 @@ def remark_lines(table: Table) -> list[str]:
     source = ". ".join(part for part in (spec.citation, spec.metric) if part)
     stated = ((name, value) for name, value in table.protocol.items() if value != "")
     protocol = ", ".join(f"{name} {_digits(axis_text(value))}" for name, value in stated)
-    lines = [source, f"Protocol: {protocol}" if protocol else "", *remarks(spec), *table.notes]
+    lines = [source, f"Protocol: {protocol}" if protocol else "", *_printed_remarks(spec), *table.notes]
     return [line for line in lines if line]
+
+
+def _printed_remarks(spec: TableSpec) -> list[str]:
+    """One line on the rows without cells of ours, and one for each misprint."""
+    rows = [(row.get("label") or label(row["key"]), row) for row in (*spec.published, *spec.references)]
+    wrong = [
+        f"As printed: {column} {row['cells'][column]:g} of {name}; the row's other numbers give {value:g}"
+        for name, row in rows
+        for column, value in row.get("recomputed", {}).items()
+    ]
+    about = [f'Rows that begin with "{REFERENCE.strip()}" are models that are not trained here'] * bool(spec.references)
+    return about + wrong
 
 
 def _digits(text: str) -> str:

@@ -1,13 +1,10 @@
 """A report as one HTML page: nothing is fetched, nothing runs, every text is escaped."""
 
 import html
-from collections.abc import Mapping
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from analysis.figures.canvas import data_uri, save
-from analysis.render.table import render
+from analysis.render.formats import render
 from analysis.report.facts import Grid
 from analysis.report.report import Picture, Report, Section
 
@@ -126,13 +123,9 @@ def _entry(grid: Grid, place: int, entry: str) -> str:
 def write_report(report: Report, folder: Path, *, figures: bool = False) -> Path:
     """Writes `index.html` and, on request, each figure as PNG and PDF beside it; returns the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, figure in _named(report).items() if figures else ():
+    for picture in report.pictures if figures else ():
         for suffix in ("png", "pdf"):
-            save(figure, folder / f"{name}.{suffix}")
+            save(picture.figure, folder / f"{picture.name}.{suffix}")
     target, aside = folder / "index.html", folder / ".index.html.part"
     aside.write_text(page(report), encoding="utf8")
     return aside.replace(target)
-
-
-def _named(report: Report) -> Mapping[str, Figure]:
-    return {picture.name: picture.figure for picture in report.pictures}

@@ -5,7 +5,6 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import scipy
 
 
@@ -16,6 +15,10 @@ def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
+CONFIDENCE = 0.95
+"""Of every interval."""
+
+
 @dataclass(frozen=True)
 class Spread:
     """A standard deviation and how many degrees of freedom it has."""
@@ -23,9 +26,9 @@ class Spread:
     sd: float
     freedom: float
 
-    def t(self, confidence: float) -> float:
+    def t(self) -> float:
         """Student's quantile for a two-sided interval."""
-        return float(scipy.stats.t.ppf(0.5 + confidence / 2, self.freedom))
+        return float(scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, self.freedom))
 
 
 def pooled(spreads: Iterable[Spread]) -> Spread | None:
@@ -54,28 +57,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def t_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float] | None:
+def t_interval(values: Sequence[float]) -> tuple[float, float] | None:
     """Student's interval of the mean; None for fewer than two values."""
     mean, sd = mean_and_sd(values)
     if mean is None or sd is None:
         return None
-    half = float(scipy.stats.t.ppf(0.5 + confidence / 2, len(values) - 1)) * sd / math.sqrt(len(values))
+    half = Spread(sd, len(values) - 1).t() * sd / math.sqrt(len(values))
     return mean - half, mean + half
-
-
-def bootstrap_interval(
-    values: Sequence[float], generator: np.random.Generator, confidence: float = 0.95, draws: int = 10_000
-) -> tuple[float, float]:
-    """Percentile interval of the mean over resamples drawn by `generator`; needs at least one value."""
-    sample = np.asarray(values, dtype=float)
-    assert sample.ndim == 1 and sample.size > 0
-    means = sample[generator.integers(sample.size, size=(draws, sample.size))].mean(axis=1)
-    low, high = np.quantile(means, [0.5 - confidence / 2, 0.5 + confidence / 2])
-    return float(low), float(high)
-
-
-def kendall_tau(left: Sequence[float], right: Sequence[float]) -> tuple[float, float]:
-    """Kendall's tau-b of two orders of the same things, and its p value; NaN where one side is constant."""
-    assert len(left) == len(right)
-    test = scipy.stats.kendalltau(left, right)
-    return float(test.statistic), float(test.pvalue)

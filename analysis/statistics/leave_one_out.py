@@ -27,32 +27,28 @@ class Without:
     """`paired, 3 seeds`, or `Welch, 2 and 3 seeds`: where the interval comes from."""
 
 
-def leave_one_out(full: Seeds, without: Mapping[str, Seeds], confidence: float = 0.95) -> list[Without]:
+def leave_one_out(full: Seeds, without: Mapping[str, Seeds]) -> list[Without]:
     """One line per component, the greatest loss first, those without a value last.
 
     Runs of one seed share data order and dropout, so where two seeds or more are common the differences are taken seed
     by seed; else, with two values on each side, by Welch.
     """
-    losses = [_against(full, label, values, confidence) for label, values in without.items()]
+    losses = [_against(full, label, values) for label, values in without.items()]
     return sorted(losses, key=lambda loss: math.inf if loss.difference is None else loss.difference)
 
 
-def _against(full: Seeds, label: str, values: Seeds, confidence: float) -> Without:
-    mean, sd = mean_and_sd(list(values.values()))
+def _against(full: Seeds, label: str, values: Seeds) -> Without:
+    (mean, sd), (full_mean, full_sd) = mean_and_sd(list(values.values())), mean_and_sd(list(full.values()))
     common = [values[seed] - full[seed] for seed in sorted(values.keys() & full.keys())]
     if len(common) > 1:
         method = f"paired, {len(common)} seeds"
-        return Without(label, len(values), mean, sd, fmean(common), t_interval(common, confidence), method)
-    difference = mean - fmean(full.values()) if mean is not None and full else None
-    interval = _unpaired(list(values.values()), list(full.values()), confidence)
-    method = f"Welch, {len(values)} and {len(full)} seeds" if interval else ""
-    return Without(label, len(values), mean, sd, difference, interval, method)
-
-
-def _unpaired(values: list[float], full: list[float], confidence: float) -> tuple[float, float] | None:
-    (mean, sd), (full_mean, full_sd) = mean_and_sd(values), mean_and_sd(full)
-    if mean is None or full_mean is None or sd is None or full_sd is None or not sd + full_sd:
-        return None
+        return Without(label, len(values), mean, sd, fmean(common), t_interval(common), method)
+    if mean is None or full_mean is None:
+        return Without(label, len(values), mean, sd)
+    difference = mean - full_mean
+    if sd is None or full_sd is None or not sd + full_sd:
+        return Without(label, len(values), mean, sd, difference)
     error = welch(Spread(sd, len(values) - 1), len(values), Spread(full_sd, len(full) - 1), len(full))
-    half = error.t(confidence) * error.sd
-    return mean - full_mean - half, mean - full_mean + half
+    half = error.t() * error.sd
+    method = f"Welch, {len(values)} and {len(full)} seeds"
+    return Without(label, len(values), mean, sd, difference, (difference - half, difference + half), method)

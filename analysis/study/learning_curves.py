@@ -1,12 +1,13 @@
 """Learning curves: mean and spread over the seeds of a cell."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from analysis.ledger.queries import measured
 from analysis.statistics.basics import mean_and_sd
 from analysis.study.study import Study
+from analysis.tables.results import DEV
 
 SHOWN = 8
 """Cells in one figure; more lines cannot be told apart."""
@@ -28,17 +29,10 @@ def learning_bands(study: Study, shown: int = SHOWN) -> list[Band]:
     """Bands of the dev metric, cells by their rank: all of them, or the best and, last, the worst."""
     ranked = study.ranked if len(study.ranked) <= shown else [*study.ranked[: shown - 1], study.ranked[-1]]
     bands = [
-        band(cell, [dev_points(study, run.signature, str(run.config["train.dev"])) for _, run in study.cells[cell]])
+        band(cell, [measured(study.curves.get(run.signature, ()), run.config[DEV]) for _, run in study.cells[cell]])
         for cell in ranked
     ]
     return [b for b in bands if b.examples]
-
-
-def dev_points(study: Study, signature: str, metric: str) -> dict[int, float]:
-    """Examples -> the metric at that point of a run's curve, where it was measured."""
-    points: Iterable[Mapping[str, Any]] = study.curves.get(signature, ())
-    scores = ((int(point["examples"]), point["metrics"].get(metric)) for point in points)
-    return {examples: float(value) for examples, value in scores if value is not None}
 
 
 def band(label: str, curves: Sequence[Mapping[int, float]]) -> Band:

@@ -88,4 +88,4 @@ def read_study(
     named = telling([key for key, _, _ in rows], axes)
     members = [Member(key, seed, runs.get(signature), label(key, named)) for key, signature, seed in rows]
     scores = sorted(ledger.scores(runs), key=lambda score: (score.signature, score.suite, score.at))
-    return Study(id, title, named, members, ledger.curves(runs), scores, ledger.attempts(runs), command)
+    return Study(id, title, named, members, ledger.curves(runs), scores, ledger.provenance(runs), command)

@@ -70,13 +70,8 @@ class Table:
     no_signal: bool = False
     """All entries lie within their median standard deviation between seeds of the untrained encoder."""
 
-    def seed_sd(self, column: str) -> float | None:
-        """Standard deviation between seeds, pooled over the column's entries; None where no entry has two seeds."""
-        spread = self.seed_spread(column)
-        return None if spread is None else spread.sd
-
     def seed_spread(self, column: str) -> Spread | None:
-        """The pooled standard deviation with its degrees of freedom; None where no entry has two seeds."""
+        """Standard deviation between seeds, pooled over the column's entries; None where no entry has two seeds."""
         entries = (row.entries[column] for row in self.rows)
         return pooled(Spread(entry.sd, entry.n - 1) for entry in entries if entry.sd is not None)
 

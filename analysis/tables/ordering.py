@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 
 from analysis.statistics.agreement import Concordance, concordance
-from analysis.statistics.basics import holm, kendall_tau
+from analysis.statistics.basics import CONFIDENCE, holm
 from analysis.statistics.spearman_bootstrap import resampled
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.pair_cosines import ColumnCosines
@@ -23,6 +24,7 @@ LEVEL = 0.05
 TAU_DRAWS = 4000
 PAIR_DRAWS = 1000
 ROWS_NEEDED = 3
+QUANTILES = (0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)
 
 
 @dataclass(frozen=True)
@@ -60,38 +62,34 @@ class Ordering:
     """Of the seeds, over all rows of ours; None where they are too few."""
 
 
-def orderings(
-    table: Table, cosines: Mapping[str, ColumnCosines], *, seed: int = 0, confidence: float = 0.95
-) -> list[Ordering]:
+def orderings(table: Table, cosines: Mapping[str, ColumnCosines], *, seed: int = 0) -> list[Ordering]:
     """One entry for every column that the paper prints, each from a generator of its own with this seed."""
     return [
-        _ordering(table, column, cosines.get(column), np.random.default_rng(seed), confidence)
+        _ordering(table, column, cosines.get(column), np.random.default_rng(seed))
         for column in table.spec.columns
         if any(row.entries[column].published is not None for row in table.rows)
     ]
 
 
-def _ordering(
-    table: Table, column: str, kept: ColumnCosines | None, generator: np.random.Generator, confidence: float
-) -> Ordering:
+def _ordering(table: Table, column: str, kept: ColumnCosines | None, generator: np.random.Generator) -> Ordering:
     entries = [row.entries[column] for row in table.rows]
     both = [entry for entry in entries if entry.mean is not None and entry.published is not None]
     ours, printed = [list(entry.values) for entry in both], [float(entry.published or 0.0) for entry in both]
-    pairs = pair_differences(kept, generator, confidence) if kept else ()
+    pairs = pair_differences(kept, generator) if kept else ()
     lacking = kept.problems if kept else ("no cosines of single sentence pairs are kept for this column",)
-    tau, interval, word, reason = _tau(ours, printed, generator, confidence)
+    tau, interval, word, reason = _tau(ours, printed, generator)
     return Ordering(column, len(both), tau, interval, word, reason, pairs, lacking, of_entries(entries, generator))
 
 
 def _tau(
-    ours: Sequence[Sequence[float]], printed: Sequence[float], generator: np.random.Generator, confidence: float
+    ours: Sequence[Sequence[float]], printed: Sequence[float], generator: np.random.Generator
 ) -> tuple[float | None, tuple[float, float] | None, Word, str]:
     if len(printed) < ROWS_NEEDED:
         return None, None, "undecided", f"{len(printed)} rows have both numbers, an order needs {ROWS_NEEDED}"
-    tau, chance = kendall_tau([float(np.mean(values)) for values in ours], printed)
+    tau, chance = map(float, scipy.stats.kendalltau([float(np.mean(values)) for values in ours], printed))
     if math.isnan(tau):
         return None, None, "undecided", "all values of one side are equal"
-    interval = tau_interval(ours, printed, generator, confidence)
+    interval = tau_interval(ours, printed, generator)
     if interval is None:
         return tau, None, "undecided", f"tau {tau:.2f}; no row has two seeds, so that its interval is not known"
     low, high = interval
@@ -104,14 +102,13 @@ def tau_interval(
     ours: Sequence[Sequence[float]],
     printed: Sequence[float],
     generator: np.random.Generator,
-    confidence: float = 0.95,
     draws: int = TAU_DRAWS,
 ) -> tuple[float, float] | None:
     """Percentile interval of tau-b over resampled seeds; None where no row has two seeds."""
     means = resampled_means(ours, generator, draws)
     if means is None:
         return None
-    low, high = np.quantile(tau_b(means, np.asarray(printed)), [0.5 - confidence / 2, 0.5 + confidence / 2])
+    low, high = np.quantile(tau_b(means, np.asarray(printed)), QUANTILES)
     return float(low), float(high)
 
 
@@ -142,7 +139,7 @@ def tau_b(ours: np.ndarray, printed: np.ndarray) -> np.ndarray:
 
 
 def pair_differences(
-    kept: ColumnCosines, generator: np.random.Generator, confidence: float = 0.95, draws: int | None = None
+    kept: ColumnCosines, generator: np.random.Generator, draws: int | None = None
 ) -> tuple[PairDifference, ...]:
     """Every pair of rows with cosines: paired bootstrap over sentence pairs, p values corrected by Holm over all.
 
@@ -155,7 +152,7 @@ def pair_differences(
     draws = draws or max(PAIR_DRAWS, 40 * len(couples))
     values = resampled([kept.rows[row] for row in rows], kept.gold, draws, generator)
     comparisons = [_compared(values[a] - values[b], kept.means[rows[a]] - kept.means[rows[b]]) for a, b in couples]
-    ends = [np.quantile(values[a] - values[b], [0.5 - confidence / 2, 0.5 + confidence / 2]) for a, b in couples]
+    ends = [np.quantile(values[a] - values[b], QUANTILES) for a, b in couples]
     corrected = holm([p for _, p in comparisons])
     return tuple(
         PairDifference(rows[a], rows[b], difference, (float(ends[i][0]), float(ends[i][1])), p, corrected[i])

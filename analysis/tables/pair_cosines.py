@@ -7,16 +7,13 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy
 
 from analysis.ledger import Ledger, ScoreRow
+from analysis.tables.results import Planned
 from analysis.tables.spec import Key, TableError, identify
-
-Planned = tuple[Mapping[str, Any], str, int]
-"""(row key, signature, seed)."""
 
 
 @dataclass(frozen=True)
@@ -65,38 +62,25 @@ def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Ke
     wanted = sorted(planned, key=lambda run: run[2])
     kept = {s.signature: s for s in ledger.scores([name for _, name, _ in wanted]) if s.suite == suite}
     index = {identify(key): row for row, key in enumerate(keys)}
-    collected = _Collected()
+    gold: np.ndarray | None = None
+    rows: dict[int, list[np.ndarray]] = {}
+    problems: list[str] = []
     for key, signature, _ in wanted:
         score = kept.get(signature)
-        if score is not None and score.cosines_file and identify(key) in index:
-            collected.add(index[identify(key)], score)
-    return collected.column(len(keys), suite)
-
-
-class _Collected:
-    """What has been read of a column so far."""
-
-    def __init__(self) -> None:
-        self.gold: np.ndarray | None = None
-        self.rows: dict[int, list[np.ndarray]] = {}
-        self.problems: list[str] = []
-
-    def add(self, row: int, score: ScoreRow) -> None:
+        if score is None or not score.cosines_file or identify(key) not in index:
+            continue
         try:
-            cosines, gold = read_cosines(score)
+            cosines, grades = read_cosines(score)
         except TableError as error:
-            self.problems.append(str(error))
-            return
-        self.gold = gold if self.gold is None else self.gold
-        if np.array_equal(gold, self.gold):
-            self.rows.setdefault(row, []).append(cosines)
+            problems.append(str(error))
+            continue
+        gold = grades if gold is None else gold
+        if np.array_equal(grades, gold):
+            rows.setdefault(index[identify(key)], []).append(cosines)
         else:
-            self.problems.append(f"other grades: file={score.cosines_file}; score the run again on the same set")
-
-    def column(self, rows: int, suite: str) -> ColumnCosines | None:
-        """All of it; None where nothing was found."""
-        without = rows - len(self.rows)
-        if self.gold is None:
-            return ColumnCosines(np.array([]), {}, tuple(self.problems)) if self.problems else None
-        lacking = [f"rows without kept cosines of {suite}: {without} of {rows}"] if without else []
-        return ColumnCosines(self.gold, self.rows, (*self.problems, *lacking))
+            problems.append(f"other grades: file={score.cosines_file}; score the run again on the same set")
+    if gold is None:
+        return ColumnCosines(np.array([]), {}, tuple(problems)) if problems else None
+    without = len(keys) - len(rows)
+    lacking = [f"rows without kept cosines of {suite}: {without} of {len(keys)}"] if without else []
+    return ColumnCosines(gold, rows, (*problems, *lacking))

@@ -68,7 +68,7 @@ def _seed_run(ledger: Ledger, run: RunRow, values: Mapping[str, float | None], s
     ends = {row.attempt: row for row in ledger.history(run.signature)}
     attempts = tuple(
         Attempt(row.attempt, ends[row.attempt].state, ends[row.attempt].reason, row.examples, row.seconds, row.details)
-        for row in ledger.provenance(run.signature)
+        for row in ledger.provenance([run.signature]).get(run.signature, [])
     )
     best = Path(run.folder, "best") if run.folder else None
     return SeedRun(run, values, attempts, str(best) if best and best.is_dir() else None, tuple(sweeps))

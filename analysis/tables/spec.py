@@ -1,6 +1,5 @@
 """What a table asks for: its cells in order and the published numbers; filled from a space's `paper:` block."""
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -84,10 +83,6 @@ class TableSpec:
     def _check_axes(self, key: Key) -> None:
         if set(key) != set(self.axes):
             raise TableError(f"table row: key={dict(key)} of table {self.id} must name exactly the axes {self.axes}")
-
-    def replace(self, **changes: Any) -> "TableSpec":
-        """A copy with some fields changed."""
-        return dataclasses.replace(self, **changes)
 
 
 def plain(value: Any) -> Any:

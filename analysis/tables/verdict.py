@@ -49,7 +49,6 @@ class _Column:
     entries: Sequence[Entry]
     shared: Spread | None
     """Seeds' spread pooled over the column."""
-    confidence: float
 
     @property
     def printed(self) -> list[float]:
@@ -75,11 +74,11 @@ class _Column:
         return spread if spread is not None and spread.sd > 0 else None
 
 
-def judge(table: Table, *, same_scale: bool, confidence: float = 0.95) -> Verdicts:
+def judge(table: Table, *, same_scale: bool) -> Verdicts:
     """A verdict for every published value of the table; `same_scale`: our runs are the paper's, setting by setting."""
     verdicts: dict[tuple[int, str], Verdict] = {}
     for name in table.spec.columns:
-        column = _Column([row.entries[name] for row in table.rows], table.seed_spread(name), confidence)
+        column = _Column([row.entries[name] for row in table.rows], table.seed_spread(name))
         if column.printed:
             judged = _levels(column) if same_scale else _directions(column, reference_row(table, name))
             verdicts.update({(index, name): verdict for index, verdict in judged.items()})
@@ -108,7 +107,7 @@ def _level(column: _Column, entry: Entry) -> Verdict:
     spread = column.spread(entry)
     if spread is None:
         return Verdict("undecided", None, published, "no setting has two seeds that differ: seed noise is not known")
-    reach, source, digits = spread.t(column.confidence) * spread.sd, _source(entry), column.digits
+    reach, source, digits = spread.t() * spread.sd, _source(entry), column.digits
     half, further = reach / math.sqrt(entry.n), reach * math.sqrt(1 + 1 / entry.n)
     of_mean, of_seed = (entry.mean - half, entry.mean + half), (entry.mean - further, entry.mean + further)
     if _holds(of_mean, published, column.rounding) and half <= SHARP * column.point:
@@ -180,5 +179,5 @@ def _difference(column: _Column, entry: Entry, reference: Entry, ours: float) ->
         error = Spread(column.shared.sd * math.sqrt(1 / entry.n + 1 / reference.n), column.shared.freedom)
     else:
         return None
-    half = error.t(column.confidence) * error.sd
+    half = error.t() * error.sd
     return ours - half, ours + half

@@ -27,7 +27,7 @@ class Before:
 
 def before(sweep: Sweep) -> Before:
     rows = sweep.rows()
-    held = {r.signature: Claim(r.signature, r.attempt, r.owner, None, None) for r in rows if r.live}
+    held = {r.signature: Claim(r.signature, r.attempt, r.owner) for r in rows if r.live}
     return Before({r.signature: r.attempt for r in rows if r.state == "done"}, held, sweep.curves())
 
 

@@ -80,7 +80,7 @@ def write(folder: Path, runs: int = 10_000, points: int = 20) -> Path:
     path = folder / "ledger.db"
     ledger = Ledger.open(path)
     ledger.record_sweep(SWEEP, {"title": "A synthetic grid", "space": SWEEP, "file": str(folder / "rows.yaml")})
-    ledger.link_all(SWEEP, ((run.signature, run.cell.key, run.seed) for run in made))
+    ledger.link(SWEEP, ((run.signature, run.cell.key, run.seed) for run in made))
     ledger.close()
     _insert(path, made)
     return path

@@ -64,7 +64,7 @@ def _run(row: RunRow, axes: Sequence[str], points: Iterable[Json], dev: object) 
 
 def _commits(ledger: Ledger, rows: Iterable[RunRow]) -> list[str]:
     """Every commit that a run was trained from."""
-    commits = {ledger.provenance(row.signature)[-1].details.get("commit") for row in rows}
+    commits = {ledger.provenance([row.signature])[row.signature][-1].details.get("commit") for row in rows}
     return sorted(commit for commit in commits if commit)
 
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from analysis.ledger import LedgerError
-from analysis.ledger.cluster_log import ClusterLog
+from analysis.ledger import Ledger, LedgerError
 from cluster.monitor.metrics import METRICS
 from cluster.monitor.samples import Board, Sample
 from cluster.sweep.events import OnEvent, SweepEvent
@@ -83,7 +82,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         if self._thread.is_alive():
             self._thread.join(2 * PERIOD_S)
         if self._cluster:
-            self._tell_ledger(lambda clusters: clusters.end(self._totals))
+            self._tell_ledger(lambda ledger: ledger.leave_cluster(self._totals))
 
     def __call__(self, event: SweepEvent) -> None:
         self.board.add(event, self._now())
@@ -94,7 +93,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     def _export(self) -> None:
         """In a thread of its own: the sweep goes on whatever Ray or the database do here."""
         shape, _, dashboard = self._cluster.partition("; dashboard ")
-        self._tell_ledger(lambda clusters: clusters.begin(self._totals, dashboard, shape))
+        self._tell_ledger(lambda ledger: ledger.join_cluster(self._totals, dashboard, shape))
         import ray
         from ray._private import auto_init_hook
 
@@ -110,9 +109,9 @@ class Monitor(AbstractContextManager["Monitor"]):
                 return
             log.warning("metrics are not exported any more: %s", str(error).strip().partition("\n")[0])
 
-    def _tell_ledger(self, action: Callable[[ClusterLog], None]) -> None:
-        with contextlib.suppress(LedgerError), contextlib.closing(ClusterLog.open(self._ledger)) as clusters:
-            action(clusters)
+    def _tell_ledger(self, action: Callable[[Ledger], None]) -> None:
+        with contextlib.suppress(LedgerError), contextlib.closing(Ledger.open(self._ledger, create=False)) as ledger:
+            action(ledger)
 
 
 def each(*listeners: OnEvent) -> OnEvent:

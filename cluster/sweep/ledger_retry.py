@@ -50,7 +50,7 @@ class RetryingLedger:
     def _give_back(self, signature: str, owner: str) -> None:
         row = self._ledger.run(signature)
         if row and row.owner == owner and row.state == "claimed":
-            self._ledger.release(Claim(signature, row.attempt, owner, None, None), "answer lost on the way")
+            self._ledger.release(Claim(signature, row.attempt, owner), "answer lost on the way")
 
     def _retried(self, action: Callable[..., Any], *args: Any, **options: Any) -> Any:
         since: float | None = None

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal
 
 from analysis.ledger import Ledger, LedgerError, RunRow
-from analysis.ledger.selection_log import SelectionLog
 from cluster.runtime.options import SweepOptions
 from cluster.sweep.events import SweepEvent
 from cse_train.fields import ConfigError
@@ -74,10 +73,9 @@ def plan_cleaning(
     return _within(removable, used, quota)
 
 
-def referred_models(ledger: Ledger, url: str) -> set[str]:
-    """Signatures of the models that `cse best` has named, in the ledger at `url`."""
-    with contextlib.closing(SelectionLog.open(url)) as log:
-        return {look.signature for sweep in ledger.sweeps() for look in log.looks(sweep.id)}
+def referred_models(ledger: Ledger) -> set[str]:
+    """Signatures of the models that `cse best` has named."""
+    return {look.signature for sweep in ledger.sweeps() for look in ledger.looks(sweep.id)}
 
 
 def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
@@ -203,7 +201,7 @@ class Pruner(AbstractContextManager["Pruner"]):
             return
         options = self._options
         with contextlib.suppress(LedgerError), contextlib.closing(Ledger.open(self._url, create=False)) as ledger:
-            referred = referred_models(ledger, self._url)
+            referred = referred_models(ledger)
             cleaning = plan_cleaning(ledger, options.storage, options.keep_top, options.disk_quota, referred)
             self.freed += remove(ledger, cleaning.removable)
             self.over = cleaning.over

@@ -2,27 +2,21 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from analysis.render.markup import padded
 
-
-class Format(StrEnum):
-    """How a listing is printed."""
-
-    text = "text"
-    json = "json"
-
+Format = Literal["text", "json"]
+"""How a listing is printed."""
 
 FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for programs.")]
 
 
 def listing(rows: Sequence[Mapping[str, Any]], form: Format, empty: str) -> str:
     """Rows as a JSON array, or as aligned columns with a head; `empty` stands for no rows in text."""
-    if form is Format.json:
+    if form == "json":
         return json.dumps([dict(row) for row in rows], indent=1, default=str)
     return aligned(rows) if rows else empty
 

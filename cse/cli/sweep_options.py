@@ -6,26 +6,17 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from cluster.runtime.options import SweepOptions
+from cluster.runtime.options import Isolation, SweepOptions
 from cluster.runtime.resources import check_options, slots_that_fit, this_machine
 from cluster.sweep.retention import parse_size
 from cse.cli import options as arguments
 from cse.experiments import request
 from search_spaces.cells import resolve
 from search_spaces.space import Space
-
-
-class Isolation(StrEnum):
-    """How runs share worker groups."""
-
-    slot = "slot"
-    trial = "trial"
-
 
 IsolationOption = Annotated[Isolation, typer.Option(help="slot: long-lived worker groups; trial: a new one per run.")]
 Address = Annotated[str | None, typer.Option(help="A running Ray cluster (a new one here).", show_default=False)]
@@ -49,7 +40,7 @@ class SweepArguments:
     cpus_per_worker: arguments.Cpus = 1
     gpus_per_worker: arguments.Gpus = 0
     max_concurrent: arguments.Concurrent = None
-    isolation: IsolationOption = Isolation.slot
+    isolation: IsolationOption = "slot"
     address: Address = None
     retry_failed: RetryFailed = False
     keep_top: arguments.KeepTop = None
@@ -85,7 +76,7 @@ class SweepArguments:
             cpus_per_worker=self.cpus_per_worker,
             gpus_per_worker=self.gpus_per_worker,
             max_concurrent=self.max_concurrent,
-            isolation=self.isolation.value,
+            isolation=self.isolation,
             address=self.address,
             retry_failed=self.retry_failed,
             keep_top=self.keep_top,

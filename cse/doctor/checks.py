@@ -120,11 +120,8 @@ def check_ledger(url: str) -> str:
     shown, file = parsed.render_as_string(hide_password=True), Path(str(parsed.database))
     if parsed.get_backend_name() == "sqlite" and not file.exists() and not network_file_system(file):
         return f"{shown} is not there yet; the first sweep makes it"
-    ledger = Ledger.open(url, create=False)
-    try:
+    with contextlib.closing(Ledger.open(url, create=False)) as ledger:
         return f"{shown} can be read, {len(ledger.sweeps())} sweeps"
-    finally:
-        ledger.close()
 
 
 def check_token() -> str:

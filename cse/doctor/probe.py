@@ -1,5 +1,6 @@
 """One short run of a space in a Ray of its own: what it takes, and how many such runs fit at once."""
 
+import contextlib
 import dataclasses
 import math
 import os
@@ -121,9 +122,8 @@ def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measure
         if not outcome.done:
             reason = outcome.failures[0].reason if outcome.failures else "interrupted"
             raise ConfigError([f"probe failed: {reason}; cse train {run.run.method} --debug shows where"])
-        ledger = Ledger.open(file)
-        row = ledger.run(run.signature)
-        ledger.close()
+        with contextlib.closing(Ledger.open(file)) as ledger:
+            row = ledger.run(run.signature)
     assert row is not None and row.seconds is not None and row.examples is not None
     gigabytes = {"group_gb": watch.peak, "gpu_gb": watch.gpu_peak, "gpu_size_gb": watch.gpu_size}
     return Measured(

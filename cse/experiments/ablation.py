@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, SweepRow
 from analysis.ledger.schema import digest
 from analysis.statistics.leave_one_out import Without, leave_one_out
 from analysis.tables.results import results_of
@@ -122,7 +122,7 @@ def losses(
 def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapping[str, Scalar]) -> Origin:
     """The configuration that a run or a sweep's best cell has, with the settings changed that a person fixes."""
     run, name, sweep = _run_of(what, ledger)
-    spec = next((row.spec for row in ledger.sweeps() if row.id == sweep), {}) if ledger and sweep else {}
+    spec, resolved = (sweep.spec, space_of_sweep(sweep)) if sweep else ({}, None)
     flat = parse_run({**run, **changed}).flat()
     seeds_of_sweep = list(spec.get("seeds", range(SEEDS)))
     title = " ".join([name, *(f"{key}={value}" for key, value in sorted(changed.items()))])
@@ -131,29 +131,24 @@ def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapp
         flat=flat,
         profile=str(spec.get("profile", "small")),
         seeds=list(range(seeds)) if seeds else seeds_of_sweep,
-        evaluate=_evaluated(sweep, ledger),
+        evaluate=resolved.space.evaluate if resolved else (),
     )
 
 
-def _evaluated(sweep: str | None, ledger: Ledger | None) -> Sequence[str]:
-    resolved = space_of_sweep(sweep, ledger) if sweep and ledger else None
-    return resolved.space.evaluate if resolved else ()
-
-
-def _run_of(what: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, str | None]:
+def _run_of(what: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, SweepRow | None]:
     """A flat configuration, what to call it, and the sweep it was chosen in."""
     if Path(what).is_dir():
         return _of_folder(Path(what), ledger)
-    sweeps = [row.id for row in ledger.sweeps()] if ledger else []
+    sweeps = {row.id: row for row in ledger.sweeps()} if ledger else {}
     if ledger and what in sweeps:
-        return selected(ledger, what).run.config, what, what
+        return selected(ledger, what).run.config, what, sweeps[what]
     row = by_signature(what, ledger) if ledger else None
     if row is None:
         raise ConfigError([f"no such run: run={what}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
     return row.config, row.signature[:12], None
 
 
-def _of_folder(folder: Path, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, str | None]:
+def _of_folder(folder: Path, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, SweepRow | None]:
     run = folder.parent if folder.name == "best" else folder
     row = row_of(run, ledger) if ledger else None
     if row is not None:

@@ -1,11 +1,11 @@
 """Rows without training, computed and stored in the ledger, where tables read them."""
 
 import contextlib
-from collections.abc import Sequence
 
 from analysis.ledger import Baselines, Ledger
 from analysis.ledger.baselines import Key
-from cse.tables.baselines import NAMES, Settings, distinct, key_of
+from cse.tables.baselines import NAMES, distinct, key_of
+from cse.tables.build import columns_of
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.identity import backbone_identity
 from cse_train.data_paths import DataPaths
@@ -13,15 +13,16 @@ from cse_train.evaluate import baselines as rows
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError
 from cse_train.text.sources import open_source
+from search_spaces.cells import ResolvedSpace, setups
 
 ROWS = "2"
 """Raised when other rows are computed, so that stored ones are computed again."""
 
 
-def ensure(setups: Sequence[Settings], columns: Sequence[str], ledger: Ledger, paths: DataPaths) -> None:
-    """Compute and store what is missing; a set whose data is not at hand is left out."""
+def ensure(resolved: ResolvedSpace, ledger: Ledger, paths: DataPaths) -> None:
+    """Compute and store what a space's table lacks; a set whose data is not at hand is left out."""
     have = {entry.key: entry.inputs for entry in ledger.baselines()}
-    for key in (key_of(setup, column) for setup in distinct(setups) for column in columns):
+    for key in (key_of(setup, column) for setup in distinct(setups(resolved)) for column in columns_of(resolved)):
         with contextlib.suppress(ConfigError):
             inputs = _inputs(key, paths)
             if have.get(key) != inputs:

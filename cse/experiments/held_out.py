@@ -1,10 +1,9 @@
 """The one look that a selection has at the test sets: scored once per picked run, and logged in the ledger."""
 
-import contextlib
 from collections.abc import Sequence
 
 from analysis.ledger import Ledger
-from analysis.ledger.selection_log import Look, SelectionLog, count, looks_by_suite
+from analysis.ledger.selection_log import Look, count, looks_by_suite
 from cse.tables.held_out import HeldOutScores
 from cse.tables.lookup import require_files
 from cse.tables.selection import RULE, Selected
@@ -17,24 +16,19 @@ from cse_train.fields import ConfigError
 DEFAULT = ("sts_test",)
 
 
-def score_once(chosen: Selected, url: str, suites: Sequence[str] | None, paths: DataPaths) -> HeldOutScores:
+def score_once(chosen: Selected, ledger: Ledger, suites: Sequence[str] | None, paths: DataPaths) -> HeldOutScores:
     """The picked run's test scores: those of suites that no look of this run has are made now and logged.
 
     Raises ConfigError for an unknown suite, one that is no test set, missing data, and a run without files.
     """
     names = list(dict.fromkeys(name.strip() for part in suites or DEFAULT for name in part.split(",")))
     _check(names)
-    log = SelectionLog.open(url)
-    try:
-        have = looks_by_suite(log.looks(chosen.sweep), chosen.run.signature)
-        missing = tuple(suite for suite in names if suite not in have)
-        values = _score(chosen, url, missing, paths) if missing else {}
-        if missing:
-            number = len(chosen.candidates)
-            log.add(Look(chosen.sweep, RULE, number, chosen.run.signature, missing, values))
-        looks = log.looks(chosen.sweep)
-    finally:
-        log.close()
+    have = looks_by_suite(ledger.looks(chosen.sweep), chosen.run.signature)
+    missing = tuple(suite for suite in names if suite not in have)
+    values = _score(chosen, ledger, missing, paths) if missing else {}
+    if missing:
+        ledger.add_look(Look(chosen.sweep, RULE, len(chosen.candidates), chosen.run.signature, missing, values))
+    looks = ledger.looks(chosen.sweep)
     stored = {name: have[suite].values[name] for suite in names if suite in have for name in columns(suite)}
     return HeldOutScores({**stored, **values}, missing, max(count(looks, suite) for suite in names), chosen.sweep)
 
@@ -50,11 +44,10 @@ def _check(suites: Sequence[str]) -> None:
         raise ConfigError(lines)
 
 
-def _score(chosen: Selected, url: str, suites: Sequence[str], paths: DataPaths) -> dict[str, float]:
+def _score(chosen: Selected, ledger: Ledger, suites: Sequence[str], paths: DataPaths) -> dict[str, float]:
     """Score the checkpoint; the scores go into the ledger as those of `cse eval` do."""
     folder = require_files(chosen.run)
     scores = score_checkpoint(folder / "best", list(suites), paths, folder / "scores")
-    with contextlib.closing(Ledger.open(url, create=False)) as ledger:
-        for score in scores:
-            ledger.add_score(chosen.run.signature, **score.record())
+    for score in scores:
+        ledger.add_score(chosen.run.signature, **score.record())
     return {score.column: score.value for score in scores}

@@ -59,13 +59,8 @@ class Work:
         return f"{self.total} runs: {self.done} already in the ledger, {self.total - self.done} to run"
 
 
-def work_of(request: Request, ledger: Ledger) -> Work:
-    """Plan a table against the ledger, and record the sweep there. ConfigError where every cell lacks an input."""
-    return work_of_all([request], ledger)
-
-
-def work_of_all(requests: Sequence[Request], ledger: Ledger) -> Work:
-    """The same of several tables, which train a run that they share once.
+def work_of(requests: Sequence[Request], ledger: Ledger) -> Work:
+    """Plan tables against the ledger, and record their sweeps there; a run that several share is trained once.
 
     Cells that lack an input are in `incomplete`; ConfigError where nothing is left of all of them.
     """
@@ -122,4 +117,4 @@ def record(
     }
     name = sweep_name(request.resolved)
     ledger.record_sweep(name, spec)
-    ledger.link_all(name, [(run.signature, run.cell, run.seed) for run in runs])
+    ledger.link(name, [(run.signature, run.cell, run.seed) for run in runs])

@@ -125,8 +125,3 @@ def unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[
 
 def _named(key: Key) -> str:
     return cell_name({axis: value for axis, value in key.items() if value is not None})
-
-
-def incomplete_cells(ledger: Ledger, sweep: str) -> dict[str, str]:
-    """Cells that lacked an input when the sweep was last started, with the reasons."""
-    return dict(ledger.sweep_spec(sweep).get("blocked", {}))

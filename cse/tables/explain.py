@@ -16,16 +16,21 @@ from search_spaces.cells import Cell, ResolvedSpace, full_key
 
 def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Sequence[RunRow] = ()) -> str:
     """The `cse run` that trains this cell alone, with these seeds where they count from 0."""
-    space, profile = resolved.space, resolved.profile
-    words = ["cse", "run", _space_name(resolved)]
-    if profile.name != space.profile:
-        words += ["--profile", profile.name]
-    for key, value in narrowed(resolved, cell).items():
-        words += ["--set", setting(key, value)]
-    if list(seeds) == list(range(len(seeds))):
-        words += ["--seeds", str(len(seeds))]
+    profile = resolved.profile.name if resolved.profile.name != resolved.space.profile else None
+    counted = seeds if list(seeds) == list(range(len(seeds))) else None
     workers = {run.identity["workers"] for run in runs if "workers" in run.identity}
-    return shlex.join(words + (["--workers", str(workers.pop())] if len(workers) == 1 else []))
+    more = ("--workers", str(workers.pop())) if len(workers) == 1 else ()
+    return run_command(_space_name(resolved), profile, narrowed(resolved, cell), counted, more)
+
+
+def run_command(
+    space: str, profile: str | None, settings: Mapping[str, Any], seeds: Sequence[int] | None, more: Sequence[str]
+) -> str:
+    """A `cse run` as it is typed, with the words `more` at its end."""
+    words = ["cse", "run", space, *(("--profile", profile) if profile else ())]
+    words += [word for key, value in settings.items() for word in ("--set", setting(key, value))]
+    words += ["--seeds", str(len(seeds))] if seeds else []
+    return shlex.join([*words, *more])
 
 
 @dataclass(frozen=True)

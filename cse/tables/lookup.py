@@ -19,7 +19,11 @@ def lineage_of(folder: Path, ledger: Ledger | None) -> Lineage:
     linked = _links(row.signature, ledger)
     sweeps = list(linked)
     cell, seeds = linked[sweeps[-1]] if sweeps else ({}, [row.signature])
-    attempts = [entry.details for entry in ledger.provenance(row.signature) if entry.attempt == row.attempt]
+    attempts = [
+        entry.details
+        for entry in ledger.provenance([row.signature]).get(row.signature, [])
+        if entry.attempt == row.attempt
+    ]
     return Lineage(
         signature=row.signature,
         sweeps=sweeps,
@@ -97,12 +101,11 @@ def space_or_sweep(
     return resolve(space, profile, settings)
 
 
-def space_of_sweep(name: str, ledger: Ledger) -> ResolvedSpace | None:
+def space_of_sweep(sweep: SweepRow) -> ResolvedSpace | None:
     """The space that a sweep ran; None where its file is gone or does not fit any more."""
-    sweep = _sweep(name, ledger)
     try:
-        return _as_run(sweep, None, {}) if sweep is not None and "file" in sweep.spec else None
-    except ConfigError:
+        return _as_run(sweep, None, {})
+    except (KeyError, ConfigError):
         return None
 
 

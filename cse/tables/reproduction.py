@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger
-from analysis.render.table import render
+from analysis.render.formats import render
 from analysis.report.facts import environment, inputs
 from analysis.study.cost import Spent, spent
 from analysis.study.study import Study, read_study
@@ -109,7 +109,8 @@ def gather(
     if not plan.is_search:
         made = with_left_out(made, resolved)
     else:
-        made = best_cells(made, [full_key(resolved, row) for row in published_keys(resolved)])
+        printed = resolved.space.paper.rows if resolved.space.paper else ()
+        made = best_cells(made, [full_key(resolved, row.key) for row in printed])
     unlike = unlike_paper(resolved)
     space = resolved.space
     study = read_study(ledger, planned, id=space.id, title=space.title, axes=space.axis_names, command=command)
@@ -138,12 +139,6 @@ def kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dic
     names = {column: made.spec.scores.get(column, column) for column in made.spec.columns}
     by_column = {column: column_cosines(ledger, planned, keys, suite) for column, suite in names.items()}
     return {column: cosines for column, cosines in by_column.items() if cosines is not None}
-
-
-def published_keys(resolved: Any) -> list[Any]:
-    """The settings that the paper publishes for a space."""
-    paper = resolved.space.paper
-    return [row.key for row in paper.rows] if paper else []
 
 
 def with_left_out(made: Table, resolved: Any) -> Table:

@@ -1,6 +1,5 @@
 """`cse report`: a space or a sweep as one HTML page with figures, out of the ledger."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,12 +12,11 @@ from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import Verdicts, judge
 from cluster.plan.match import match
 from cse.tables import build
+from cse.tables.explain import run_command
+from cse.tables.lookup import space_of_sweep
 from cse.tables.reproduction import kept_cosines
-from cse_train.fields import ConfigError
 from search_spaces import cells
-from search_spaces.catalog import load_space
-from search_spaces.cell_names import setting
-from search_spaces.cells import ResolvedSpace, resolve, unlike_paper
+from search_spaces.cells import ResolvedSpace, unlike_paper
 
 
 def of_space(
@@ -48,8 +46,11 @@ def _unanswered(resolved: ResolvedSpace, planned: Sequence[Planned], seeds: Sequ
 def of_sweep(sweep: SweepRow, ledger: Ledger, url: str | None) -> tuple[ResolvedSpace | None, Study, Table]:
     """A sweep's study: the runs linked to it, under its space's table where the file is still there."""
     links = ledger.cells(sweep.id)
-    resolved = _resolved(sweep.spec, {axis for link in links for axis in link.cell})
-    axes = resolved.space.axis_names if resolved else sorted({axis for link in links for axis in link.cell})
+    linked = {axis for link in links for axis in link.cell}
+    resolved = space_of_sweep(sweep)
+    if resolved is not None and not linked <= set(resolved.space.axis_names):
+        resolved = None  # the file has other axes today
+    axes = resolved.space.axis_names if resolved else sorted(linked)
     planned = [({axis: link.cell.get(axis) for axis in axes}, link.signature, link.seed) for link in links]
     title = str(sweep.spec.get("title", ""))
     made = build.of_planned(resolved, ledger, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
@@ -72,15 +73,6 @@ def compared(
     return verdicts, orderings(made, kept_cosines(made, ledger, planned))
 
 
-def _resolved(spec: Mapping[str, Any], axes: set[str]) -> ResolvedSpace | None:
-    """The space of a sweep as it ran; None where its file is gone or has other axes today."""
-    try:
-        resolved = resolve(load_space(str(spec["file"])), spec["profile"], spec["set"])
-    except (KeyError, ConfigError):
-        return None
-    return resolved if axes <= set(resolved.space.axis_names) else None
-
-
 def _plain_table(sweep: SweepRow, axes: Sequence[str], ledger: Ledger, planned: Sequence[Planned]) -> Table:
     """A table of what was scored, for a sweep whose space is not known any more."""
     suites = sorted({score.suite for score in ledger.scores(signature for _, signature, _ in planned)})
@@ -95,7 +87,5 @@ def _command(
     space: str, profile: str | None, overrides: Mapping[str, Any], seeds: Sequence[int] | None, url: str | None
 ) -> str:
     """The command line that runs what is missing and prints the table."""
-    words = ["cse", "run", space, *(("--profile", profile) if profile else ())]
-    words += [word for key, value in sorted(overrides.items()) for word in ("--set", setting(key, value))]
-    words += ["--seeds", str(len(seeds))] if seeds else []
-    return shlex.join([*words, *(("--ledger", shown_url(url)) if url else ())])
+    more = ("--ledger", shown_url(url)) if url else ()
+    return run_command(space, profile, dict(sorted(overrides.items())), seeds, more)

@@ -22,8 +22,8 @@ def main(address: str, folder: Path) -> int:
     request = sweeping.Request(
         resolved=resolve(space), seeds=space.seeds, paths=DataPaths(), ledger=ledger.url, options=options
     )
-    work = sweeping.work_of(request, ledger)
-    return exit.told(run.run_grid(request, work), ledger.url)
+    work = sweeping.work_of([request], ledger)
+    return exit.print_outcome(run.run_grid(request, work), ledger.url)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,12 @@ A format has one function, `render(table, verdicts, ordering)`. It returns text 
 
 import importlib
 import pkgutil
+from collections.abc import Sequence
 from types import ModuleType
+
+from analysis.tables.aggregate import Table
+from analysis.tables.ordering import Ordering
+from analysis.tables.verdict import Verdicts
 
 
 def names() -> list[str]:
@@ -19,3 +24,18 @@ def load(name: str) -> ModuleType:
     if name not in names():
         raise KeyError(name)
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def render(
+    table: Table,
+    format: str = "md",
+    verdicts: Verdicts | None = None,
+    ordering: Sequence[Ordering] | None = None,
+) -> str:
+    """The table in one of `names()`, ending in a newline. Raises KeyError for another format.
+
+    Verdicts and order stand below the table in Markdown, under keys of their own in JSON, and counted in the remarks
+    of LaTeX and HTML.
+    """
+    text: str = load(format).render(table, verdicts, ordering)
+    return text

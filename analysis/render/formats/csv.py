@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from analysis.render.published import REFERENCE
+from analysis.render.grid import REFERENCE
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import axis_text
 from analysis.tables.ordering import Ordering

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from analysis.render.published import misprints
+from analysis.render.grid import misprints
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.ordering import Ordering
 from analysis.tables.spec import identify

@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -40,13 +39,8 @@ Out = Annotated[
 ]
 
 
-class ResultFormat(StrEnum):
-    """How results are printed."""
-
-    text = "text"
-    md = "md"
-    json = "json"
-
+ResultFormat = Literal["text", "md", "json"]
+"""How results are printed."""
 
 FormatOption = Annotated[ResultFormat, typer.Option("--format", help="text, md, or json with all details.")]
 
@@ -65,7 +59,7 @@ def eval(
     positives: Positives = None,
     ledger: options.LedgerUrl = None,
     to: Out = None,
-    form: FormatOption = ResultFormat.text,
+    form: FormatOption = "text",
 ) -> None:
     """Score a run, a transformers folder or a sentence-transformers folder; a run's own scores go into its ledger."""
     folder = model_folder(model, ledger)
@@ -104,7 +98,7 @@ def report(scores: Sequence[Score], form: ResultFormat) -> str:
 
     JSON has every field and the details of every score.
     """
-    if form is ResultFormat.json:
+    if form == "json":
         return json.dumps([_as_dict(score) for score in scores], indent=1)
     protocols = [_protocol(score) for score in scores]
     shared = {name: value for name, value in protocols[0].items() if all(p[name] == value for p in protocols)}
@@ -115,7 +109,7 @@ def report(scores: Sequence[Score], form: ResultFormat) -> str:
     ]
     width = max(len(row["value"]) for row in rows)
     rows = [row | {"value": row["value"].rjust(width)} for row in rows]
-    table = markdown(rows) if form is ResultFormat.md else aligned(rows)
+    table = markdown(rows) if form == "md" else aligned(rows)
     common = "; ".join(f"{name} {value}" for name, value in shared.items() if value != "")
     return "\n".join([table, "", f"protocol: {common}", *_lists(scores)])
 

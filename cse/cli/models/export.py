@@ -1,8 +1,7 @@
 """`cse export`: a run's best checkpoint as a folder that other libraries load."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,13 +10,8 @@ from cse.tables.lookup import lineage_of, run_folder
 from cse_train.export.export import export as write
 from cse_train.fields import ConfigError
 
-
-class Layout(StrEnum):
-    """Whose folder layout is written."""
-
-    sentence_transformers = "sentence-transformers"
-    hf = "hf"
-
+Layout = Literal["sentence-transformers", "hf"]
+"""Whose folder layout is written."""
 
 Run = Annotated[str, typer.Argument(help="A run's folder, signature, or a sweep (its best run).")]
 To = Annotated[Path, typer.Option(help="The folder to write.")]
@@ -27,7 +21,7 @@ FormatOption = Annotated[Layout, typer.Option("--format", help="sentence-transfo
 def export(
     run: Run,
     to: To,
-    form: FormatOption = Layout.sentence_transformers,
+    form: FormatOption = "sentence-transformers",
     data: options.Data = None,
     senteval: options.SentEval = None,
     ledger: options.LedgerUrl = None,
@@ -39,6 +33,6 @@ def export(
     paths = options.data_paths(data, None, senteval)
     lineage = lineage_of(folder.parent if folder.name == "best" else folder, options.existing_ledger(ledger))
     best = folder / "best" if (folder / "best").is_dir() else folder
-    agreement = write(best, to.resolve(), form.value, paths=paths, lineage=lineage)
-    print(f"wrote {to.resolve()} ({form.value})")
+    agreement = write(best, to.resolve(), form, paths=paths, lineage=lineage)
+    print(f"wrote {to.resolve()} ({form})")
     print("\n".join(agreement.lines()))

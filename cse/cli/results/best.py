@@ -9,7 +9,7 @@ import typer
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.selection import Selection, select
 from cse.cli import exit, options
-from cse.cli.listing import Format, FormatOption, listing
+from cse.cli.listing import FormatOption, listing
 from cse.cli.loader import load
 from cse.cli.options import LedgerUrl, check_sweep, existing_ledger
 from cse.tables.held_out import HeldOutScores
@@ -28,7 +28,7 @@ def best(
     sweep: Sweep,
     ledger: LedgerUrl = None,
     top: Top = 3,
-    form: FormatOption = Format.text,
+    form: FormatOption = "text",
     score_test: ScoreTest = False,
     suite: Suites = None,
     data: options.Data = None,
@@ -46,8 +46,8 @@ def best(
     if score_test:
         paths = options.data_paths(data, None, senteval)
         score_once = load("cse.experiments.held_out").score_once
-        scores = score_once(chosen or selected(opened, sweep), options.ledger_url(ledger), suite, paths)
-    if form is Format.json:
+        scores = score_once(chosen or selected(opened, sweep), opened, suite, paths)
+    if form == "json":
         print(json.dumps({"cells": rows, **_facts(chosen, scores)}, indent=1, default=str))
         return
     print(listing(rows, form, "no finished run yet"))

@@ -1,18 +1,16 @@
 """`cse dashboard`: a live page of a ledger's sweeps, on this machine alone."""
 
 import contextlib
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from sqlalchemy import Engine
 
 from analysis.ledger import shown_url
 from analysis.ledger.database import connect
 from cluster.monitor.dashboard.server import DashboardServer
 from cse.cli import options
 from cse_train.fields import ConfigError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
 
 PORT = 8300
 Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes any free one.")]
@@ -28,7 +26,7 @@ def dashboard(ledger: options.LedgerUrl = None, port: Port = PORT, storage: opti
     engine.dispose()
 
 
-def connected(ledger: str | None) -> "Engine":
+def connected(ledger: str | None) -> Engine:
     """The ledger's database to read; ConfigError where the default one has not been made, else LedgerError."""
     url = options.ledger_url(ledger)
     if ledger is None and options.existing_ledger(None) is None:

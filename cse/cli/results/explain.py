@@ -10,7 +10,7 @@ import typer
 from analysis.statistics.basics import mean_and_sd
 from analysis.tables.provenance import SeedRun
 from cse.cli import options
-from cse.cli.listing import Format, FormatOption, aligned
+from cse.cli.listing import FormatOption, aligned
 from cse.tables.explain import Explained, candidates, explained
 from cse.tables.lookup import space_or_sweep
 from search_spaces.cell_names import cell_argument, choose
@@ -185,7 +185,7 @@ def explain(
     seeds: options.Seeds = None,
     settings: options.Set = None,
     ledger: options.LedgerUrl = None,
-    form: FormatOption = Format.text,
+    form: FormatOption = "text",
 ) -> None:
     """Show what is behind one cell: seeds, values, attempts, commits, hosts, data, cost, and how to repeat it."""
     opened = options.existing_ledger(ledger)
@@ -193,4 +193,4 @@ def explain(
     rows = opened.runs() if opened else []
     chosen = choose(resolved, cell or [], candidates(resolved, rows))
     explanation = explained(resolved, chosen, opened, rows, range(seeds) if seeds else resolved.space.seeds)
-    print(json.dumps(as_dict(explanation), indent=1, default=str) if form is Format.json else text(explanation))
+    print(json.dumps(as_dict(explanation), indent=1, default=str) if form == "json" else text(explanation))

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from cse.cli.listing import Format, FormatOption, listing
+from cse.cli.listing import FormatOption, listing
 from cse.cli.options import LedgerUrl, existing_ledger
 
 
-def ls(ledger: LedgerUrl = None, form: FormatOption = Format.text) -> None:
+def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:
     """List the sweeps of a ledger and how far each is."""
     opened = existing_ledger(ledger)
     sweeps = opened.sweeps() if opened else []

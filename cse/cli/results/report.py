@@ -9,7 +9,7 @@ from analysis.ledger import Ledger, SweepRow
 from analysis.report.facts import slug
 from analysis.report.page import write_report
 from analysis.report.report import make_report
-from analysis.study.study import Member, Study
+from analysis.study.study import Study
 from cse.cli import options
 from cse.tables.study import compared, of_space, of_sweep
 from cse_train.fields import ConfigError, nearest
@@ -78,11 +78,7 @@ def _check_finished(study: Study) -> None:
     """ConfigError that names what is missing when no run has a result."""
     if study.finished:
         return
-    some = ", ".join(_told(member) for member in study.missing[:NAMED])
+    some = ", ".join(f"{run.cell} seed {run.seed} ({run.state})" for run in study.missing[:NAMED])
     more = f" and {len(study.missing) - NAMED} more" if len(study.missing) > NAMED else ""
     lacking = f"; missing: {some}{more}" if some else ""
     raise ConfigError([f"no finished run: study={study.id}{lacking}; {study.command} runs them"])
-
-
-def _told(member: Member) -> str:
-    return f"{member.cell} seed {member.seed} ({member.state})"

@@ -1,7 +1,8 @@
 """`cse status`: how far the sweeps of a ledger are, in the terminal; the same figures as the page."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -9,13 +10,10 @@ from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress, de
 from cluster.monitor.dashboard.api import short, whole
 from cluster.monitor.tally import clock
 from cse.cli import options
-from cse.cli.listing import Format, FormatOption
+from cse.cli.listing import FormatOption
 from cse.cli.results.dashboard import connected
 from cse_train.fields import ConfigError, nearest
 from search_spaces.catalog import catalog
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BAR = 30
 """Characters of a progress bar."""
@@ -26,22 +24,22 @@ Name = Annotated[
 ]
 
 
-def status(name: Name = None, ledger: options.LedgerUrl = None, form: FormatOption = Format.text) -> None:
+def status(name: Name = None, ledger: options.LedgerUrl = None, form: FormatOption = "text") -> None:
     """Say how far each sweep is: runs by state, best so far, time left, what failed and where its log is."""
     engine = connected(ledger)
     sweeps = overview(engine).sweeps
     if name is None:
         shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse run E7 starts one"
-        print(json.dumps([short(row) for row in sweeps], indent=1) if form is Format.json else shown)
+        print(json.dumps([short(row) for row in sweeps], indent=1) if form == "json" else shown)
         return
     full = [row for sweep in chosen(name, sweeps) if (row := detail(engine, sweep.id))]
-    if form is Format.json:
+    if form == "json":
         print(json.dumps([whole(row) for row in full], indent=1))
     else:
         print("\n".join(long_block(row) for row in full))
 
 
-def chosen(name: str, sweeps: "Sequence[SweepProgress]") -> list[SweepProgress]:
+def chosen(name: str, sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
     """The sweep of this name, else the sweeps of this space; ConfigError where there is none, or none has runs."""
     exact = [row for row in sweeps if row.id == name]
     named = exact or [row for row in sweeps if row.space.lower() == name.lower()]

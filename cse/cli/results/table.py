@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 
 from analysis.render import formats
-from analysis.render.table import render
+from analysis.render.formats import render
 from cse.cli import exit, options
 from cse.cli.loader import load
 from cse.tables import build as tables_build
-from cse.tables.build import build, columns_of
+from cse.tables.build import build
 from search_spaces import cells
 from search_spaces.catalog import load_space
-from search_spaces.cells import resolve, setups
+from search_spaces.cells import resolve
 
 FORMATS = formats.names()
 FormatOption = Annotated[
@@ -49,11 +49,11 @@ def table(
     if data is not None or senteval is not None:
         paths = options.data_paths(data, None, senteval)
         opened = opened or options.open_ledger(ledger, create=True)
-        load("cse.experiments.baselines").ensure(setups(resolved), columns_of(resolved), opened, paths)
+        load("cse.experiments.baselines").ensure(resolved, opened, paths)
     made = build(resolved, opened, range(seeds) if seeds else None)
     print(render(made, form), end="", flush=True)
     if opened is not None and resolved.space.search is None:
-        incomplete = tables_build.incomplete_cells(opened, cells.sweep_name(resolved))
+        incomplete = opened.sweep_spec(cells.sweep_name(resolved)).get("blocked", {})
         exit.say(tables_build.unfinished(made, seeds or len(resolved.space.seeds), incomplete))
     if figure is not None:
         load("analysis.figures.table").draw(made, figure)

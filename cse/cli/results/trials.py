@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from analysis.ledger import RunRow
-from cse.cli.listing import Format, FormatOption, listing
+from cse.cli.listing import FormatOption, listing
 from cse.cli.options import LedgerUrl, check_sweep, existing_ledger
 
 Sweep = Annotated[
@@ -15,15 +15,13 @@ Sweep = Annotated[
 State = Annotated[list[str] | None, typer.Option("--state", help="Only runs in this state.", show_default=False)]
 
 
-def trials(
-    sweep: Sweep = None, ledger: LedgerUrl = None, state: State = None, form: FormatOption = Format.text
-) -> None:
+def trials(sweep: Sweep = None, ledger: LedgerUrl = None, state: State = None, form: FormatOption = "text") -> None:
     """List runs: one row per (cell, seed), failed ones too."""
     opened = existing_ledger(ledger)
     if sweep is not None:
         check_sweep(sweep, opened)
     runs = opened.runs(sweep=sweep, states=state) if opened else []
-    rows = [dataclasses.asdict(run) if form is Format.json else _short(run) for run in runs]
+    rows = [dataclasses.asdict(run) if form == "json" else _short(run) for run in runs]
     print(listing(rows, form, "no runs yet: cse run E7 starts some"))
 
 

@@ -66,7 +66,7 @@ def run_ablation(made: Ablation, request: sweeping.Request, yes: bool) -> int:
     """Run what the ledger lacks and print what each component is worth; returns the exit code."""
     opened = options.open_ledger(request.ledger, create=True)
     file = made.write()
-    work = sweeping.work_of(request, opened)
+    work = sweeping.work_of([request], opened)
     sweeps_run.announce(work, opened.url)
     if not work.nothing_left and not (yes or agreed(work.total - work.done)):
         return exit.DONE

@@ -1,4 +1,4 @@
-"""`cse demo`: see `cse.cli.sweeps.demo`."""
+"""`cse demo`: a small sweep on generated text, with its table, its figure and the best model."""
 
 import shutil
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from analysis.figures.table import draw
 from analysis.ledger import Ledger, RunRow
-from analysis.render.table import render
+from analysis.render.formats import render
 from cluster.runtime.options import SweepOptions
 from cse.cli import exit, options
 from cse.cli.sweep_options import check_fit
@@ -39,7 +39,7 @@ def run_demo(request: sweeping.Request) -> int:
     """Run what is missing, print the table, write figure and model beside the runs; returns the exit code."""
     folder = request.options.storage
     ledger = options.open_ledger(request.ledger, create=True)
-    work = sweeping.work_of(request, ledger)
+    work = sweeping.work_of([request], ledger)
     print(f"{work.line()}  (ledger {ledger.url})", flush=True)
     code = exit.DONE
     if not work.nothing_left:
@@ -48,7 +48,7 @@ def run_demo(request: sweeping.Request) -> int:
         return code
     setups, columns = cells.setups(request.resolved), build.columns_of(request.resolved)
     if not work.nothing_left or not baselines.stored(setups, columns, ledger):
-        experiments_baselines.ensure(setups, columns, ledger, request.paths)
+        experiments_baselines.ensure(request.resolved, ledger, request.paths)
     made = build.build(request.resolved, ledger)
     print()
     print(render(made))

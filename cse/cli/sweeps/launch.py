@@ -1,5 +1,6 @@
 """`cse launch`: the same sweep on a cluster. Mistakes in it are found here, before it waits in a queue."""
 
+import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,9 +10,7 @@ import typer
 from cluster.launch import targets
 from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger
 from cluster.launch.job import Job
-from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import Node, slots_that_fit
-from cluster.sweep.retention import parse_size
 from cse.cli import exit
 from cse.cli import options as arguments
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
@@ -105,17 +104,8 @@ def _own_profile(profile: str | None) -> list[str]:
 
 def _check_fit(cluster: ClusterConfig, given: SweepArguments) -> None:
     """ConfigError when not one run fits the nodes that the file describes."""
-    if given.disk_quota is not None:
-        parse_size(given.disk_quota)
     node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))
-    options = SweepOptions(
-        storage=Path(cluster.storage),
-        workers=given.workers,
-        cpus_per_worker=given.cpus_per_worker,
-        gpus_per_worker=given.gpus_per_worker,
-        max_concurrent=given.max_concurrent,
-    )
-    slots_that_fit(options, [node] * cluster.nodes)
+    slots_that_fit(dataclasses.replace(given, storage=cluster.storage).unchecked_options(), [node] * cluster.nodes)
 
 
 def _settled(cluster: ClusterConfig) -> dict[str, list[str]]:
@@ -137,4 +127,4 @@ def _travelling(ctx: typer.Context) -> dict[str, list[str]]:
 
 def _words(value: Any) -> Iterable[str]:
     for word in value if isinstance(value, list | tuple) else (value,):
-        yield str(getattr(word, "value", word))
+        yield str(word)

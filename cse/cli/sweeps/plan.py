@@ -7,7 +7,7 @@ import typer
 
 from cluster.plan.planner import plan as planned
 from cse.cli import exit, options
-from cse.cli.listing import Format, FormatOption
+from cse.cli.listing import FormatOption
 from cse.cli.plan_text import text
 from search_spaces.catalog import load_all
 
@@ -26,14 +26,14 @@ def plan(
     settings: options.Set = None,
     ledger: options.LedgerUrl = None,
     workers: options.Workers = 1,
-    form: FormatOption = Format.text,
+    form: FormatOption = "text",
 ) -> None:
     """Count cells and runs of spaces, which of them the ledger has, which lack an input, and what the rest costs."""
     given = options.settings(settings)
     paths = options.data_paths(data, train_file, senteval)
     opened = options.existing_ledger(ledger)
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=given, workers=workers)
-    if form is Format.json:
+    if form == "json":
         print(json.dumps(work.as_dict()))
         return
     print(text(work))

@@ -21,9 +21,8 @@ from cse.experiments import request as sweeping
 from cse.experiments import run as experiments_run
 from cse.experiments import run_search
 from cse.experiments.finished_tables import FinishedTables
-from cse.tables import build, reproduction
+from cse.tables import reproduction
 from cse_train.fields import ConfigError
-from search_spaces import cells
 from search_spaces.catalog import load_all
 
 Tables = list[tuple[sweeping.Request, SpacePlan]]
@@ -46,11 +45,9 @@ def reproduce(ids: Ids, given: SweepArguments, out: Out = None, yes: Yes = False
     tables = _planned(requests, ledger)
 
     def give(place: int) -> None:
-        opened = Ledger.open(requests[0].ledger)  # while Ray runs, the working folder is not the user's
-        try:
+        # While Ray runs, the working folder is not the user's.
+        with contextlib.closing(Ledger.open(requests[0].ledger)) as opened:
             _give(_reproduced(tables, place, opened, given), out)
-        finally:
-            opened.close()
 
     with FinishedTables([_awaited(space) for _, space in tables], give) as finished:
         code = _train(tables, ledger, yes, finished)
@@ -86,7 +83,7 @@ def _train(tables: Tables, ledger: Ledger, yes: bool, finished: FinishedTables) 
     """One sweep for the runs of all tables, then each search within its own budget."""
     grids = [request for request, space in tables if not space.is_search]
     searches = [(place, request) for place, (request, space) in enumerate(tables) if space.is_search]
-    work = sweeping.work_of_all(grids, ledger) if grids else None
+    work = sweeping.work_of(grids, ledger) if grids else None
     if work is not None:
         print(f"{work.line()}  (ledger {ledger.url})", flush=True)
     left = (0 if work is None else work.total - work.done) + len(searches)
@@ -140,20 +137,10 @@ def _reproduced(
 ) -> reproduction.Reproduction:
     """One table as the ledger has it; TableError. `baselines_too`: rows without training that lack are computed."""
     request, space = tables[place]
-    elsewhere = _signatures(other for _, other in tables if other is not space)
+    elsewhere = {run.signature for _, other in tables if other is not space for run in other.runs}
     if baselines_too:
-        _with_baselines(request, ledger)
+        experiments_baselines.ensure(request.resolved, ledger, request.paths)
     return reproduction.gather(space, request.seeds, ledger, repeated(space.id, given), elsewhere)
-
-
-def _signatures(spaces: Iterable[SpacePlan]) -> frozenset[str]:
-    return frozenset(run.signature for space in spaces for run in space.runs)
-
-
-def _with_baselines(request: sweeping.Request, ledger: Ledger) -> None:
-    """Rows without training are computed once and stored in the ledger."""
-    resolved = request.resolved
-    experiments_baselines.ensure(cells.setups(resolved), build.columns_of(resolved), ledger, request.paths)
 
 
 def repeated(name: str, given: SweepArguments) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from analysis.ledger import Ledger, shown_url
-from analysis.render.table import render
+from analysis.render.formats import render
 from cluster.plan.missing_inputs import by_reason
 from cse.cli import exit, options
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
@@ -17,7 +17,6 @@ from cse.experiments import run as experiments_run
 from cse.experiments import run_search
 from cse.experiments.request import Work
 from cse.tables import build
-from search_spaces import cells
 from search_spaces.catalog import load_space
 
 MANY = 100
@@ -45,7 +44,7 @@ def run_request(request: sweeping.Request, yes: bool = True) -> int:
     """Run what is missing and print the table; returns the exit code."""
     opened = options.open_ledger(request.ledger, create=True)
     if request.resolved.space.search is None and request.budget is None:
-        work = sweeping.work_of(request, opened)
+        work = sweeping.work_of([request], opened)
         announce(work, opened.url)
         if not work.nothing_left and not (yes or agreed(work.total - work.done)):
             return exit.DONE
@@ -60,10 +59,9 @@ def run_request(request: sweeping.Request, yes: bool = True) -> int:
 
 def show(request: sweeping.Request, opened: Ledger) -> None:
     """Print the table as it stands, with the rows without training."""
-    resolved = request.resolved
-    experiments_baselines.ensure(cells.setups(resolved), build.columns_of(resolved), opened, request.paths)
+    experiments_baselines.ensure(request.resolved, opened, request.paths)
     print()
-    print(render(build.build(resolved, opened)), end="")
+    print(render(build.build(request.resolved, opened)), end="")
 
 
 def agreed(count: int) -> bool:

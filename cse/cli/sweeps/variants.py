@@ -14,8 +14,8 @@ from cluster.plan.plan import SpacePlan
 from cse.cli import exit, options
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.cli.sweeps.run import announce
-from cse.experiments.request import work_of_all
-from cse.experiments.run import run_planned
+from cse.experiments.request import work_of
+from cse.experiments.run import run_grid
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cell_names import cell_name
@@ -53,13 +53,12 @@ def variants(spaces: Spaces, given: SweepArguments, examples: Examples = EXAMPLE
             [f"no list of cells: space={name}; a search has no variants, see cse run" for name in endless]
         )
     requests = dataclasses.replace(given, settings=short, seeds=given.seeds or 1).requests(named)
-    ledger, first = options.open_ledger(given.ledger, create=True), requests[0]
-    work = work_of_all(requests, ledger)
+    ledger = options.open_ledger(given.ledger, create=True)
+    work = work_of(requests, ledger)
     announce(work, ledger.url)
     code = exit.DONE
     if work.done < work.total:
-        outcome = run_planned(work.runs, work.finished, first.ledger, first.paths, first.options)
-        code = exit.print_outcome(outcome, ledger.url)
+        code = exit.print_outcome(run_grid(requests[0], dataclasses.replace(work, suites={})), ledger.url)
     text = report(work.spaces, ledger)
     print(f"\n{text}", end="")
     if out is not None:

@@ -11,7 +11,7 @@ from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import inputs_of
 from cse.cli import exit
 from cse.cli import options as arguments
-from cse.cli.listing import Format, FormatOption
+from cse.cli.listing import FormatOption
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.doctor import checks
 from cse.doctor.checks import Finding, needs, stops
@@ -31,14 +31,14 @@ Probe = Annotated[
 
 
 @with_sweep_arguments
-def doctor(given: SweepArguments, space: Space = None, probe: Probe = False, form: FormatOption = Format.text) -> int:
+def doctor(given: SweepArguments, space: Space = None, probe: Probe = False, form: FormatOption = "text") -> int:
     """Say what would stop a sweep with these options of `cse run`; exit code 2 when something would."""
     if probe and (space is None or given.address is not None):
         raise ConfigError(["no probe: --probe trains one run here; give FILE or ID, and leave --address out"])
     findings = examined(given, space)
     if probe and space is not None and not stops(findings):
         findings += probed(given, space)
-    if form is Format.json:
+    if form == "json":
         print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
     else:
         print(text(findings))

@@ -4,6 +4,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from sqlalchemy import update
 
@@ -19,6 +20,13 @@ me@host:/ /mnt/far fuse.sshfs rw 0 0
 """
 
 
+def mounted(folder: Path, monkeypatch: pytest.MonkeyPatch, mounts: str) -> None:
+    """The kernel's list of mounts, as psutil reads it."""
+    (folder / "proc" / "self").mkdir(parents=True)
+    (folder / "proc" / "self" / "mounts").write_text(mounts)
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(folder / "proc"))
+
+
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
@@ -30,20 +38,29 @@ me@host:/ /mnt/far fuse.sshfs rw 0 0
         ("/var/ledger.db", None),
     ],
 )
-def test_network_file_systems_are_found_by_the_nearest_mount(path: str, kind: str | None) -> None:
-    assert network_file_system(Path(path), MOUNTS) == kind
+def test_network_file_systems_are_found_by_the_nearest_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, kind: str | None
+) -> None:
+    mounted(tmp_path, monkeypatch, MOUNTS)
+    assert network_file_system(Path(path)) == kind
 
 
-def test_a_link_onto_a_network_file_system_is_followed(tmp_path: Path) -> None:
+def test_where_no_mounts_are_known_a_file_is_taken_to_be_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "none"))
+    assert network_file_system(tmp_path) is None
+
+
+def test_a_link_onto_a_network_file_system_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    mounts = f"/dev/vda / ext4 rw 0 0\nserver:/ {tmp_path / 'real'} nfs rw 0 0\n"
-    assert network_file_system(tmp_path / "link" / "ledger.db", mounts) == "nfs"
+    mounted(tmp_path, monkeypatch, f"/dev/vda / ext4 rw 0 0\nserver:/ {tmp_path / 'real'} nfs rw 0 0\n")
+    assert network_file_system(tmp_path / "link" / "ledger.db") == "nfs"
 
 
-def test_sqlite_on_a_network_file_system_names_postgresql(tmp_path: Path) -> None:
+def test_sqlite_on_a_network_file_system_names_postgresql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounted(tmp_path, monkeypatch, f"server:/ {tmp_path} nfs rw 0 0\n")
     with pytest.raises(LedgerError, match=r"path=.*ledger\.db lies on a network file system \(nfs\).*PostgreSQL"):
-        connect(tmp_path / "ledger.db", mounts=f"server:/ {tmp_path} nfs rw 0 0")
+        connect(tmp_path / "ledger.db")
     assert not (tmp_path / "ledger.db").exists()
 
 

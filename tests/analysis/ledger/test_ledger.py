@@ -55,7 +55,7 @@ def states(ledger: Ledger, signature: str = "aa") -> list[tuple[int, str]]:
 
 def test_a_run_from_claim_to_done(ledger: Ledger) -> None:
     taken = held(ledger)
-    assert (taken.attempt, taken.previous_folder, taken.previous_state) == (1, None, None)
+    assert (taken.attempt, taken.previous_folders, taken.previous_state) == (1, (), None)
     ledger.running(taken, folder="runs/aa/1")
     ledger.add_points(taken, [point(64), point(128, best=61.5)])
     finish(ledger, taken)
@@ -65,7 +65,7 @@ def test_a_run_from_claim_to_done(ledger: Ledger) -> None:
     assert (row.examples, row.best, row.best_examples, row.seconds) == (640, 61.5, 320, 9.5)
     assert row.config == CONFIG and row.identity == {"encoder": "e1"} and row.folder == "runs/aa/1" and not row.live
     assert states(ledger) == [(1, "claimed"), (1, "running"), (1, "done")]
-    (origin,) = ledger.provenance("aa")
+    (origin,) = ledger.provenance(["aa"])["aa"]
     assert (origin.details["commit"], origin.examples, origin.seconds) == ("c0ffee", 640, 9.5)
 
 
@@ -88,7 +88,7 @@ def test_an_ended_run_goes_on_as_the_next_attempt(ledger: Ledger, end: str) -> N
     row = ledger.run("aa")
     assert row is not None and (row.state, row.reason) == (end, "because")
     again = held(ledger, owner="you")
-    assert (again.attempt, again.previous_folder, again.previous_state) == (2, "runs/aa/1", end)
+    assert (again.attempt, again.previous_folders, again.previous_state) == (2, ("runs/aa/1",), end)
     row = ledger.run("aa")
     assert row is not None and (row.state, row.owner, row.reason, row.best) == ("claimed", "you", None, 61.5)
 
@@ -123,7 +123,7 @@ def test_a_stale_claim_is_taken_over_and_its_orphan_reports_nothing(ledger_url: 
     time.sleep(0.3)
     assert second.states(["aa"]) == {"aa": "lost"}
     taken = held(second, owner="you")
-    assert (taken.attempt, taken.previous_folder, taken.previous_state) == (2, "runs/aa/1", "lost")
+    assert (taken.attempt, taken.previous_folders, taken.previous_state) == (2, ("runs/aa/1",), "lost")
     assert first.heartbeat("me") == 0
     for late in (
         lambda: first.running(orphan),
@@ -179,7 +179,7 @@ def test_released_runs_are_free_at_once(ledger: Ledger) -> None:
         "theirs": "claimed",
     }
     assert ledger.history("started")[-1].reason == "interrupted"
-    assert held(ledger, "started").previous_folder == "runs/started/1"
+    assert held(ledger, "started").previous_folders[0] == "runs/started/1"
     assert held(ledger, "stopped").attempt == 3
 
 
@@ -241,9 +241,9 @@ def test_scores_by_suite_and_protocol(ledger: Ledger) -> None:
 def test_a_sweep_knows_its_cells_and_their_states(ledger: Ledger) -> None:
     ledger.record_sweep("E7", {"title": "old"})
     ledger.record_sweep("E7", {"title": "dup_rate"})
-    ledger.link("E7", "aa", {"dup_rate": 0.08}, 1)
-    ledger.link("E7", "aa", {"dup_rate": 0.08}, 1)
-    ledger.link_all("E7", [("bb", {"dup_rate": None}, 2), ("aa", {"label": "default"}, 1)])
+    ledger.link("E7", [("aa", {"dup_rate": 0.08}, 1)])
+    ledger.link("E7", [("aa", {"dup_rate": 0.08}, 1)])
+    ledger.link("E7", [("bb", {"dup_rate": None}, 2), ("aa", {"label": "default"}, 1)])
     finish(ledger, held(ledger))
     held(ledger, "elsewhere")
     (sweep,) = ledger.sweeps()
@@ -318,7 +318,7 @@ def test_ten_thousand_runs_are_read_in_two_seconds(tmp_path: Any) -> None:
         connection.execute(schema.runs.insert(), rows)
         assert connection.scalar(select(func.count()).select_from(schema.runs)) == 10_000
     ledger.record_sweep("big", {})
-    ledger.link_all("big", ((row["signature"], {"cell": index // 5}, index % 5) for index, row in enumerate(rows)))
+    ledger.link("big", ((row["signature"], {"cell": index // 5}, index % 5) for index, row in enumerate(rows)))
     start = time.process_time()
     assert len(ledger.runs(sweep="big")) == 10_000
     assert len(ledger.cells("big")) == 10_000

@@ -3,7 +3,7 @@
 import sqlalchemy
 
 from analysis.ledger import Ledger, schema
-from analysis.ledger.selection_log import Look, SelectionLog, count, looks_by_suite
+from analysis.ledger.selection_log import Look, count, looks_by_suite
 
 
 def booked(ledger: Ledger, *signatures: str) -> None:
@@ -12,31 +12,27 @@ def booked(ledger: Ledger, *signatures: str) -> None:
         assert ledger.claim(name, {"method": "simcse"}, **about) is not None
 
 
-def test_looks_are_kept_by_sweep_and_run(ledger: Ledger, ledger_url: str) -> None:
+def test_looks_are_kept_by_sweep_and_run(ledger: Ledger) -> None:
     booked(ledger, "a", "b")
-    log = SelectionLog.open(ledger_url)
     first = Look("E7", "mean", 8, "a", ("sts_test", "mr"), {"sts_test": 60.5, "mr": 70.0})
     for look in (
         first,
         Look("E7", "mean", 9, "b", ("sts_test",), {"sts_test": 61.0}),
         Look("E8", "mean", 5, "a", (), {}),
     ):
-        log.add(look)
-    found = log.looks("E7")
+        ledger.add_look(look)
+    found = ledger.looks("E7")
     assert [look.signature for look in found] == ["a", "b"] and found[0].at <= found[1].at
     assert found[0].values == first.values and found[0].suites == first.suites
     assert looks_by_suite(found, "a").keys() == {"sts_test", "mr"} and looks_by_suite(found, "c") == {}
     assert (count(found, "sts_test"), count(found, "mr"), count(found, "cr")) == (2, 1, 0)
-    log.close()
 
 
-def test_a_ledger_that_is_older_than_the_log(ledger: Ledger, ledger_url: str) -> None:
+def test_a_ledger_that_is_older_than_the_log(ledger: Ledger) -> None:
     booked(ledger, "a")
     engine = ledger._engine
     schema.selections.drop(engine)
-    log = SelectionLog.open(ledger_url)
-    assert log.looks("E7") == []
+    assert ledger.looks("E7") == []
     assert not sqlalchemy.inspect(engine).has_table("cse_selections"), "reading makes nothing"
-    log.add(Look("E7", "mean", 8, "a", ("sts_test",), {"sts_test": 60.5}))
-    assert len(log.looks("E7")) == 1
-    log.close()
+    ledger.add_look(Look("E7", "mean", 8, "a", ("sts_test",), {"sts_test": 60.5}))
+    assert len(ledger.looks("E7")) == 1

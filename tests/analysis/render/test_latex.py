@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.render.table import render
+from analysis.render.formats import render
 from analysis.tables.aggregate import Baseline, aggregate
 from analysis.tables.spec import TableSpec
 

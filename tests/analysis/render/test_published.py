@@ -1,12 +1,13 @@
 """Rows of the paper alone and misprints, in every format."""
 
 import csv
+import dataclasses
 import io
 import json
 
 import pytest
 
-from analysis.render.table import render
+from analysis.render.formats import render
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.spec import TableError, TableSpec
 
@@ -62,7 +63,7 @@ def test_json_and_csv_hold_them() -> None:
 )
 def test_what_fits_no_column_or_row_is_refused(change: dict[str, object], told: str) -> None:
     with pytest.raises(TableError) as caught:
-        SPEC.replace(**change)
+        dataclasses.replace(SPEC, **change)
     assert told in str(caught.value) and "\n" not in str(caught.value)
 
 

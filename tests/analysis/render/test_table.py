@@ -1,10 +1,11 @@
 """Tables as text, compared as a whole."""
 
 import csv
+import dataclasses
 import io
 import json
 
-from analysis.render.table import render
+from analysis.render.formats import render
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.labels import axis_text, label
 from analysis.tables.spec import TableSpec
@@ -120,7 +121,7 @@ def test_the_second_best_is_underlined_by_printed_value() -> None:
 
 
 def test_latex_escapes_every_special_letter() -> None:
-    text = render(table(SPEC.replace(title=r"50% $x$ #1 {a}_b^c~d\e ±")), "tex")
+    text = render(table(dataclasses.replace(SPEC, title=r"50% $x$ #1 {a}_b^c~d\e ±")), "tex")
     assert r"50\% \$x\$ \#1 \{a\}\_b\textasciicircum{}c\textasciitilde{}d\textbackslash{}e $\pm$" in text
 
 
@@ -141,20 +142,20 @@ def test_json_has_the_shape_of_a_paper_block_and_full_numbers() -> None:
 
 
 def test_the_best_may_be_the_lowest_and_ties_in_print_are_all_bold() -> None:
-    lowest = render(table(SPEC.replace(best="min")), "md")
+    lowest = render(table(dataclasses.replace(SPEC, best="min")), "md")
     assert "**40.00**" in lowest and "**61.23**" not in lowest
     lines = [{"a": row, "seed": 1, "column": "c", "value": value} for row, value in ((1, 5.001), (2, 5.004))]
     assert render(aggregate(TableSpec(id="X", axes=["a"], columns=["c"]), lines), "md").count("**5.00**") == 2
 
 
 def test_published_numbers_keep_the_paper_s_decimals() -> None:
-    spec = SPEC.replace(published=[{"key": {"method.dup_rate": 0.08}, "cells": {"sts_dev": 72.6}}])
+    spec = dataclasses.replace(SPEC, published=[{"key": {"method.dup_rate": 0.08}, "cells": {"sts_dev": 72.6}}])
     row = next(line for line in render(table(spec), "md").splitlines() if line.startswith("| 0.08"))
     assert [entry.strip() for entry in row.split("|")[4:6]] == ["72.6", "-21.60"]
 
 
 def test_a_table_without_published_values_has_no_such_columns() -> None:
-    text = render(table(SPEC.replace(published=[])), "md")
+    text = render(table(dataclasses.replace(SPEC, published=[])), "md")
     assert "paper" not in text and "Δ" not in text
 
 

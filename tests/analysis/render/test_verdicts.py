@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from analysis.render.table import render
+from analysis.render.formats import render
 from analysis.statistics.basics import mean_and_sd
 from analysis.tables.aggregate import Entry, Row, Table
 from analysis.tables.ordering import orderings

@@ -2,10 +2,9 @@
 
 import math
 
-import numpy as np
 import pytest
 
-from analysis.statistics.basics import bootstrap_interval, kendall_tau, mean_and_sd, t_interval
+from analysis.statistics.basics import mean_and_sd, t_interval
 
 
 def test_mean_and_sd() -> None:
@@ -20,18 +19,3 @@ def test_t_interval_of_three_seeds() -> None:
     assert t_interval([1.0]) is None
     interval = t_interval([9.0, 10.0, 11.0])
     assert interval == pytest.approx((10 - 4.30265 / math.sqrt(3), 10 + 4.30265 / math.sqrt(3)), abs=1e-4)
-
-
-def test_bootstrap_interval_repeats_and_covers() -> None:
-    values = np.random.default_rng(0).normal(5.0, 1.0, 400)
-    first = bootstrap_interval(list(values), np.random.default_rng(1))
-    assert first == bootstrap_interval(list(values), np.random.default_rng(1))
-    assert first[0] < values.mean() < first[1]
-    assert first[1] - first[0] == pytest.approx(2 * 1.96 * values.std(ddof=1) / 20, rel=0.1)
-    assert bootstrap_interval([2.0], np.random.default_rng(1)) == (2.0, 2.0)
-
-
-def test_kendall_tau() -> None:
-    assert kendall_tau([1, 2, 3, 4], [10, 20, 30, 40])[0] == pytest.approx(1.0)
-    assert kendall_tau([1, 2, 3, 4], [10, 20, 40, 30])[0] == pytest.approx(4 / 6)
-    assert math.isnan(kendall_tau([1, 2, 3], [5, 5, 5])[0])

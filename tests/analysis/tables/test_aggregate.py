@@ -74,14 +74,14 @@ def test_results_that_lack_an_axis() -> None:
 
 
 def test_rows_come_from_the_results_where_the_spec_lists_none() -> None:
-    table = aggregate(E7.replace(rows=[]), lines_of((0.32, 1, 61.0), (0.5, 1, 60.0)))
+    table = aggregate(dataclasses.replace(E7, rows=[]), lines_of((0.32, 1, 61.0), (0.5, 1, 60.0)))
     assert [row.key for row in table.rows] == [{"method.dup_rate": 0.32}, {"method.dup_rate": 0.5}]
 
 
 def test_pooled_seed_sd() -> None:
     table = aggregate(E7, lines_of((0.08, 1, 50.0), (0.08, 2, 52.0), (0.32, 1, 60.0), (0.32, 2, 60.0), (None, 1, 9.0)))
-    assert table.seed_sd("sts_dev") == pytest.approx(1.0)
-    assert aggregate(E7, lines_of((0.08, 1, 50.0))).seed_sd("sts_dev") is None
+    assert table.seed_spread("sts_dev").sd == pytest.approx(1.0)
+    assert aggregate(E7, lines_of((0.08, 1, 50.0))).seed_spread("sts_dev") is None
 
 
 @pytest.mark.parametrize(("untrained", "flat"), [(50.5, True), (47.0, False)])
@@ -97,7 +97,7 @@ def test_a_cell_with_a_collapsed_seed_does_not_hide_the_others_signal() -> None:
         (0.08, 1, 20.0), (0.08, 2, 55.0), (0.32, 1, 61.0), (0.32, 2, 61.4), (None, 1, 60.9), (None, 2, 61.4)
     )
     table = aggregate(E7, lines, untrained={"sts_dev": 51.5})
-    spread = table.seed_sd("sts_dev")
+    spread = table.seed_spread("sts_dev").sd
     assert spread is not None and spread > 61.2 - 51.5 and not table.no_signal
 
 
@@ -110,7 +110,9 @@ def protocol(**changes: Any) -> str:
 
 
 def test_the_shared_protocol_is_kept() -> None:
-    table = aggregate(E7.replace(protocol={"selection": "best"}), lines_of((0.08, 1, 50.0), protocol=protocol()))
+    table = aggregate(
+        dataclasses.replace(E7, protocol={"selection": "best"}), lines_of((0.08, 1, 50.0), protocol=protocol())
+    )
     assert table.protocol == {"selection": "best", "suite": "sts_dev", "pooler": "cls", "max_length": 512}
 
 
@@ -189,7 +191,7 @@ def test_baselines_are_kept() -> None:
 
 
 def test_ten_thousand_results_in_two_seconds() -> None:
-    spec = E7.replace(rows=[{"method.dup_rate": cell} for cell in range(2000)], published=[])
+    spec = dataclasses.replace(E7, rows=[{"method.dup_rate": cell} for cell in range(2000)], published=[])
     scores = ((cell, seed, cell + seed / 10) for cell in range(2000) for seed in range(5))
     lines = lines_of(*scores, protocol=protocol())
     start = time.process_time()

@@ -1,5 +1,7 @@
 """A table's spec refuses published values that fit no row."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,6 @@ def test_keys_compare_by_value_across_types() -> None:
 
 
 def test_replace_checks_again() -> None:
-    assert spec().replace(title="new").title == "new"
+    assert dataclasses.replace(spec(), title="new").title == "new"
     with pytest.raises(TableError):
-        spec().replace(columns=["other"])
+        dataclasses.replace(spec(), columns=["other"])

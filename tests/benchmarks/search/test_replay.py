@@ -101,7 +101,7 @@ def ledger_with(folder, cells, seeds):
             ]
             ledger.add_points(claim, points)
             ledger.finish(claim, "done", examples=640, best=score, best_examples=320, seconds=2.0, folder=None)
-            ledger.link("recorded_grid", name, dict(cell.key), seed)
+            ledger.link("recorded_grid", [(name, dict(cell.key), seed)])
     return resolved, ledger
 
 

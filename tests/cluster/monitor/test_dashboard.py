@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Claim, Ledger
-from analysis.ledger.cluster_log import ClusterLog
 from analysis.ledger.database import connect
 from cluster.monitor.dashboard.server import DashboardServer
 from cse.cli.app import main
@@ -37,7 +36,7 @@ def made(tmp_path: Path) -> Path:
     """A sweep E7 of four: one done, one half trained, one failed with a log, one that nobody has begun."""
     ledger = Ledger.open(tmp_path / "ledger.db")
     ledger.record_sweep("E7", {"title": "repetition <b>rate</b>", "space": "E7"})
-    ledger.link_all("E7", [(f"run{i}", {"method.dup_rate": i / 10}, 0) for i in range(4)])
+    ledger.link("E7", [(f"run{i}", {"method.dup_rate": i / 10}, 0) for i in range(4)])
     ledger.record_sweep("E8", {"title": "empty", "space": "E8", "blocked": {"a cell": "no data"}})
     folders = [tmp_path / "results" / "runs" / f"run{i}" for i in range(3)]
     done, half, failed = (claimed(ledger, f"run{i}", folder) for i, folder in enumerate(folders))
@@ -51,10 +50,8 @@ def made(tmp_path: Path) -> Path:
     ledger.finish(
         failed, "failed", examples=0, best=None, best_examples=None, seconds=1.0, folder=folders[2], reason="nan loss"
     )
+    ledger.join_cluster(["E7"], "127.0.0.1:8265", "1 x 2 workers")
     ledger.close()
-    log = ClusterLog.open(tmp_path / "ledger.db")
-    log.begin(["E7"], "127.0.0.1:8265", "1 x 2 workers")
-    log.close()
     return tmp_path
 
 

@@ -1,6 +1,7 @@
 """What --storage may name, and which line each node that cannot take part gets."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -96,7 +97,7 @@ def test_a_file_that_stands_in_for_two_inputs_is_asked_for_once(tmp_path: Path) 
 def test_a_ledger_file_on_a_network_file_system_is_refused(
     capsys: pytest.CaptureFixture[str], space: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    mounts = f"/dev/vda / ext4 rw 0 0\nserver:/home {tmp_path} nfs4 rw 0 0\n"
-    monkeypatch.setattr("analysis.ledger.database._read_mounts", lambda: mounts)
+    mount = SimpleNamespace(mountpoint=str(tmp_path), fstype="nfs4")
+    monkeypatch.setattr("psutil.disk_partitions", lambda all: [mount])
     line = refused(capsys, "run", space)
     assert "lies on a network file system (nfs4)" in line and "postgresql://" in line

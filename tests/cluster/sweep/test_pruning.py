@@ -11,7 +11,10 @@ from cluster.sweep.retention import PERIOD_S, Pruner
 from cse.cli import exit
 from cse.cli.app import main
 from cse.experiments import run
+from cse.experiments.request import Request, Work
 from cse_train.data_paths import DataPaths
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
 
 SPACE = "version: 1\nid: mine\nmethod: simcse\nseeds: 1\nspace:\n  method.temperature: {grid: [0.05]}\n"
 DONE = SweepEvent(kind="done", signature="r1")
@@ -29,7 +32,7 @@ def ledger(tmp_path: Path) -> Ledger:
         for kind in ("last", "best"):
             (home / kind).mkdir(parents=True)
             (home / kind / "file").write_bytes(b"x" * 10**6)
-        made.link("s", name, {"seed": number}, number)
+        made.link("s", [(name, {"seed": number}, number)])
         if number < 3:
             made.finish(claim, "done", examples=1, best=number, best_examples=1, seconds=1.0, folder=home)
     made.add_score("r0", "sts_test", 1.0, {"split": "test"})
@@ -74,7 +77,10 @@ def test_a_sweep_prunes_at_its_end_and_says_so(
 ) -> None:
     monkeypatch.setattr("cse.experiments.run.run_sweep", lambda *given: SweepOutcome(done=1))
     options = SweepOptions(storage=tmp_path, disk_quota=10**6)
-    outcome = run.run_planned([], (), ledger.url, DataPaths(), options)
+    request = Request(
+        resolved=resolve(load_space("demo")), seeds=(0,), paths=DataPaths(), ledger=ledger.url, options=options
+    )
+    outcome = run.run_grid(request, Work([], [], 0, frozenset(), scored=True))
     assert exit.print_outcome(outcome, ledger.url) == exit.DONE
     assert left(tmp_path) == TOP
     said = capsys.readouterr()

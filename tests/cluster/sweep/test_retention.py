@@ -31,7 +31,7 @@ def ledger(somewhere: Path) -> Ledger:
         for kind in ("last", "best"):
             (home / kind).mkdir(parents=True)
             (home / kind / "file").write_bytes(b"x" * 1000)
-        made.link("s", name, {"seed": seed}, seed)
+        made.link("s", [(name, {"seed": seed}, seed)])
         if seed < 5:
             end = {"examples": 1, "best": float(seed), "best_examples": 1, "seconds": 1.0, "folder": home}
             made.finish(claim, "done", **end)

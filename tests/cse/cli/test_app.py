@@ -41,7 +41,7 @@ def book(
             assert claim is not None
             end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0, "folder": f"runs/{name}"}
             ledger.finish(claim, "done", **end)
-            ledger.link(resolved.space.id, name, cell.key, seed)
+            ledger.link(resolved.space.id, [(name, cell.key, seed)])
 
 
 @pytest.fixture

@@ -5,10 +5,12 @@ import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
-from analysis.ledger import Ledger, database
+from analysis.ledger import Ledger
 from cluster.runtime.resources import Node
 from cse.cli.app import main
 from cse.doctor import checks
@@ -91,7 +93,8 @@ def test_sqlite_on_a_network_file_system_names_postgresql(
 ) -> None:
     if there:
         Ledger.open("ledger.db").close()
-    monkeypatch.setattr(database, "_read_mounts", lambda: f"server:/export {tmp_path} nfs4 rw 0 0\n")
+    mount = SimpleNamespace(mountpoint=str(tmp_path), fstype="nfs4")
+    monkeypatch.setattr(psutil, "disk_partitions", lambda all: [mount])
     (line,) = stopped(capsys, "--ledger", "ledger.db")
     assert "lies on a network file system (nfs4)" in line and "(PostgreSQL)" in line
 

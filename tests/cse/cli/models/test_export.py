@@ -22,7 +22,7 @@ def ledger(tmp_path: Path) -> Ledger:
     opened = Ledger.open(tmp_path / "ledger.db", create=True)
     opened.record_sweep("mine", {})
     for signature, seed, cell, best in (("aaaaaa", 0, 1, 60.0), ("bbbbbb", 1, 1, 62.0), ("cccccc", 0, 2, 59.0)):
-        opened.link("mine", signature, {"method.temperature": cell}, seed)
+        opened.link("mine", [(signature, {"method.temperature": cell}, seed)])
         told = {"identity": {"corpus": "c0ffee"}, "provenance": {"commit": f"of {signature}"}}
         claim = opened.claim(signature, FLAT, method="simcse", seed=seed, owner="me", **told)
         assert claim is not None

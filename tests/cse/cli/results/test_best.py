@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
-from analysis.ledger.selection_log import SelectionLog
 from cse.cli.app import main
 from cse_train import checkpoint, methods
 from cse_train.backbone.backbone import load_backbone
@@ -46,7 +45,7 @@ def book(ledger: Ledger, cell: int, seed: int, value: float) -> None:
     assert claim is not None
     end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0}
     ledger.finish(claim, "done", **end, folder=Path("runs", name).resolve())
-    ledger.link("mine", name, {"method.temperature": cell}, seed)
+    ledger.link("mine", [(name, {"method.temperature": cell}, seed)])
 
 
 def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
@@ -89,7 +88,7 @@ def test_a_sweep_that_the_removed_posterior_searched_still_shows(
     for index, centre in enumerate([50.0, 63.5, 54.0]):
         for seed in range(2):
             book(ledger, 20 + index, seed, centre + seed)
-            ledger.link("searched", f"cell{20 + index}-seed{seed}", {"method.temperature": (index + 1) / 100}, seed)
+            ledger.link("searched", [(f"cell{20 + index}-seed{seed}", {"method.temperature": (index + 1) / 100}, seed)])
     pick = json.loads(printed(capsys, "best", "searched", "--format", "json"))["pick"]
     assert (pick["rule"], pick["cell"]) == ("highest mean dev score over seeds", {"method.temperature": 0.02})
     assert pick["ranked_by"] == pick["value"] == 64.0 and pick["candidates"] == 3
@@ -127,7 +126,7 @@ def test_the_test_set_is_looked_at_once_per_selection(
     said = capsys.readouterr()
     assert "scored now: sts_test; look 2" in said.out
     assert "test looked at before: sweep=mine, this is selection number 2" in said.err
-    looks = SelectionLog.open("results/ledger.db").looks("mine")
+    looks = Ledger.open("results/ledger.db").looks("mine")
     assert [(look.signature, look.candidates) for look in looks] == [("cell11-seed1", 12), ("cell11-seed2", 12)]
 
 
@@ -151,11 +150,11 @@ def test_mistakes_are_one_line(
     claim = ledger.claim("other", FLAT, **about)
     assert claim is not None
     ledger.finish(claim, "done", examples=1, best=1.0, best_examples=1, seconds=1.0, folder="nowhere")
-    ledger.link("gone", "other", {}, 0)
+    ledger.link("gone", [("other", {}, 0)])
     assert main(["best", *argv]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"cse: {told}")
-    assert SelectionLog.open("results/ledger.db").looks("mine") == []
+    assert Ledger.open("results/ledger.db").looks("mine") == []
 
 
 def test_cells_are_ranked_without_torch(ledger: Ledger) -> None:

@@ -41,7 +41,7 @@ def book(ledger: Ledger, sweep: str, cell: Cell, seed: int, value: float | None,
     (Path("runs") / name / "best").mkdir(parents=True, exist_ok=True)
     end = {"examples": 25600, "best": value, "best_examples": 1280, "seconds": 7.5, "folder": f"runs/{name}"}
     ledger.finish(claim, "failed" if value is None else "done", **end, reason=None if value else "loss is nan")
-    ledger.link(sweep, name, cell.key, seed)
+    ledger.link(sweep, [(name, cell.key, seed)])
     return name
 
 

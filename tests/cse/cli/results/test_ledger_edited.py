@@ -25,7 +25,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     made = Ledger.open(tmp_path / "l.db")
     made.record_sweep("mine", {})
-    made.link("mine", "aa", {"x": 1}, 0)
+    made.link("mine", [("aa", {"x": 1}, 0)])
     made.claim("aa", {}, method="simcse", seed=0, owner="me", identity={}, provenance={})
     made.close()
     return tmp_path / "l.db"

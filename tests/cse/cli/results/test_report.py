@@ -15,9 +15,9 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rows")
     ledger = Ledger.open(synthetic_ledger.write(folder, runs=40, points=4))
     ledger.record_sweep("empty", {"title": "nothing ran", "file": "gone.yaml"})
-    ledger.link("empty", "nobody", {"method.dup_rate": 0.32}, 0)
+    ledger.link("empty", [("nobody", {"method.dup_rate": 0.32}, 0)])
     ledger.record_sweep("gone", {"title": "its file is gone", "file": "gone.yaml", "profile": "small", "set": {}})
-    ledger.link_all("gone", [(one.signature, one.cell, one.seed) for one in ledger.cells("rows")])
+    ledger.link("gone", [(one.signature, one.cell, one.seed) for one in ledger.cells("rows")])
     ledger.close()
     return folder
 

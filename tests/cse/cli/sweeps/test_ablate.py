@@ -42,7 +42,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
         ledger=str(tmp_path / "results" / "ledger.db"),
         options=SweepOptions(storage=tmp_path),
     )
-    sweeping.work_of(request, opened)
+    sweeping.work_of([request], opened)
     (cell,) = resolved.cells()
     finish(opened, cell, {0: 60.0, 1: 62.0})
     return opened

@@ -50,7 +50,7 @@ def test_the_second_is_told_and_claims_what_the_first_gave_back(capsys: pytest.C
     assert told.endswith("give a new --ledger") and stopped == "cse: here Ray would start"
     ledger = Ledger.open("l.db", create=False)
     (row,) = [one for one in ledger.runs() if one.attempt == 2]
-    assert [one.details["code_digest"][0] for one in ledger.provenance(row.signature)] == ["a", "b"]
+    assert [one.details["code_digest"][0] for one in ledger.provenance([row.signature])[row.signature]] == ["a", "b"]
     assert ledger.codes() == {"a" * 16: 1, "b" * 16: 1}
     ledger.close()
 

@@ -50,12 +50,14 @@ class Sweeps:
         self.works_in: tuple[Path, Path] | None = None
         """Where the process works while the sweep runs, as it does while Ray is up, and the file that it waits for."""
 
-    def __call__(self, runs, finished, url, paths, options, suites, also=()):  # type: ignore[no-untyped-def]
-        self.asked.append([(run.cell["method.dup_rate"], run.seed, tuple(suites[run.signature])) for run in runs])
+    def __call__(self, request, work, *also):  # type: ignore[no-untyped-def]
+        self.asked.append(
+            [(run.cell["method.dup_rate"], run.seed, tuple(work.suites[run.signature])) for run in work.runs]
+        )
         if self.works_in is None:
-            return self.train(runs, finished, url, suites, also)
+            return self.train(work.runs, work.finished, request.ledger, work.suites, also)
         with contextlib.chdir(self.works_in[0]):
-            outcome = self.train(runs, finished, url, suites, also)
+            outcome = self.train(work.runs, work.finished, request.ledger, work.suites, also)
             appears(self.works_in[1])
             return outcome
 
@@ -104,7 +106,7 @@ def sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sweeps:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CSE_DATA", raising=False)
     stub = Sweeps(tmp_path)
-    monkeypatch.setattr(experiments_run, "run_planned", stub)
+    monkeypatch.setattr(experiments_run, "run_grid", stub)
     return stub
 
 

@@ -51,7 +51,7 @@ def test_the_exit_code_says_how_it_ended(outcome: SweepOutcome, code: int, capsy
 def test_a_sweep_is_recorded_with_all_its_runs_before_it_starts(tmp_path: Path) -> None:
     request = request_for(tmp_path)
     with_ledger = Ledger.open(request.ledger)
-    work = sweeping.work_of(request, with_ledger)
+    work = sweeping.work_of([request], with_ledger)
     assert (work.total, work.done, work.nothing_left) == (16, 0, False)
     (row,) = with_ledger.sweeps()
     assert (row.id, row.runs, row.states) == (cells.sweep_name(request.resolved), 16, {"unclaimed": 16})
@@ -72,7 +72,7 @@ def test_a_finished_grid_still_wants_a_suite_that_was_added(tmp_path: Path) -> N
     space = dataclasses.replace(request.resolved.space, evaluate=("generated_dev:30",))
     request = dataclasses.replace(request, resolved=dataclasses.replace(request.resolved, space=space))
     ledger = Ledger.open(request.ledger)
-    for planned in sweeping.work_of(request, ledger).runs:
+    for planned in sweeping.work_of([request], ledger).runs:
         about = {
             "method": "esimcse",
             "seed": planned.seed,
@@ -84,12 +84,12 @@ def test_a_finished_grid_still_wants_a_suite_that_was_added(tmp_path: Path) -> N
         assert claim is not None
         end = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0, "folder": None}
         ledger.finish(claim, "done", **end)
-    unscored = sweeping.work_of(request, ledger)
+    unscored = sweeping.work_of([request], ledger)
     assert unscored.done == unscored.total == 2
     assert not unscored.nothing_left
     for planned in unscored.runs:
         ledger.add_score(planned.signature, "generated_dev:30", 50.0, {}, None, None)
-    assert sweeping.work_of(request, ledger).line() == "2/2 already in the ledger, 0 run"
+    assert sweeping.work_of([request], ledger).line() == "2/2 already in the ledger, 0 run"
 
 
 def test_asha_counts_examples(tmp_path: Path) -> None:

@@ -39,10 +39,11 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     return str(tmp_path / "T.yaml"), str(tmp_path / "p.yaml")
 
 
-def trained(runs, finished, url, paths, options):  # type: ignore[no-untyped-def]
+def trained(request, work):  # type: ignore[no-untyped-def]
     """Ends the first run as done and every other as failed."""
-    ledger = Ledger.open(url)
-    for number, run in enumerate(runs):
+    assert work.suites == {}
+    ledger = Ledger.open(request.ledger)
+    for number, run in enumerate(work.runs):
         about = {"method": "esimcse", "seed": run.seed, "owner": "me", "identity": run.identity, "provenance": {}}
         claim = ledger.claim(run.signature, run.run.flat(), **about)
         assert claim is not None
@@ -58,7 +59,7 @@ def test_a_line_for_each_cell_and_why_others_have_none(
 ) -> None:
     space, profile = files
     handed = []
-    monkeypatch.setattr(variants, "run_planned", lambda *given: handed.append(given[0]) or trained(*given))
+    monkeypatch.setattr(variants, "run_grid", lambda *given: handed.append(given[1].runs) or trained(*given))
     words = ["variants", space, "--profile", profile, "--ledger", "l.db", "--examples", "16", "--out", "variants.md"]
     assert main(words) == 0
     said = capsys.readouterr().out
@@ -80,11 +81,11 @@ def test_done_cells_are_not_trained_again(
     files: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     space, profile = files
-    monkeypatch.setattr(variants, "run_planned", trained)
+    monkeypatch.setattr(variants, "run_grid", trained)
     words = ["variants", space, "--profile", profile, "--ledger", "l.db", "--set", "train.corpus=generated"]
     assert main([*words, "--set", "method.dup_rate=0.1"]) == 0
     assert "1 runs: 0 already in the ledger, 1 to run" in capsys.readouterr().out
-    monkeypatch.setattr(variants, "run_planned", lambda *given: pytest.fail("trained again"))
+    monkeypatch.setattr(variants, "run_grid", lambda *given: pytest.fail("trained again"))
     assert main([*words, "--set", "method.dup_rate=0.1"]) == 0
     assert "1/1 already in the ledger, 0 run" in capsys.readouterr().out
 
