@@ -98,7 +98,7 @@ ROOMS: Mapping[str, str] = {
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "ray": ("cluster",),
     "optuna": ("cluster.search",),
-    "psutil": ("cluster.runtime", "cse.doctor"),
+    "psutil": ("cluster.runtime", "cse.doctor", "cse_train.generator", "cse_train.text"),
     "torch": ("cse_train", "cluster.slots", "cse.doctor"),
     "transformers": ("cse_train",),
     "sentence_transformers": ("cse_train",),

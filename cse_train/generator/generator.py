@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import torch
 from torch import Tensor, nn
 
@@ -27,8 +28,6 @@ PIECE = 1024
 """Slots whose logits exist at one time: 1024 x 30,522 fp32 numbers are 125 MB."""
 GREEDY_PIECE = 512
 """The same where only the largest logit is looked for."""
-
-MEMORY = Path("/proc/meminfo")
 
 
 class Generator(nn.Module):
@@ -121,19 +120,12 @@ class PaddedMaskedLM(nn.Module):
 
 
 def require_memory(name: str, folder: Path) -> None:
-    """Raise ConfigError when the weight files are larger than the memory that is free (where Linux tells)."""
+    """Raise ConfigError when the weight files are larger than what a new process can have without swapping."""
     needed = sum(path.stat().st_size for path in weight_files(folder))
-    available = available_memory()
-    if available is not None and needed > available:
+    available = psutil.virtual_memory().available
+    if needed > available:
         line = f"generator larger than memory: method.generator={name} has {needed / 1e9:.2f} GB of weights"
         raise ConfigError([f"{line}, {available / 1e9:.2f} GB are free; choose a smaller generator"])
-
-
-def available_memory() -> int | None:
-    """Bytes that a new process could have without swapping; None where the system does not say."""
-    lines = MEMORY.read_text(encoding="utf8").splitlines() if MEMORY.exists() else []
-    sizes = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    return sizes[0] if sizes else None
 
 
 def _with_head(name: str, folder: Path) -> "PreTrainedModel":

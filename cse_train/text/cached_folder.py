@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import psutil
+
 from cse_train.fields import ConfigError
 
 TRIES = 5
@@ -66,18 +68,8 @@ def _waiting_for_others(folder: Path) -> Iterator[None]:
 def _sweep_dead_builders(folder: Path) -> None:
     for aside in folder.parent.glob(f"{folder.name}.{socket.gethostname()}.*"):
         pid = aside.suffix.removeprefix(".").removesuffix("-damaged")
-        if pid.isdigit() and not _alive(int(pid)):
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
             shutil.rmtree(aside, ignore_errors=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _publish(aside: Path, folder: Path, load: Callable[[Path], object]) -> None:

@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -197,7 +198,7 @@ def test_options_of_a_method_that_do_not_fit_are_one_line(
 def test_a_generator_larger_than_the_memory_is_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cse_train.generator.generator.available_memory", lambda: 1000)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1000))
     Path("text.txt").write_text("\n".join(f"a line of {i} words" for i in range(80)), encoding="utf8")
     chosen = ("--set", "method.generator=wiki-l1-h64", "--set", "train.encoder=wiki-l2-h128")
     data = ("--train-file", "text.txt", "--set", "train.corpus=file", "--set", "train.dev=generated_dev:16")
