@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow, SweepRow
-from cse_train.export.lineage import Lineage
+from cse_train.export.card import Lineage
 from cse_train.fields import ConfigError, Scalar, nearest
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import ResolvedSpace, resolve

@@ -1,14 +1,14 @@
 """The model card: README.md with the front matter that the hub reads, and where every number came from."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cse_train.config import RunConfig
 from cse_train.evaluate.pairs import split_of
 from cse_train.evaluate.protocol import CODE_VERSION
-from cse_train.export.lineage import Lineage
 from cse_train.export.parts import Parts
 from cse_train.training.optimiser import evaluation_steps
 
@@ -39,6 +39,23 @@ POOLING = {
     "first_last_layer1": MEAN.format(tokens=AVERAGE.format(layer=1)),
 }
 """What to do with transformers' output, by pooler."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lineage:
+    """What a ledger knows of a run, as plain values; all empty for a run outside one."""
+
+    signature: str | None = None
+    sweeps: Sequence[str] = ()
+    cell: Mapping[str, Any] = field(default_factory=dict)
+    """The setting among those that the sweep compared."""
+    seeds: Mapping[int, float | None] = field(default_factory=dict)
+    """Seed -> best dev score, of the finished runs of this cell."""
+    hashes: Mapping[str, Any] = field(default_factory=dict)
+    """Content hashes of encoder, tokenizer, corpus, dev set and what else the method reads."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    scores: Sequence[tuple[str, float, Mapping[str, Any]]] = ()
+    """(suite, value, protocol) of every stored score."""
 
 
 def write_card(parts: Parts, form: str, lineage: Lineage, folder: Path) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 from cse_train.checkpoint import load_model, read_best
 from cse_train.data_paths import DataPaths
 from cse_train.export.agreement import Agreement, compare
-from cse_train.export.card import write_card
-from cse_train.export.lineage import Lineage
+from cse_train.export.card import Lineage, write_card
 from cse_train.export.parts import Parts, parts_of, require_transformers
 from cse_train.export.sentence_transformers_folder import write_modules
 from cse_train.export.transformers_folder import write_encoder

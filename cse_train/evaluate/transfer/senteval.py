@@ -18,9 +18,16 @@ from cse_train.evaluate.transfer.classifier import (
     predict,
     with_constant,
 )
-from cse_train.evaluate.transfer.folds import Fold, stratified_folds
-from cse_train.evaluate.transfer.outcome import Examples, Outcome, Splits, percent, rounded
-from cse_train.evaluate.transfer.recipes import Recipe
+from cse_train.evaluate.transfer.contract import (
+    Examples,
+    Fold,
+    Outcome,
+    Recipe,
+    Splits,
+    percent,
+    rounded,
+    stratified_folds,
+)
 
 
 def score(splits: Splits, classes: int, recipe: Recipe) -> Outcome:

@@ -9,9 +9,8 @@ from huggingface_hub import ModelCard
 
 from cse_train.checkpoint import load_model, read_best
 from cse_train.encoder.packing import pack_lists
-from cse_train.export.card import write_card
+from cse_train.export.card import Lineage, write_card
 from cse_train.export.export import export
-from cse_train.export.lineage import Lineage
 from cse_train.export.parts import parts_of
 
 LINEAGE = Lineage(
