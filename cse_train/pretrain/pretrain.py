@@ -91,19 +91,16 @@ def finish(
     bert = bert_config(config, len(tokenizer))
     model = MaskedLM(bert, torch.Generator())
     model.load_state_dict(state["model"])
+    noted = [{"tokens": point["tokens"], **point["sts_dev"]} for point in state["log"] if "sts_dev" in point]
     card = make_card(
         state,
         config,
         held_out=held_out_report(model, corpus, config),
         text_hash=text_hash(text),
         tokenizer_hash=tokenizer_hash(tokenizer),
-        dev_curve=[*_noted_scores(state["log"]), *dev_curve],
+        dev_curve=[*noted, *dev_curve],
     )
     return write_weights(state["model"], bert, to, card, None if shared_tokenizer else tokenizer)
-
-
-def _noted_scores(log: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{"tokens": point["tokens"], **point["sts_dev"]} for point in log if "sts_dev" in point]
 
 
 def _read_state(path: Path) -> dict[str, Any]:
