@@ -26,7 +26,7 @@ NEEDS = (SET,)
 def evaluate(model, paths):
     pairs = load_pairs(SET, paths)
     value = float(np.linalg.norm(model.embed(pairs.left), axis=1).mean())
-    protocol = sts_protocol(pairs, pooler=model.pooler, max_length=model.max_length)
+    protocol = sts_protocol(pairs, model)
     return [Score(suite=SET, metric="mean_norm", value=value, protocol=protocol)]
 '''
 SPACE = """version: 1

@@ -19,8 +19,8 @@ import torch
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.suites.transfer import embed_task, run_protocol
+from cse_train.evaluate.transfer.contract import Examples
 from cse_train.evaluate.transfer.loaders import TASKS, load_task
-from cse_train.evaluate.transfer.outcome import Examples
 from tests.cse_train.evaluate.transfer import plain_senteval
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

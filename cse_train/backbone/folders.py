@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 from huggingface_hub import constants, snapshot_download
 
 from cse_train.fields import ConfigError, nearest
+from cse_train.text.sources import file_hash
 
 SMALL_FILES = ["config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json"]
 
@@ -66,25 +67,12 @@ def tokenizer_folder(folder: Path) -> Path:
 
 def content_hash(folder: Path) -> str:
     """SHA-256 over the configuration and the weights as they lie on disk."""
-    return files_hash(_identity_files(folder))
+    return files_hash([folder / "config.json", *weight_files(folder)])
 
 
 def files_hash(paths: Iterable[Path]) -> str:
-    """SHA-256 over the contents of files, in order; read once while size and time of change stay."""
-    return _hash_files(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths))
-
-
-@functools.cache
-def _hash_files(stamps: tuple[tuple[Path, int, int], ...]) -> str:
-    total = hashlib.sha256()
-    for path, _, _ in stamps:
-        with path.open("rb") as opened:
-            total.update(hashlib.file_digest(opened, "sha256").digest())
-    return total.hexdigest()
-
-
-def _identity_files(folder: Path) -> list[Path]:
-    return [folder / "config.json", *weight_files(folder)]
+    """SHA-256 over the SHA-256 of each file, in order; read once while size and time of change stay."""
+    return hashlib.sha256(b"".join(bytes.fromhex(file_hash(path)) for path in paths)).hexdigest()
 
 
 def _checked(folder: Path, name: str) -> Path:

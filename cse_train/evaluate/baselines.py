@@ -18,7 +18,7 @@ from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.evaluate.vectors import spearman
-from cse_train.modules.pooling import needs_tokens, pool
+from cse_train.modules.pooling import pooled
 
 UNTRAINED = {
     "cls": "cls_no_mlp",
@@ -81,8 +81,8 @@ def untrained_rows(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[s
     evaluator = StsEvaluator(pairs, backbone.tokenizer, max_length)
     encoder = backbone.encoder
     with evaluating(encoder):
-        rows = {row: evaluator(_pooled(encoder, pooler)).spearman for row, pooler in UNTRAINED.items()}
-        return rows | {"whitening": _whitening(evaluator, _pooled(encoder, WHITENED))}
+        rows = {row: evaluator(pooled(encoder, pooler)).spearman for row, pooler in UNTRAINED.items()}
+        return rows | {"whitening": _whitening(evaluator, pooled(encoder, WHITENED))}
 
 
 def whitened(embeddings_UD: np.ndarray, seen_ND: np.ndarray) -> np.ndarray:
@@ -105,10 +105,6 @@ def _whitening(evaluator: StsEvaluator, encode: Callable[[Packed], Any]) -> floa
     embeddings_UD = evaluator.embed(encode)
     sentences = embeddings_UD[evaluator.embedder.rows_N]
     return evaluator.score(whitened(embeddings_UD, sentences)).spearman
-
-
-def _pooled(encoder: Any, pooler: str) -> Callable[[Packed], Any]:
-    return lambda packed: pool(encoder(packed, tokens=needs_tokens(pooler)), pooler)[0]
 
 
 def _score(pairs: Pairs, vector: Callable[[str], Vector]) -> float:

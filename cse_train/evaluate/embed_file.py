@@ -9,9 +9,12 @@ import numpy as np
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
-from cse_train.text.sentences import chunks, read_sentences
+from cse_train.text.sentences import read_sentences
+from cse_train.text.sources import chunks
 
 FORMATS = (".npy", ".parquet")
+CHUNK = 8192
+"""Sentences that are encoded at once, fewer where they are long."""
 Report = Callable[[int], object]
 """Called with the number of sentences that are done."""
 Embedded = Iterator[tuple[list[str], np.ndarray]]
@@ -41,7 +44,7 @@ def embed_file(model: TextModel, source: Path, to: Path, count: int, column: str
 
 def _embedded(model: TextModel, source: Path, count: int, column: str | None, report: Report) -> Embedded:
     done = 0
-    for chunk in chunks(read_sentences(source, column)):
+    for chunk in chunks(read_sentences(source, column), CHUNK):
         done += len(chunk)
         _require_unchanged(source, count, done, done <= count)
         yield chunk, model.embed(chunk)

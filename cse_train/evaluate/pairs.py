@@ -88,13 +88,13 @@ def load_pairs(name: str, paths: DataPaths) -> Pairs:
         return _from_hub(name, hub_split(name))
     if name not in suite_names():
         raise ConfigError([f"unknown suite: suite={name}; {nearest(name, suite_names())}"])
-    root = _root(name, paths)
+    root = senteval_root(name, paths)
     if name in STS_YEARS:
         return _pairs(name, [pair for subset in STS_YEARS[name] for pair in _subset(name, subset, root)])
     file, count = (STS_B | SICK_R)[name]
-    path = _existing(name, root / ("STS/STSBenchmark" if name in STS_B else "SICK") / file)
-    graded = _graded(path, (5, 6, 4)) if name in STS_B else _graded(path, (1, 2, 3))
-    _assert_count(name, len(graded), count, path)
+    path = root / ("STS/STSBenchmark" if name in STS_B else "SICK") / file
+    graded = _graded(name, path, (5, 6, 4) if name in STS_B else (1, 2, 3))
+    require_count(name, len(graded), count, path)
     return _pairs(name, graded)
 
 
@@ -115,46 +115,48 @@ def split_of(name: str) -> str:
     return next((split for split in ("train", "dev") if stem.endswith(split)), "test")
 
 
-def _root(name: str, paths: DataPaths) -> Path:
+def senteval_root(name: str, paths: DataPaths) -> Path:
+    """SentEval's folder, which the set or task `name` needs; ConfigError where it is not given."""
     if paths.senteval is None:
         raise ConfigError([f"missing data: {name} needs senteval/downstream; give --data DIR or --senteval DIR"])
     return paths.senteval
 
 
-def _existing(name: str, path: Path) -> Path:
+def read_lines(name: str, path: Path, size: str = "", encoding: str = "utf8") -> list[str]:
+    """Lines without their ends; only newlines end a line, unlike str.splitlines.
+
+    ConfigError for a file that is missing, which should be of `size` (" of 500 lines"), and for one that is not UTF-8.
+    """
     if not path.is_file():
-        raise ConfigError([f"missing data: {name} needs {path}; fetch SentEval's data, or give --senteval DIR"])
-    return path
-
-
-def _read(path: Path) -> list[str]:
-    """Lines without their ends; only newlines end a line, unlike str.splitlines."""
+        raise ConfigError([f"missing data: {name} needs {path}{size}; fetch SentEval's data, or give --senteval DIR"])
     try:
-        text = path.read_text(encoding="utf8")
+        text = path.read_text(encoding=encoding)
     except UnicodeDecodeError as error:
         raise ConfigError([f"not UTF-8: {path} ({error.reason}); fetch it again"]) from error
-    return text.removesuffix("\n").split("\n")
+    return text.removesuffix("\n").split("\n") if text else []
 
 
-def _graded(path: Path, columns: tuple[int, int, int]) -> list[Graded]:
+def _graded(name: str, path: Path, columns: tuple[int, int, int]) -> list[Graded]:
     """Columns (text, text, gold) of tab-separated lines, quotes untouched (T26); headers and cut lines fall out."""
-    rows = (line.split("\t") for line in _read(path))
+    rows = (line.split("\t") for line in read_lines(name, path))
     chosen = (tuple(row[c] for c in columns) for row in rows if len(row) > max(columns))
-    return [(_clean(a), _clean(b), float(gold)) for a, b, gold in chosen if _is_number(gold)]
+    return [(clean(a), clean(b), float(gold)) for a, b, gold in chosen if _is_number(gold)]
 
 
 def _subset(name: str, subset: str, root: Path) -> list[Graded]:
     """One subset of a year; pairs without a gold score are dropped (SentEval sts.py:39-43)."""
     folder = root / "STS" / f"{name.upper()}-en-test"
-    golds = _read(_existing(name, folder / f"STS.gs.{subset}.txt"))
-    path = _existing(name, folder / f"STS.input.{subset}.txt")
-    rows = [(line.split("\t"), gold) for line, gold in zip(_read(path), golds, strict=False) if _is_number(gold)]
-    graded = [(_clean(row[0]), _clean(row[1]), float(gold)) for row, gold in rows if len(row) > 1]
-    _assert_count(f"{name} {subset}", len(graded), STS_YEARS[name][subset], path)
+    golds = read_lines(name, folder / f"STS.gs.{subset}.txt")
+    path = folder / f"STS.input.{subset}.txt"
+    rows = [
+        (line.split("\t"), gold) for line, gold in zip(read_lines(name, path), golds, strict=False) if _is_number(gold)
+    ]
+    graded = [(clean(row[0]), clean(row[1]), float(gold)) for row, gold in rows if len(row) > 1]
+    require_count(f"{name} {subset}", len(graded), STS_YEARS[name][subset], path)
     return graded
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Single blanks between tokens, as SentEval's split and join leave them."""
     return " ".join(text.split())
 
@@ -166,10 +168,11 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _assert_count(name: str, count: int, expected: int, path: Path | str) -> None:
+def require_count(name: str, count: int, expected: int, path: Path | str, unit: str = "pairs") -> None:
+    """ConfigError for a file that is cut short, or longer than the one that is published."""
     if count != expected:
         rule = "truncated data" if count < expected else "unexpected data"
-        raise ConfigError([f"{rule}: {name}: {expected} pairs expected, {count} found in {path}; fetch it again"])
+        raise ConfigError([f"{rule}: {name}: {expected} {unit} expected, {count} found in {path}; fetch it again"])
 
 
 def _generated(name: str, variant: str) -> Pairs:
@@ -184,7 +187,7 @@ def _from_hub(name: str, split: str) -> Pairs:
         raise ConfigError([f"unknown split: suite={name}; {nearest(split, HUB_COUNTS)}"])
     table = load_hub_split(HUB, split, f"suite={name}")
     graded = [(row["sentence1"], row["sentence2"], float(row["score"])) for row in table]
-    _assert_count(name, len(graded), HUB_COUNTS[split], HUB)
+    require_count(name, len(graded), HUB_COUNTS[split], HUB)
     return _pairs(name, graded)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import Pairs, split_of
 
 CODE_VERSION = "1"
@@ -47,14 +48,15 @@ class Protocol:
         return asdict(self)
 
 
-def sts_protocol(pairs: Pairs, *, pooler: str, max_length: int, aggregation: str = "all") -> Protocol:
-    """The protocol of cosines against the grades of a set."""
+def sts_protocol(pairs: Pairs, model: TextModel, *, aggregation: str = "all", rule: str = "") -> Protocol:
+    """The protocol of a model's cosines on a graded set."""
     return Protocol(
         suite=pairs.name,
-        pooler=pooler,
+        pooler=model.pooler,
         aggregation=aggregation,
         split=split_of(pairs.name),
-        max_length=max_length,
+        max_length=model.max_length,
+        rule=rule,
         data_hash=pairs.content_hash,
     )
 

@@ -71,15 +71,14 @@ def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
     pairs = _pairs(parts.run.train.dev, paths)
     embed, library = reloaded(folder, parts.pooler.pooler)
     evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length)
-    texts = list(dict.fromkeys((*pairs.left, *pairs.right)))
-    ours_UD, theirs_UD = evaluator.embed(cast(Encode, parts.method.encode)), embed(texts)
+    ours_UD, theirs_UD = evaluator.embed(cast(Encode, parts.method.encode)), embed(evaluator.texts)
     return Agreement(
         library=library,
         suite=pairs.name,
         wanted=parts.run.train.dev,
         ours=_score(evaluator, ours_UD),
         theirs=_score(evaluator, theirs_UD),
-        texts=len(texts),
+        texts=len(evaluator.texts),
         largest=float(np.abs(ours_UD - theirs_UD).max()),
         scale=float(np.abs(ours_UD).max()),
     )

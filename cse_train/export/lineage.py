@@ -1,4 +1,4 @@
-"""Where an exported model comes from."""
+"""Where an exported model comes from; read by listings, so that it needs no torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -7,9 +7,7 @@ then load it by the one-argument `load`, and because no library takes the bare e
 
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -41,7 +39,8 @@ def write_modules(parts: Parts, folder: Path) -> None:
     for layer in parts.dense:
         modules.append((f"{len(modules)}_Dense", _library("Dense")))
         _write_dense(folder / modules[-1][0], layer)
-    write_json(folder / "modules.json", _module_list(modules))
+    listed = [{"idx": at, "name": str(at), "path": path, "type": kind} for at, (path, kind) in enumerate(modules)]
+    write_json(folder / "modules.json", listed)
     write_json(folder / "config_sentence_transformers.json", {"prompts": {}, "similarity_fn_name": "cosine"})
 
 
@@ -100,7 +99,3 @@ def _write_dense(folder: Path, layer: DenseLayer) -> None:
 
 def _library(kind: str) -> str:
     return f"sentence_transformers.models.{kind}"
-
-
-def _module_list(modules: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    return [{"idx": at, "name": str(at), "path": path, "type": kind} for at, (path, kind) in enumerate(modules)]

@@ -25,8 +25,8 @@ def write_encoder(parts: Parts, folder: Path, *, with_pooler: bool) -> None:
         parts.encoder.model.save_pretrained(folder)
     else:
         tensors = encoder_to_transformers(parts.encoder)
-        if with_pooler:
-            tensors |= {f"pooler.dense.{name}": tensor for name, tensor in _only_layer(parts).items()}
+        if with_pooler and parts.dense:
+            tensors |= {f"pooler.dense.{name}": tensor for name, tensor in parts.dense[0].tensors.items()}
         write_tensors(folder / "model.safetensors", tensors)
         write_json(folder / "config.json", _described(parts.config))
     parts.tokenizer.save_pretrained(folder)
@@ -43,10 +43,6 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """One safetensors file; its folder is made."""
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, {"format": "pt"}))
-
-
-def _only_layer(parts: Parts) -> dict[str, Tensor]:
-    return parts.dense[0].tensors if parts.dense else {}
 
 
 def _described(config: PretrainedConfig) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def _write(
 
 def _corrupt(column: TokenColumn, name: str, rule: Rule, generator: Generator, tokenizer: Any) -> Iterator[np.ndarray]:
     """The corrupted ids of each row; row i of a column has masks of its own, whatever the chunks."""
-    vocabulary = Vocabulary(tokenizer.mask_token_id, tuple(tokenizer.all_special_ids), len(tokenizer))
+    vocabulary = Vocabulary.of(tokenizer)
     for first in range(0, len(column.starts), CHUNK):
         rows = range(first, min(first + CHUNK, len(column.starts)))
         rngs = (np.random.default_rng(random_streams.seed_of(rule.seed, "corruption", name, row)) for row in rows)

@@ -12,26 +12,22 @@ from typing import Any
 from cse_train.methods import options
 
 
-def names() -> list[str]:
-    """Every method's name, sorted."""
-    return list(_listed())
-
-
 @functools.cache
-def _listed() -> tuple[str, ...]:
+def names() -> tuple[str, ...]:
+    """Every method's name, sorted."""
     return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in ("base", "options")))
 
 
 def load(name: str) -> ModuleType:
     """The module of a method; KeyError for an unknown name."""
-    if name not in _listed():
+    if name not in names():
         raise KeyError(name)
     return importlib.import_module(f"{__name__}.{name}")
 
 
 def config_module(name: str) -> ModuleType:
     """Where a method's `Config` and `VERSION` are: a module that needs no torch, or else the method's own; KeyError."""
-    if name not in _listed():
+    if name not in names():
         raise KeyError(name)
     return importlib.import_module(f"cse_train.methods.options.{name}") if name in _apart() else load(name)
 

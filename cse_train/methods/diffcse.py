@@ -96,19 +96,14 @@ def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path |
     if config.edits == "live":
         return store
     rule = Rule(config.generator, config.generator_dropout, config.sampling, config.masking_ratio)
-    draw = partial(drawn, config, vocabulary_of(backbone.tokenizer), store.column("text"))
+    draw = partial(drawn, config, Vocabulary.of(backbone.tokenizer), store.column("text"))
     return with_edits(store, EditStore(rule, draw, offsets(config), views(config), backbone, store, cache))
-
-
-def vocabulary_of(tokenizer: Any) -> Vocabulary:
-    """What an edit must know of a tokenizer."""
-    return Vocabulary(tokenizer.mask_token_id, tuple(tokenizer.all_special_ids), len(tokenizer))
 
 
 def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
     """The collate function of a configuration."""
     check(config)
-    return Collate(config, vocabulary_of(tokenizer), tokenizer.pad_token_id)
+    return Collate(config, Vocabulary.of(tokenizer), tokenizer.pad_token_id)
 
 
 class DiffCSE(nn.Module):

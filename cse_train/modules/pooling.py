@@ -3,12 +3,14 @@
 Shape suffixes: V views, N sequences, H hidden size.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from cse_train.encoder.encoder import Hidden
+from cse_train.encoder.packing import Packed
 from cse_train.modules.projector import BatchNormProjector, MlpProjector
 
 POOLERS = ("cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1")
@@ -38,6 +40,11 @@ def pool(hidden: Hidden, pooler: str) -> Tensor:
         return hidden.mean_VNH(hidden.last_TH)
     first_TH = hidden.embedding_TH if pooler == "first_last" else hidden.layer1_TH
     return hidden.mean_VNH((first_TH + hidden.last_TH) / 2)
+
+
+def pooled(encoder: nn.Module, pooler: str) -> Callable[[Packed], Tensor]:
+    """What encodes a pack as [N, H] by an encoder and a pooler without MLP."""
+    return lambda packed: pool(encoder(packed, tokens=needs_tokens(pooler)), pooler)[0]
 
 
 class SentencePooler(nn.Module):

@@ -1,6 +1,5 @@
 """Sentences in, masked batches out."""
 
-import gzip
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from cse_train.encoder.packing import Packed, pack
 from cse_train.fields import ConfigError
 from cse_train.pretrain.config import PretrainConfig
 from cse_train.text.masking import mask_tokens
+from cse_train.text.sources import open_text
 
 CHUNK = 20_000
 """Sentences tokenised at once; the tokenizer's own objects take several kB a sentence."""
@@ -70,8 +70,7 @@ def read_lines(path: Path) -> Iterator[str]:
     """The non-empty lines of a plain or gzipped file, stripped."""
     if not path.is_file():
         raise ConfigError([f"missing data: text={path} does not exist; give a file with one sentence a line"])
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf8") as lines:
+    with open_text(path) as lines:
         yield from (stripped for line in lines if (stripped := line.strip()))
 
 

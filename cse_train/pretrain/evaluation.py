@@ -4,20 +4,18 @@ Shape suffixes: M masked positions, H width.
 """
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from cse_train.encoder.encoder import Encoder
-from cse_train.encoder.packing import Packed
+from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
-from cse_train.modules.pooling import needs_tokens, pool
+from cse_train.modules.pooling import pooled
 from cse_train.pretrain.config import PretrainConfig
 from cse_train.pretrain.corpus import Corpus, masked
 from cse_train.pretrain.run import MaskedLM
@@ -48,15 +46,8 @@ def held_out_report(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> 
 def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, float]:
     """Spearman x 100 of the untrained poolers on a graded set; leaves mode and random state as they were."""
     evaluator = StsEvaluator(pairs, tokenizer)
-    was_training = encoder.training
-    encoder.eval()
-    scores = {name: round(evaluator(partial(_encode, encoder, name)).spearman, 2) for name in DEV_POOLERS}
-    encoder.train(was_training)
-    return scores
-
-
-def _encode(encoder: Encoder, pooler: str, packed: Packed) -> Tensor:
-    return pool(encoder(packed, tokens=needs_tokens(pooler)), pooler)[0]
+    with evaluating(encoder):
+        return {name: round(evaluator(pooled(encoder, name)).spearman, 2) for name in DEV_POOLERS}
 
 
 def _runs(corpus: Corpus, first_sentence: int, width: int) -> Iterator[np.ndarray]:
@@ -71,17 +62,15 @@ def _predict(
     model: MaskedLM, rows: list[np.ndarray], corpus: Corpus, config: PretrainConfig, at_once: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Per masked token: loss, whether the first guess is right, position."""
-    was_training = model.training
-    model.eval()
     rng = np.random.default_rng(config.seed + 1)
     batches = []
-    for at in range(0, len(rows), at_once):
-        packed, at_M, target_M, _ = masked(rows[at : at + at_once], corpus, config.mask_ratio, rng)
-        if len(at_M):
-            _, logits = model(packed, at_M, target_M)
-            losses = F.cross_entropy(logits, target_M, reduction="none")
-            batches.append((losses, logits.argmax(1) == target_M, packed.positions_T[at_M]))
-    model.train(was_training)
+    with evaluating(model):
+        for at in range(0, len(rows), at_once):
+            packed, at_M, target_M, _ = masked(rows[at : at + at_once], corpus, config.mask_ratio, rng)
+            if len(at_M):
+                _, logits = model(packed, at_M, target_M)
+                losses = F.cross_entropy(logits, target_M, reduction="none")
+                batches.append((losses, logits.argmax(1) == target_M, packed.positions_T[at_M]))
     all_losses, all_right, all_positions = (torch.cat(parts).numpy() for parts in zip(*batches, strict=True))
     return all_losses, all_right, all_positions
 

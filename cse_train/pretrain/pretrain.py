@@ -5,9 +5,6 @@ long so that every position embedding is trained. The learning rate is constant 
 the last part. A run that is stopped goes on from its state file, bit for bit.
 """
 
-import argparse
-import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,12 +13,10 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from cse_train import fields
 from cse_train.backbone.folders import shipped_folder
 from cse_train.backbone.identity import load_tokenizer
 from cse_train.checkpoint import check_archive
-from cse_train.data_paths import DataPaths
-from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.evaluate.pairs import Pairs
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
 from cse_train.pretrain.config import PretrainConfig, bert_config
@@ -96,19 +91,16 @@ def finish(
     bert = bert_config(config, len(tokenizer))
     model = MaskedLM(bert, torch.Generator())
     model.load_state_dict(state["model"])
+    noted = [{"tokens": point["tokens"], **point["sts_dev"]} for point in state["log"] if "sts_dev" in point]
     card = make_card(
         state,
         config,
         held_out=held_out_report(model, corpus, config),
         text_hash=text_hash(text),
         tokenizer_hash=tokenizer_hash(tokenizer),
-        dev_curve=[*_noted_scores(state["log"]), *dev_curve],
+        dev_curve=[*noted, *dev_curve],
     )
     return write_weights(state["model"], bert, to, card, None if shared_tokenizer else tokenizer)
-
-
-def _noted_scores(log: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{"tokens": point["tokens"], **point["sts_dev"]} for point in log if "sts_dev" in point]
 
 
 def _read_state(path: Path) -> dict[str, Any]:
@@ -133,52 +125,3 @@ def _check_corpus(corpus: Corpus, config: PretrainConfig) -> None:
     if trained < config.batch_sentences or corpus.starts[trained] <= config.max_positions:
         line = f"too little text: held_out={config.held_out} of {len(corpus.starts)} sentences"
         raise ConfigError([f"{line}; give more text, or lower held_out, batch_sentences or max_positions"])
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """`python -m cse_train.pretrain.pretrain`: pretrain, or finish a state file. Exit code 2 is the user's mistake."""
-    given = _parser().parse_args(arguments)
-    settings = {name: value for name in fields.hints(PretrainConfig) if (value := getattr(given, name)) is not None}
-    try:
-        config = fields.make(PretrainConfig, settings)
-        folder = _finish(given, config) if given.finish else _pretrain(given, config)
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(folder)
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m cse_train.pretrain.pretrain", description=__doc__)
-    parser.add_argument("text", type=Path, help="plain or gzipped text, one sentence a line")
-    parser.add_argument("--to", type=Path, required=True, help="the folder to write")
-    parser.add_argument("--senteval", type=Path, help="SentEval's downstream folder, for STS-B dev scores")
-    parser.add_argument("--finish", type=Path, metavar="STATE", help="only turn this state.pt into a folder")
-    parser.add_argument("--curve", type=Path, metavar="JSON", help='with --finish: [{"tokens": n, pooler: score}, ...]')
-    parser.add_argument(
-        "--shared-tokenizer", action="store_true", help="leave the tokenizer out, as shipped folders do"
-    )
-    for name, annotation in fields.hints(PretrainConfig).items():
-        kind = float if fields.fits(annotation, 0.5) else lambda text: int(float(text))
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar=fields.describe(annotation).split()[0])
-    return parser
-
-
-def _pretrain(given: argparse.Namespace, config: PretrainConfig) -> Path:
-    torch.set_num_threads(1)
-    dev = load_pairs("sts_dev", DataPaths(senteval=given.senteval)) if given.senteval else None
-    return pretrain(config, given.text, given.to, dev=dev, progress=lambda point: print(json.dumps(point), flush=True))
-
-
-def _finish(given: argparse.Namespace, config: PretrainConfig) -> Path:
-    curve = json.loads(given.curve.read_text()) if given.curve else ()
-    stored = _read_state(given.finish).get("config")
-    config = PretrainConfig(**stored) if stored else config
-    return finish(
-        given.finish, given.to, given.text, config=config, dev_curve=curve, shared_tokenizer=given.shared_tokenizer
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -70,16 +70,6 @@ def _sweep_dead_builders(folder: Path) -> None:
             shutil.rmtree(aside, ignore_errors=True)
 
 
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def _publish(aside: Path, folder: Path, load: Callable[[Path], object]) -> None:
     """Rename into place; a damaged folder of that name moves out of the way first, a sound one wins."""
     if folder.exists() and load(folder) is None:
@@ -92,3 +82,13 @@ def _publish(aside: Path, folder: Path, load: Callable[[Path], object]) -> None:
     except OSError:
         if load(folder) is None:
             raise
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -4,6 +4,7 @@ Shape suffix: L tokens of the edited sentence, special tokens at both ends.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,11 @@ class Vocabulary:
     mask_id: int
     special_ids: tuple[int, ...]
     size: int
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> "Vocabulary":
+        """A tokenizer's."""
+        return cls(tokenizer.mask_token_id, tuple(tokenizer.all_special_ids), len(tokenizer))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ content word, and a sentence has several forms (active, passive, fronted place o
 graded by the number of slots whose MEANING they share, 0-5, whatever the words and the form.
 """
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -173,10 +172,3 @@ def _say(meaning: Meaning, wording: np.ndarray, form: int) -> str:
         f"{where} {who} {did} {what} , and it was {when} .",
         f"it was {who} who {did} {what} {where} {when} .",
     )[form]
-
-
-def meanings_of_words() -> Iterator[Wordings]:
-    """Every meaning's wordings."""
-    yield from (*AGENTS, *PLACES, *TIMES)
-    for actions, things in DOMAINS:
-        yield from (*actions, *things)

@@ -9,9 +9,6 @@ from cse_train.fields import ConfigError, nearest
 from cse_train.text.sources import open_text
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-CHUNK = 8192
-"""Sentences that are encoded at once, fewer where they are long."""
-CHUNK_CHARACTERS = 1_000_000
 
 
 def read_sentences(path: Path, column: str | None = None) -> Iterator[str]:
@@ -30,20 +27,6 @@ def read_sentences(path: Path, column: str | None = None) -> Iterator[str]:
     if column is not None:
         raise ConfigError([f"no columns: column={column} of {path}, which is plain text; leave the column out"])
     return _plain_lines(path)
-
-
-def chunks(sentences: Iterator[str]) -> Iterator[list[str]]:
-    """Lists of up to CHUNK sentences and about CHUNK_CHARACTERS characters."""
-    held: list[str] = []
-    characters = 0
-    for sentence in sentences:
-        held.append(sentence)
-        characters += len(sentence)
-        if len(held) == CHUNK or characters >= CHUNK_CHARACTERS:
-            yield held
-            held, characters = [], 0
-    if held:
-        yield held
 
 
 def _plain_lines(path: Path) -> Iterator[str]:

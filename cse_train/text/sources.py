@@ -10,19 +10,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, nearest
 from cse_train.text import generated
 
 Row = tuple[str, ...]
+Text = TypeVar("Text", str, Row)
 CORPORA = ("wiki", "documents", "nli", "pairs:NAME", "generated", "file", "hf:NAME[:SPLIT[:COLUMN]]")
 """What `train.corpus` may be."""
 PAIR_COLUMNS = ("sent0", "sent1", "hard_neg")
 """Column names of pairs and triplets, by position (SimCSE train.py:386-398)."""
 GENERATED_SENTENCES = 24_000
 GENERATED_SEED = 0
+CHUNK_CHARACTERS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,20 @@ def open_text(path: Path) -> Iterator[TextIO]:
         raise ConfigError([f"not UTF-8: {path} ({error.reason}); convert it, for example with iconv"]) from error
     except (EOFError, gzip.BadGzipFile) as error:
         raise ConfigError([f"truncated data: {path} ({error}); fetch it again"]) from error
+
+
+def chunks(rows: Iterable[Text], most: int) -> Iterator[list[Text]]:
+    """Lists of up to `most` texts, or rows of texts, and of about CHUNK_CHARACTERS characters."""
+    chunk: list[Text] = []
+    characters = 0
+    for row in rows:
+        chunk.append(row)
+        characters += sum(map(len, row))
+        if len(chunk) == most or characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
 
 
 def _text_rows(path: Path) -> Iterator[Row]:

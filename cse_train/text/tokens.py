@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
@@ -18,13 +18,12 @@ import numpy as np
 
 from cse_train.fields import ConfigError
 from cse_train.text.cached_folder import open_built
-from cse_train.text.sources import Row, Source
+from cse_train.text.sources import Source, chunks
 
 FORMAT = 1
 """Raised whenever the files of a store change their meaning."""
 CHUNK = 4096
 """Rows tokenised at once, fewer where they are long: a document takes a thousand times a sentence's memory."""
-CHUNK_CHARACTERS = 1_000_000
 PARTS = {"flat": np.int32, "starts": np.int64, "lengths": np.int32, "word_starts": np.uint8}
 
 
@@ -144,7 +143,7 @@ def _write(source: Source, tokenizer: Any, max_length: int | None, identity: dic
         ]
         rows = 0
         ends = [0] * columns
-        for chunk in _chunks(source.rows()):
+        for chunk in chunks(source.rows(), CHUNK):
             rows += len(chunk)
             for column, texts in enumerate(zip(*chunk, strict=True)):
                 ends[column] = _append(files[column], tokenise(texts, tokenizer, max_length), ends[column])
@@ -156,19 +155,6 @@ def _write(source: Source, tokenizer: Any, max_length: int | None, identity: dic
     sizes = {path.name: path.stat().st_size for path in sorted(aside.iterdir())}
     meta = {"rows": rows, "columns": source.columns, "bytes": sizes, "identity": identity, "source": source.name}
     (aside / "meta.json").write_text(json.dumps(meta, indent=1))
-
-
-def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    chunk: list[Row] = []
-    characters = 0
-    for row in rows:
-        chunk.append(row)
-        characters += sum(map(len, row))
-        if len(chunk) == CHUNK or characters >= CHUNK_CHARACTERS:
-            yield chunk
-            chunk, characters = [], 0
-    if chunk:
-        yield chunk
 
 
 def _append(files: dict[str, Any], tokens: tuple[np.ndarray, np.ndarray, np.ndarray], end: int) -> int:

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from cse_train.text.tokens import TokenColumn, TokenStore, open_store
 
 log = logging.getLogger(__name__)
 
-TEXT_COLUMN = ("text",)
 CHUNK = 1 << 20
 """Tokens looked at together."""
 
@@ -44,8 +42,9 @@ class Batches:
         tokens_kept = methods.optional(run.method, "tokens_kept", lambda _, length: length)(run.options, kept)
         source = columns_checked(run, open_source(run.train.corpus, paths))
         store = open_store(source, backbone.tokenizer, tokens_kept, paths.cache)
-        store = methods.optional(run.method, "prepare", unprepared)(run.options, store, backbone, paths.cache)
-        rows = methods.optional(run.method, "usable_rows", every_row)(run.options, store)
+        prepare = methods.optional(run.method, "prepare", lambda _, store, *__: store)
+        store = prepare(run.options, store, backbone, paths.cache)
+        rows = methods.optional(run.method, "usable_rows", lambda _, store: np.arange(store.rows))(run.options, store)
         if len(rows) < store.rows and distributed.rank() == 0:
             log.warning("%s: %d of %d rows left out", run.train.corpus, store.rows - len(rows), store.rows)
         return cls(run, store, method.make_collate(run.options, backbone.tokenizer, kept), rows)
@@ -113,19 +112,9 @@ def words_of(column: TokenColumn) -> np.ndarray:
     return begun[column.starts + column.lengths] - begun[column.starts] - 2
 
 
-def every_row(config: object, store: TokenStore) -> np.ndarray:
-    """What may be drawn where the method does not say."""
-    return np.arange(store.rows)
-
-
-def unprepared(config: object, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
-    """The store as it is."""
-    return store
-
-
 def columns_checked(run: RunConfig, source: Any) -> Any:
     """The source, when it has the columns that the method reads; raises ConfigError else."""
-    wanted = methods.optional(run.method, "columns", lambda _: TEXT_COLUMN)(run.options)
+    wanted = methods.optional(run.method, "columns", lambda _: ("text",))(run.options)
     if not set(wanted) <= set(source.columns):
         line = f"wrong columns: train.corpus={run.train.corpus} has {', '.join(source.columns)}"
         raise ConfigError([f"{line}; method={run.method} reads {', '.join(wanted)} with these options"])

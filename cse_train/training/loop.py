@@ -21,7 +21,6 @@ from cse_train.evaluate.sts import StsEvaluator
 from cse_train.methods.base import Method
 from cse_train.numerics import fast_fp32, keep_freed_memory
 from cse_train.training.batches import Batches
-from cse_train.training.metrics import Window
 from cse_train.training.optimiser import clip_gradients, evaluation_steps, learning_rate, optimiser_of, steps_in
 
 
@@ -73,6 +72,26 @@ def train(run: RunConfig, paths: DataPaths, folder: Path, report: Report, resume
         session = Session.open(run, paths, folder)
         session.resume(resume_from)
         return session.go(report)
+
+
+@dataclass
+class Window:
+    """Sums of the step metrics since the last evaluation; stays on the device."""
+
+    steps: int = 0
+    sums: dict[str, Tensor] = field(default_factory=dict)
+
+    def add(self, metrics: dict[str, Tensor]) -> None:
+        self.steps += 1
+        for name, value in metrics.items():
+            self.sums[name] = self.sums[name] + value if name in self.sums else value.detach().clone()
+
+    def means(self) -> dict[str, float]:
+        """Means over steps and ranks; empties the window."""
+        names = sorted(self.sums)
+        joined = distributed.average(torch.stack([self.sums[name].float() for name in names]) / self.steps).tolist()
+        self.steps, self.sums = 0, {}
+        return dict(zip(names, joined, strict=True))
 
 
 @dataclass

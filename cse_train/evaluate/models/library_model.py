@@ -12,7 +12,7 @@ from cse_train import distributed
 from cse_train.backbone.folders import files_hash
 from cse_train.backbone.weight_files import require_safe
 from cse_train.evaluate.embedding import require_finite
-from cse_train.evaluate.models.text_model import MAX_LENGTH, require_texts
+from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_texts
 from cse_train.fields import ConfigError
 from cse_train.modules import prompted_transformer
 
@@ -23,13 +23,9 @@ POOLERS = {"mean": "mean", "cls": "cls_no_mlp"}
 
 
 @dataclass(frozen=True)
-class LibraryModel:
+class LibraryModel(TextModel):
     """`TextModel` over a `SentenceTransformer` in fp32 and eval mode."""
 
-    name: str
-    pooler: str
-    max_length: int
-    content_hash: str
     model: Any
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:

@@ -31,13 +31,9 @@ WANTED = "give a run's folder, a folder of transformers or sentence-transformers
 
 
 @dataclass(frozen=True)
-class PackedModel:
+class PackedModel(TextModel):
     """A model of ours: `encode` takes packed batches."""
 
-    name: str
-    pooler: str
-    max_length: int
-    content_hash: str
     tokenizer: Any
     encode: Encode
     kept: int

@@ -1,7 +1,8 @@
 """What every model that embeds text offers, whoever made it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,32 +12,22 @@ MAX_LENGTH = 512
 """Tokens kept of a text where neither the caller nor the model says otherwise."""
 
 
-class TextModel(Protocol):
+@dataclass(frozen=True)
+class TextModel(ABC):
     """Something that embeds sentences."""
 
-    @property
-    def name(self) -> str:
-        """What a person called it."""
-        ...
+    name: str
+    """What a person called it."""
+    pooler: str
+    """How one vector comes out of the token vectors."""
+    max_length: int
+    """Tokens kept of a text, special tokens included (fewer where the position embeddings end)."""
+    content_hash: str
+    """Hash of the weights."""
 
-    @property
-    def pooler(self) -> str:
-        """How one vector comes out of the token vectors."""
-        ...
-
-    @property
-    def max_length(self) -> int:
-        """Tokens kept of a text, special tokens included (fewer where the position embeddings end)."""
-        ...
-
-    @property
-    def content_hash(self) -> str:
-        """Hash of the weights."""
-        ...
-
+    @abstractmethod
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """float32 [N, D] in the order given; an empty text is its special tokens. NotFinite, ConfigError for none."""
-        ...
 
 
 def require_texts(texts: Sequence[str]) -> None:

@@ -6,14 +6,14 @@ The released script also prints the sum over all 28 divided by 28, which is anot
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.suites import sts, transfer
-from cse_train.fields import ConfigError, nearest
+from cse_train.fields import ConfigError
 from cse_train.text.sources import texts_hash
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -28,68 +28,35 @@ TRANSFER = {name.lower(): name for name in ("CR", "MR", "MPQA", "SUBJ", "SST2", 
 NAME = "declutr"
 COLUMNS = (f"{NAME}:downstream", f"{NAME}:average")
 NEEDS = (*transfer.NEEDS, *STS)
-AGGREGATION, CLASSIFIER = "mean", "senteval, 10 folds, adam"
-"""Protocol of its published numbers."""
+AGGREGATION = "mean"
+"""Over the subsets of STS12-16, in its published numbers; the transfer tasks are scored as by default."""
 
 
-@dataclass(frozen=True)
-class Averages:
-    """The three numbers of a row of DeCLUTR's table 1, and what they lack."""
+def means(scores: Mapping[str, float]) -> dict[str, float]:
+    """The mean over each group's tasks that are present, and `average`, the mean of these means: table 1's numbers.
 
-    groups: dict[str, float]
-    """Group -> mean over its tasks; a group without a task is absent."""
-    average: float
-    """Mean of the group means."""
-    missing: tuple[str, ...]
-    """Tasks that the paper has and `scores` has not."""
-
-
-def declutr_average(scores: Mapping[str, float], *, partial: bool = False) -> Averages:
-    """Average of task -> score (0 to 100, as the module says). `partial` takes the tasks that are present.
-
-    Raises ConfigError for an unknown task, for no task at all, and, unless `partial`, for a set that is not whole.
+    `scores`: task -> score (0 to 100, as the module says). A group without a task is absent.
     """
-    tasks = [task for group in GROUPS.values() for task in group]
-    unknown = [f"unknown task: task={task}; {nearest(task, tasks)}" for task in scores if task not in tasks]
-    missing = tuple(task for task in tasks if task not in scores)
-    if unknown:
-        raise ConfigError(unknown)
-    if not scores or (missing and not partial):
-        line = f"partial average: tasks={len(scores)} of {len(tasks)}, without {', '.join(missing)}"
-        raise ConfigError([f"{line}; score these too, or ask for a partial average"])
     present = {name: [scores[task] for task in group if task in scores] for name, group in GROUPS.items()}
     groups = {name: fmean(values) for name, values in present.items() if values}
-    return Averages(groups, fmean(groups.values()), missing)
+    return groups | {"average": fmean(groups.values())}
 
 
-def by_task(scores: Sequence[Score]) -> dict[str, float]:
-    """Task -> number of the scores that are tasks of DeCLUTR; others are passed over.
-
-    Raises ConfigError where a task was scored under another protocol than the paper's.
-    """
-    chosen = [score for score in scores if score.suite in TRANSFER or score.suite in STS]
-    wrong = [line for score in chosen if (line := _problem(score))]
-    if wrong:
-        raise ConfigError(wrong)
-    return {(TRANSFER | STS)[score.suite]: _value(score) for score in chosen}
-
-
-def averages(scores: Sequence[Score], *, partial: bool = False) -> list[Score]:
-    """The average of the scores of the transfer and the STS suite, and the means of the groups that are present."""
-    tasks = by_task(scores)
-    means = declutr_average(tasks, partial=partial)
-    used = [score for score in scores if (TRANSFER | STS).get(score.suite) in tasks]
+def averages(scores: Sequence[Score]) -> list[Score]:
+    """The means of the scores of single tasks, each made by the paper's protocol."""
+    tasks = {(TRANSFER | STS)[score.suite]: _value(score) for score in scores}
+    missing = tuple(task for group in GROUPS.values() for task in group if task not in tasks)
     protocol = replace(
-        used[0].protocol,
+        scores[0].protocol,
         suite=NAME,
         aggregation="mean of group means",
-        rule=f"{len(tasks)} of {len(tasks) + len(means.missing)} tasks",
-        data_hash=texts_hash(sorted(f"{score.suite} {score.protocol.data_hash}" for score in used)),
+        rule=f"{len(tasks)} of {len(tasks) + len(missing)} tasks",
+        data_hash=texts_hash(sorted(f"{score.suite} {score.protocol.data_hash}" for score in scores)),
     )
-    details = {"tasks": tasks, "missing": means.missing}
+    details = {"tasks": tasks, "missing": missing}
     return [
         Score(suite=NAME, metric=metric, value=value, protocol=protocol, details=details)
-        for metric, value in {**means.groups, "average": means.average}.items()
+        for metric, value in means(tasks).items()
     ]
 
 
@@ -110,22 +77,13 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
             absent += error.problems
     if not scores:
         raise ConfigError(absent[:1])
-    return averages(scores, partial=True)
+    return averages(scores)
 
 
 def _task(model: TextModel, paths: DataPaths, name: str) -> list[Score]:
     if name in TRANSFER:
         return transfer.evaluate(model, paths, members=(name,))
     return sts.evaluate(model, paths, members=(name,), aggregation=AGGREGATION)
-
-
-def _problem(score: Score) -> str | None:
-    """What sets a result apart from the paper's protocol."""
-    name, wanted = ("rule", CLASSIFIER) if score.suite in TRANSFER else ("aggregation", AGGREGATION)
-    value = getattr(score.protocol, name)
-    if value == wanted:
-        return None
-    return f"another protocol: {name}={value} of {score.suite}; DeCLUTR's average is over {wanted}"
 
 
 def _value(score: Score) -> float:

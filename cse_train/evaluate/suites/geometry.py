@@ -6,7 +6,6 @@ D embedding size.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -118,11 +117,14 @@ def evaluate(
         ("uniformity", "distinct texts" if distinct else "all sentences", spread, {"points": len(points)}),
         ("mean_cosine", "all pairs", float(embedded.cosines.mean()), {"by_rating": ratings, "edges": edges}),
     ]
-    protocol = replace(
-        sts_protocol(embedded.pairs, pooler=model.pooler, max_length=model.max_length), aggregation="whole set"
-    )
     return [
-        Score(suite=SET, metric=metric, value=value, protocol=replace(protocol, rule=rule), details=details)
+        Score(
+            suite=SET,
+            metric=metric,
+            value=value,
+            protocol=sts_protocol(embedded.pairs, model, aggregation="whole set", rule=rule),
+            details=details,
+        )
         for metric, rule, value, details in measured
     ]
 

@@ -83,7 +83,7 @@ def evaluate(
     loaded = [load_pairs(name, paths) for name in sets]
     rule = f"lengths differ by at most {limit} {unit} or more, absolute, gold / {HIGHEST:g}"
     errors = {pairs.name: _score(model, pairs, unit, limit) for pairs in loaded}
-    protocols = [_protocol(model, pairs, rule) for pairs in loaded]
+    protocols = [sts_protocol(pairs, model, aggregation="mean over pairs", rule=rule) for pairs in loaded]
     return [
         *(score for p in protocols for score in _of_set(errors[p.suite], p)),
         *_over_sets(errors.values(), _joint(protocols)),
@@ -93,11 +93,6 @@ def evaluate(
 def _score(model: TextModel, pairs: Pairs, unit: str, limit: int) -> LengthErrors:
     apart = length_differences(pairs.left, pairs.right, UNITS[unit])
     return length_errors(embed_pairs(model.embed, pairs).cosines, pairs.gold, apart, limit)
-
-
-def _protocol(model: TextModel, pairs: Pairs, rule: str) -> Protocol:
-    base = sts_protocol(pairs, pooler=model.pooler, max_length=model.max_length)
-    return replace(base, aggregation="mean over pairs", rule=rule)
 
 
 def _of_set(errors: LengthErrors, protocol: Protocol) -> list[Score]:

@@ -6,7 +6,7 @@ its corpus must lack the texts equal to the query (reference_spec C3). Shape suf
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -148,8 +148,7 @@ def _scores(
     search = make_search(embedded.left_rows, embedded.right_rows, embedded.pairs.gold, rule)
     recall_at = recalls(partner_ranks(search, cosine_scores(search, embedded.unit_UD), ties))
     ceilings = recalls(partner_ranks(search, oracle_scores(search), ties))
-    base = sts_protocol(embedded.pairs, pooler=model.pooler, max_length=model.max_length)
-    protocol = replace(base, aggregation="mean over queries", rule=f"{rule}, ties {ties}")
+    protocol = sts_protocol(embedded.pairs, model, aggregation="mean over queries", rule=f"{rule}, ties {ties}")
     about = {"queries": len(search.queries_Q), "corpus": len(search.corpus_C)}
     more = {"nearest": lists} if rule == RULES[2] else {}
     return [

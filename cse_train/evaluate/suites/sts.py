@@ -88,7 +88,7 @@ def _score(model: TextModel, pairs: Pairs, aggregation: str) -> Score:
         suite=pairs.name,
         metric="spearman",
         value=value,
-        protocol=sts_protocol(pairs, pooler=model.pooler, max_length=model.max_length, aggregation=aggregation),
+        protocol=sts_protocol(pairs, model, aggregation=aggregation),
         details={"pairs": len(pairs), "subsets": subsets},
         cosines=PairCosines(cosines=cosines, gold=pairs.gold),
     )

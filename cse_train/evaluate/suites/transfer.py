@@ -11,10 +11,8 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.transfer import scorer
-from cse_train.evaluate.transfer.folds import require_sklearn
+from cse_train.evaluate.transfer.contract import RECIPES, Examples, Outcome, require_sklearn
 from cse_train.evaluate.transfer.loaders import TASKS, Split, Task, load_task
-from cse_train.evaluate.transfer.outcome import Examples, Outcome
-from cse_train.evaluate.transfer.recipes import RECIPES
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.sources import texts_hash
 

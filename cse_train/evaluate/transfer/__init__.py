@@ -6,7 +6,7 @@ A module with `score(splits, classes, recipe) -> Outcome` is a protocol of its n
 import importlib
 from collections.abc import Callable
 
-from cse_train.evaluate.transfer.outcome import Outcome
+from cse_train.evaluate.transfer.contract import Outcome
 
 
 def scorer(protocol: str) -> Callable[..., Outcome]:

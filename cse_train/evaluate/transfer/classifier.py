@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from cse_train.evaluate.transfer.contract import SEED, Recipe
 from cse_train.evaluate.transfer.optimisers import OPTIMISERS
-from cse_train.evaluate.transfer.recipes import SEED, Recipe
 
 WEIGHT_DECAYS = (1e-5, 1e-4, 1e-3, 1e-2)
 MAX_EPOCH = 200

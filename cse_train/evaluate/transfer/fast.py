@@ -6,9 +6,7 @@ the dev and the test accuracy at once, since nothing is chosen by it.
 
 import numpy as np
 
-from cse_train.evaluate.transfer.folds import stratified_folds
-from cse_train.evaluate.transfer.outcome import Examples, Outcome, Splits, percent, rounded
-from cse_train.evaluate.transfer.recipes import Recipe
+from cse_train.evaluate.transfer.contract import Examples, Outcome, Recipe, Splits, percent, rounded, stratified_folds
 
 MAX_ITERATIONS = 1000
 

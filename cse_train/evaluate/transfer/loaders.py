@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.pairs import clean, read_lines, require_count, senteval_root
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.sources import texts_hash
 
@@ -60,12 +61,11 @@ def load_task(name: str, paths: DataPaths) -> Task:
     """The task of that name. ConfigError, one line: unknown, missing, truncated or unreadable."""
     if name not in TASKS:
         raise ConfigError([f"unknown task: tasks={name}; {nearest(name, TASKS)}"])
-    if paths.senteval is None:
-        raise ConfigError([f"missing data: {name} needs senteval/downstream; give --data DIR or --senteval DIR"])
+    root = senteval_root(name, paths)
     if name in BINARY:
-        splits = {"all": _binary(name, paths.senteval)}
+        splits = {"all": _binary(name, root)}
     else:
-        splits = {split: _official(name, paths.senteval / file, count) for split, (file, count) in SPLITS[name].items()}
+        splits = {split: _official(name, root / file, count) for split, (file, count) in SPLITS[name].items()}
     return Task(name, len(TREC_CLASSES) if name == "trec" else 2, splits, _hash(splits))
 
 
@@ -73,7 +73,7 @@ def _binary(name: str, root: Path) -> Split:
     """Positive lines before negative ones, as SentEval adds them."""
     examples: list[Example] = []
     for label, (file, count) in zip((1, 0), BINARY[name], strict=True):
-        examples += [((_tokens(line),), label) for line in _lines(name, root / file, count)]
+        examples += [((clean(line),), label) for line in _lines(name, root / file, count)]
     return _sorted(examples)
 
 
@@ -87,18 +87,18 @@ def _official(name: str, path: Path, count: int) -> Split:
 
 def _sst2(line: str) -> Example:
     text, label = line.strip().split("\t")
-    return (_tokens(text),), ("0", "1").index(label)
+    return (clean(text),), ("0", "1").index(label)
 
 
 def _trec(line: str) -> Example:
     """`CLASS:subclass question`; the subclass is dropped."""
     coarse, _, rest = line.strip().partition(":")
-    return (_tokens(rest.split(" ", 1)[1]),), TREC_CLASSES[coarse]
+    return (clean(rest.split(" ", 1)[1]),), TREC_CLASSES[coarse]
 
 
 def _mrpc(line: str) -> Example:
     label, _, _, left, right = line.strip().split("\t")
-    return (_tokens(left), _tokens(right)), ("0", "1").index(label)
+    return (clean(left), clean(right)), ("0", "1").index(label)
 
 
 def _parsed(parse: Callable[[str], Example], line: str, where: str) -> Example:
@@ -115,28 +115,14 @@ def _sorted(examples: list[Example]) -> Split:
     return Split(tuple(sides), np.array([label for _, label in examples]))
 
 
-def _tokens(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _length(text: str) -> int:
     return len(text.split())
 
 
 def _lines(name: str, path: Path, count: int) -> list[str]:
     """The file's lines, blank ones too; Latin-1 or UTF-8 by task (SentEval binary.py:34, trec.py:37)."""
-    if not path.is_file():
-        raise ConfigError(
-            [f"missing data: {name} needs {path} of {count} lines; fetch SentEval's data, or give --senteval DIR"]
-        )
-    try:
-        text = path.read_text(encoding="latin-1" if name in LATIN_1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError([f"not UTF-8: {path} ({error.reason}); fetch it again"]) from error
-    lines = text.removesuffix("\n").split("\n") if text else []
-    if len(lines) != count:
-        rule = "truncated data" if len(lines) < count else "unexpected data"
-        raise ConfigError([f"{rule}: {name}: {count} lines expected, {len(lines)} found in {path}; fetch it again"])
+    lines = read_lines(name, path, f" of {count} lines", "latin-1" if name in LATIN_1 else "utf8")
+    require_count(name, len(lines), count, path, "lines")
     return lines
 
 

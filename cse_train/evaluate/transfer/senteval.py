@@ -18,9 +18,16 @@ from cse_train.evaluate.transfer.classifier import (
     predict,
     with_constant,
 )
-from cse_train.evaluate.transfer.folds import Fold, stratified_folds
-from cse_train.evaluate.transfer.outcome import Examples, Outcome, Splits, percent, rounded
-from cse_train.evaluate.transfer.recipes import Recipe
+from cse_train.evaluate.transfer.contract import (
+    Examples,
+    Fold,
+    Outcome,
+    Recipe,
+    Splits,
+    percent,
+    rounded,
+    stratified_folds,
+)
 
 
 def score(splits: Splits, classes: int, recipe: Recipe) -> Outcome:
@@ -59,7 +66,8 @@ def _nested(trainer: _Trainer, rows: np.ndarray) -> Outcome:
     """MR, CR, SUBJ, MPQA: every outer fold picks its weight decay in inner folds of its training part."""
     outer = trainer.folds(rows)
     inner = [Problem(*fold) for train, _ in outer for fold in trainer.folds(train)]
-    choices = [_chosen(part) for part in _parts(_shares(inner, trainer.fit(inner)), len(outer))]
+    shares_of_inner = _shares(inner, trainer.fit(inner)).reshape(len(outer), -1, len(WEIGHT_DECAYS))
+    choices = [_chosen(part) for part in shares_of_inner]
     refits = trainer.fit(
         [held_out(train, WEIGHT_DECAYS[best]) for (train, _), (best, _, _) in zip(outer, choices, strict=True)]
     )
@@ -109,10 +117,6 @@ def _official(trainer: _Trainer, fitted: Fitted, decay: int, test: np.ndarray, d
 def _shares(problems: Sequence[Problem], fits: Sequence[Fitted]) -> np.ndarray:
     """Dev accuracies, float64 [problems, weight decays]."""
     return np.stack([fitted.correct / len(problem.dev) for problem, fitted in zip(problems, fits, strict=True)])
-
-
-def _parts(shares: np.ndarray, count: int) -> np.ndarray:
-    return shares.reshape(count, -1, shares.shape[1])
 
 
 def _chosen(shares: np.ndarray) -> tuple[int, float, float]:

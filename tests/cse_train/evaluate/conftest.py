@@ -10,6 +10,7 @@ import pytest
 
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import Pairs, load_pairs
 
 
@@ -29,7 +30,7 @@ def backbone(tiny_encoder: Path) -> Backbone:
 
 
 @dataclass(frozen=True)
-class MadeModel:
+class MadeModel(TextModel):
     """A `TextModel` without an encoder: bags of words thrown into 16 boxes."""
 
     name: str = "made"

@@ -10,7 +10,6 @@ from pyarrow import parquet
 
 from cse_train.evaluate.embed_file import count_sentences, embed_file
 from cse_train.fields import ConfigError
-from cse_train.text import sentences
 
 
 class Lengths:
@@ -28,7 +27,7 @@ class Lengths:
 
 @pytest.fixture
 def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setattr(sentences, "CHUNK", 7)
+    monkeypatch.setattr("cse_train.evaluate.embed_file.CHUNK", 7)
     written = ["x" * (i % 5) for i in range(20)]
     (tmp_path / "in.txt").write_text("\n".join(written), encoding="utf8")
     return written

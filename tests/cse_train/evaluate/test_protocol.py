@@ -2,12 +2,18 @@ import dataclasses
 
 import pytest
 
+from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.protocol import CODE_VERSION, sts_protocol
 
 
-def test_protocol_of_a_set(pairs: Pairs) -> None:
-    protocol = sts_protocol(pairs, pooler="mean", max_length=64)
+@pytest.fixture
+def model(made_model) -> TextModel:
+    return dataclasses.replace(made_model, pooler="mean", max_length=64)
+
+
+def test_protocol_of_a_set(pairs: Pairs, model: TextModel) -> None:
+    protocol = sts_protocol(pairs, model)
     assert protocol.as_dict() == {
         "suite": "made",
         "pooler": "mean",
@@ -22,9 +28,9 @@ def test_protocol_of_a_set(pairs: Pairs) -> None:
     }
 
 
-def test_protocol_cannot_change_after_the_fact(pairs: Pairs) -> None:
-    protocol = sts_protocol(pairs, pooler="mean", max_length=64)
+def test_protocol_cannot_change_after_the_fact(pairs: Pairs, model: TextModel) -> None:
+    protocol = sts_protocol(pairs, model)
     with pytest.raises(dataclasses.FrozenInstanceError):
         protocol.pooler = "cls"  # type: ignore[misc]
-    assert protocol == sts_protocol(pairs, pooler="mean", max_length=64)
-    assert protocol != sts_protocol(pairs, pooler="cls", max_length=64)
+    assert protocol == sts_protocol(pairs, model)
+    assert protocol != sts_protocol(pairs, dataclasses.replace(model, pooler="cls"))

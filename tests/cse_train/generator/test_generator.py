@@ -124,15 +124,15 @@ def test_larger_than_memory_is_said_before_loading(backbone, tmp_path, monkeypat
     assert line.startswith(f"generator larger than memory: method.generator={SHIPPED} has 0.00 GB of weights, 0.00 GB")
 
 
-def test_a_system_that_does_not_tell_its_memory_is_trusted(backbone, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(module, "MEMORY", tmp_path / "nothing")
-    assert module.available_memory() is None
-    Generator(SHIPPED, backbone)
-
-
 def test_a_generator_without_head_or_folder_is_refused(backbone, tmp_path) -> None:
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48}
     BertModel(BertConfig(vocab_size=8192, **sizes)).save_pretrained(tmp_path)
     backbone.tokenizer.save_pretrained(tmp_path)
     assert one_line(str(tmp_path), backbone).startswith(f"no masked-LM head: method.generator={tmp_path} lacks cls.")
     assert one_line("/nowhere", backbone).startswith("missing folder: method.generator=/nowhere")
+
+
+def test_a_system_that_does_not_tell_its_memory_is_trusted(backbone, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(module, "MEMORY", tmp_path / "nothing")
+    assert module.available_memory() is None
+    Generator(SHIPPED, backbone)

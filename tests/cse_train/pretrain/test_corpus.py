@@ -7,6 +7,7 @@ import pytest
 
 from cse_train.backbone.folders import shipped_folder
 from cse_train.backbone.identity import load_tokenizer
+from cse_train.fields import ConfigError
 from cse_train.pretrain.config import PretrainConfig, learning_rate
 from cse_train.pretrain.corpus import Batches, Corpus, masked, read_lines, text_hash, tokenised
 from cse_train.text.generated import sentences as generated_sentences
@@ -102,3 +103,9 @@ def test_plain_and_gzipped_text_have_one_hash(tmp_path):
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(text.encode()))
     assert list(read_lines(tmp_path / "a.txt.gz")) == ["First one.", "Zweiter Satz über é."]
     assert text_hash(tmp_path / "a.txt") == text_hash(tmp_path / "a.txt.gz")
+
+
+def test_text_that_is_not_utf8_is_one_line(tmp_path):
+    (tmp_path / "a.txt").write_bytes("\xe9t\xe9\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"^not UTF-8: .*a\.txt .*; convert it"):
+        list(read_lines(tmp_path / "a.txt"))

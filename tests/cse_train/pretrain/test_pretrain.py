@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from cse_train import fields
 from cse_train.backbone.backbone import load_backbone
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError
 from cse_train.pretrain.config import PretrainConfig
-from cse_train.pretrain.pretrain import finish, main, pretrain
+from cse_train.pretrain.pretrain import finish, pretrain
 from cse_train.text.generated import sentences as generated_sentences
 
 SMALL = PretrainConfig(
@@ -110,25 +111,28 @@ def test_another_recipe_is_refused_but_another_total_goes_on(text, whole, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "line"),
+    ("source", "changes", "line"),
     [
-        (["/nowhere.txt"], "missing data: text=/nowhere.txt"),
-        (["{text}", "--dropout", "1.5"], "out of range: dropout=1.5; give float >= 0 and < 1"),
-        (["{text}", "--held-out", "395"], "too little text: held_out=395 of 400 sentences"),
-        (["{text}", "--finish", "{text}"], "unreadable state: "),
+        ("/nowhere.txt", {}, "missing data: text=/nowhere.txt"),
+        ("{text}", {"dropout": 1.5}, "out of range: dropout=1.5; give float >= 0 and < 1"),
+        ("{text}", {"held_out": 395}, "too little text: held_out=395 of 400 sentences"),
     ],
 )
-def test_the_users_mistakes_are_one_line(text, tmp_path, capsys, arguments, line):
-    given = [argument.replace("{text}", str(text)) for argument in arguments]
-    assert main([*given, "--to", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err.startswith(line)
+def test_the_users_mistakes_are_one_line(text, tmp_path, source, changes, line):
+    with pytest.raises(ConfigError) as error:
+        pretrain(fields.make(PretrainConfig, changes), Path(source.replace("{text}", str(text))), tmp_path / "out")
+    assert str(error.value).startswith(line)
     assert not (tmp_path / "out" / "model.safetensors").exists()
 
 
-def test_the_command_finishes_a_state_that_lacks_its_recipe(text, whole, tmp_path, capsys):
+def test_a_state_that_cannot_be_read_is_refused(text, tmp_path):
+    with pytest.raises(ConfigError, match=r"^unreadable state: "):
+        finish(text, tmp_path, text)
+
+
+def test_a_state_that_lacks_its_recipe_is_finished_with_one(text, whole, tmp_path):
     state = torch.load(whole / "state.pt", weights_only=True)
     recipe = state.pop("config")
     torch.save(state, tmp_path / "old.pt")
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in recipe.items()]
-    assert main([str(text), "--finish", str(tmp_path / "old.pt"), "--to", str(tmp_path / "to"), *flags]) == 0
+    finish(tmp_path / "old.pt", tmp_path / "to", text, config=PretrainConfig(**recipe))
     assert json.loads((tmp_path / "to" / "card.json").read_text())["recipe"] == recipe

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from cse_train.fields import ConfigError
-from cse_train.text import sentences
-from cse_train.text.sentences import chunks, read_sentences
+from cse_train.text import sources
+from cse_train.text.sentences import read_sentences
 
 
 def test_every_line_is_a_sentence_blank_ones_too(tmp_path: Path) -> None:
@@ -48,7 +48,6 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_chunks_are_bounded_in_rows_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentences, "CHUNK", 3)
-    monkeypatch.setattr(sentences, "CHUNK_CHARACTERS", 10)
-    assert list(chunks(iter(["a"] * 4 + ["b" * 12, "c"]))) == [["a"] * 3, ["a", "b" * 12], ["c"]]
-    assert list(chunks(iter([]))) == []
+    monkeypatch.setattr(sources, "CHUNK_CHARACTERS", 10)
+    assert list(sources.chunks(["a"] * 4 + ["b" * 12, "c"], 3)) == [["a"] * 3, ["a", "b" * 12], ["c"]]
+    assert list(sources.chunks([], 3)) == []

@@ -2,9 +2,10 @@
 
 import pytest
 
+from cse_train.data_paths import DataPaths
 from cse_train.evaluate.protocol import Protocol, Score
-from cse_train.evaluate.suites.declutr import GROUPS, averages, declutr_average
-from cse_train.fields import ConfigError
+from cse_train.evaluate.suites import declutr, sts, transfer
+from cse_train.evaluate.suites.declutr import GROUPS, averages, means
 
 BASE = {
     "CR": 90.15,
@@ -56,12 +57,12 @@ def whole(row: str) -> dict[str, float]:
 def test_published_averages_are_means_of_the_group_means(
     row: str, downstream: float, probing: float, average: float
 ) -> None:
-    found = declutr_average(whole(row))
-    assert found.groups == {
+    table = means(whole(row))
+    assert table == {
         "downstream": pytest.approx(downstream, abs=5e-4),
         "probing": pytest.approx(probing, abs=5e-4),
+        "average": pytest.approx(average, abs=5e-3),
     }
-    assert round(found.average, 2) == average and found.missing == ()
 
 
 def test_the_mean_over_all_tasks_is_another_number() -> None:
@@ -69,24 +70,13 @@ def test_the_mean_over_all_tasks_is_another_number() -> None:
     assert sum(scores.values()) / len(scores) == pytest.approx(76.60, abs=0.005)
 
 
-def test_a_set_that_is_not_whole_is_refused_unless_asked_for() -> None:
-    with pytest.raises(ConfigError, match=r"^partial average: tasks=2 of 28, without CR, MPQA, .*, CoordInv; score"):
-        declutr_average({"MR": 80.0, "WC": 60.0})
-    found = declutr_average({"MR": 80.0, "SUBJ": 90.0, "WC": 60.0}, partial=True)
-    assert (found.average, found.groups) == (72.5, {"downstream": 85.0, "probing": 60.0})
-    assert len(found.missing) == 25 and "CoordInv" in found.missing
+def test_tasks_that_are_absent_do_not_count() -> None:
+    table = means({"MR": 80.0, "SUBJ": 90.0, "WC": 60.0})
+    assert table == {"downstream": 85.0, "probing": 60.0, "average": 72.5}
 
 
 def test_a_group_without_tasks_does_not_count_as_zero() -> None:
-    found = declutr_average({"MR": 80.0, "CR": 90.0}, partial=True)
-    assert (found.average, found.groups) == (85.0, {"downstream": 85.0})
-
-
-def test_unknown_and_no_tasks() -> None:
-    with pytest.raises(ConfigError, match=r"^unknown task: task=SST-2; did you mean SST2\?"):
-        declutr_average({"SST-2": 80.0}, partial=True)
-    with pytest.raises(ConfigError, match=r"^partial average: tasks=0 of 28"):
-        declutr_average({}, partial=True)
+    assert means({"MR": 80.0, "CR": 90.0}) == {"downstream": 85.0, "average": 85.0}
 
 
 def result(suite: str, value: float, details: dict[str, float] | None = None, **changes: str) -> Score:
@@ -97,23 +87,26 @@ def result(suite: str, value: float, details: dict[str, float] | None = None, **
 
 
 def test_average_of_what_other_suites_found() -> None:
-    given = [result("mr", 80.0), result("mrpc", 70.0, {"f1": 80.0}), result("sts12", 60.0), result("sts_test", 1.0)]
-    found = {r.metric: r for r in averages(given, partial=True)}
-    assert found["downstream"].value == found["average"].value == pytest.approx((80 + 75 + 60) / 3)
-    assert found["average"].details["tasks"] == {"MR": 80.0, "MRPC": 75.0, "STS12": 60.0}
-    assert (found["average"].protocol.aggregation, found["average"].protocol.rule) == (
+    given = [result("mr", 80.0), result("mrpc", 70.0, {"f1": 80.0}), result("sts12", 60.0)]
+    scores = {score.metric: score for score in averages(given)}
+    assert scores["downstream"].value == scores["average"].value == pytest.approx((80 + 75 + 60) / 3)
+    details = scores["average"].details
+    assert details["tasks"] == {"MR": 80.0, "MRPC": 75.0, "STS12": 60.0}
+    assert len(details["missing"]) == 25 and "CoordInv" in details["missing"]
+    assert (scores["average"].protocol.aggregation, scores["average"].protocol.rule) == (
         "mean of group means",
         "3 of 28 tasks",
     )
-    with pytest.raises(ConfigError, match=r"^partial average: tasks=3 of 28, without CR"):
-        averages(given)
 
 
-def test_tasks_under_another_protocol_are_refused() -> None:
-    given = [result("mr", 80.0, rule="fast, 10 folds"), result("sts12", 60.0, aggregation="all")]
-    with pytest.raises(ConfigError) as error:
-        averages(given, partial=True)
-    assert error.value.problems == [
-        "another protocol: rule=fast, 10 folds of mr; DeCLUTR's average is over senteval, 10 folds, adam",
-        "another protocol: aggregation=all of sts12; DeCLUTR's average is over mean",
-    ]
+def test_every_task_is_scored_by_the_paper_s_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, dict[str, str]] = {}
+
+    def score(*_: object, members: tuple[str, ...], **options: str) -> list[Score]:
+        asked[members[0]] = options
+        return [result(members[0], 50.0, {"f1": 50.0})]
+
+    for suite in (transfer, sts):
+        monkeypatch.setattr(suite, "evaluate", score)
+    declutr.evaluate(None, DataPaths())  # type: ignore[arg-type]
+    assert asked == {name: {} for name in declutr.TRANSFER} | {name: {"aggregation": "mean"} for name in declutr.STS}

@@ -10,9 +10,8 @@ from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.suites.transfer import embed_task
 from cse_train.evaluate.transfer import classifier, senteval
 from cse_train.evaluate.transfer.classifier import Problem, fit, held_out, initial_weights, with_constant
+from cse_train.evaluate.transfer.contract import RECIPES, Examples, Recipe
 from cse_train.evaluate.transfer.loaders import TASKS, load_task
-from cse_train.evaluate.transfer.outcome import Examples
-from cse_train.evaluate.transfer.recipes import RECIPES, Recipe
 from tests.cse_train.evaluate.transfer.plain_senteval import Plain, plain
 
 pytest.importorskip("sklearn", reason="pip install 'cse-search[transfer]'")
