@@ -79,7 +79,7 @@ app = _typer(
     name="cse",
     cls=Commands,
     no_args_is_help=True,
-    help="A search-space YAML becomes trained runs on Ray and comes back as the paper's table.",
+    help="Train what a search-space YAML describes on Ray and print it as the paper's table.",
     epilog="Exit codes: 0 done, 1 some runs failed, 2 your mistake (one line says which), 130 interrupted.",
 )
 
@@ -92,7 +92,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; at any place of the line.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=_print_version)] = False,
 ) -> None:
     """Nothing: `main` reads --debug wherever it stands."""

@@ -20,7 +20,8 @@ RESULTS = Path("results")
 
 SpaceName = Annotated[str, typer.Argument(metavar="FILE|ID", help="A space: a YAML file, or a shipped ID such as E7.")]
 Profile = Annotated[
-    str | None, typer.Option(help="Scale settings: paper, small, or a YAML file (the space's).", show_default=False)
+    str | None,
+    typer.Option(help="Scale settings: paper, small, or a YAML file (default: the space's).", show_default=False),
 ]
 Data = Annotated[
     Path | None,
@@ -28,30 +29,32 @@ Data = Annotated[
 ]
 TrainFile = Annotated[
     Path | None,
-    typer.Option(help="Training text alone: .txt or .txt.gz, one sentence a line, or .csv.", show_default=False),
+    typer.Option(help="Training text: .txt, .txt.gz (one sentence a line) or .csv.", show_default=False),
 ]
 SentEval = Annotated[Path | None, typer.Option("--senteval", help="SentEval's downstream folder.", show_default=False)]
-Seeds = Annotated[int | None, typer.Option(min=1, help="Seeds per cell (the space's own number).", show_default=False)]
+Seeds = Annotated[int | None, typer.Option(min=1, help="Seeds per cell (default: the space's).", show_default=False)]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Fix a setting; may be given again.", show_default=False),
 ]
 LedgerUrl = Annotated[
     str | None,
-    typer.Option("--ledger", help="SQLite path or postgresql:// URL (results/ledger.db).", show_default=False),
+    typer.Option("--ledger", help="SQLite path or postgresql:// URL (default: results/ledger.db).", show_default=False),
 ]
 Storage = Annotated[
     str | None,
     typer.Option(
         metavar="PATH|file:///PATH",
-        help="Folder of runs, checkpoints and logs, seen by every node (results).",
+        help="Folder of runs, checkpoints and logs, seen by every node (default: results).",
         show_default=False,
     ),
 ]
 
 KeepTop = Annotated[
     int | None,
-    typer.Option(min=1, help="Keep checkpoints of this many best runs of each sweep (all).", show_default=False),
+    typer.Option(
+        min=1, help="Keep checkpoints of this many best runs of each sweep (default: all).", show_default=False
+    ),
 ]
 DiskQuota = Annotated[
     str | None,
@@ -81,12 +84,10 @@ def fixed_workers(value: object) -> int:
     raise typer.BadParameter(f"wrong type: workers={text}; give a whole number")
 
 
-Workers = Annotated[
-    int, typer.Option(parser=fixed_workers, metavar="INTEGER", help="Data-parallel ranks of one run; one number.")
-]
+Workers = Annotated[int, typer.Option(parser=fixed_workers, metavar="INTEGER", help="Data-parallel ranks of one run.")]
 Cpus = Annotated[float, typer.Option(help="CPUs of one rank; torch gets as many threads.")]
-Gpus = Annotated[float, typer.Option(help="GPUs of one rank; with --workers 1 also a part of one: 0.5, 0.25, …")]
-Concurrent = Annotated[int | None, typer.Option(help="Runs at once (as many as fit).", show_default=False)]
+Gpus = Annotated[float, typer.Option(help="GPUs of one rank; with --workers 1 a fraction is allowed: 0.5, 0.25, …")]
+Concurrent = Annotated[int | None, typer.Option(help="Runs at once (default: as many as fit).", show_default=False)]
 
 
 def settings(pairs: list[str] | None) -> dict[str, Scalar]:
@@ -182,10 +183,11 @@ Model = Annotated[
 ]
 Pooler = Annotated[
     str | None,
-    typer.Option(help="cls, cls_no_mlp, mean, first_last ...: what a plain encoder needs.", show_default=False),
+    typer.Option(help="cls, cls_no_mlp, mean, first_last ...: required for a plain encoder.", show_default=False),
 ]
 MaxLength = Annotated[
-    int | None, typer.Option("--max-length", min=1, help="Tokens kept of a text (the model's own).", show_default=False)
+    int | None,
+    typer.Option("--max-length", min=1, help="Tokens kept of a text (default: the model's).", show_default=False),
 ]
 
 

@@ -19,9 +19,13 @@ from search_spaces.cells import resolve
 from search_spaces.space import Space
 
 IsolationOption = Annotated[Isolation, typer.Option(help="slot: long-lived worker groups; trial: a new one per run.")]
-Address = Annotated[str | None, typer.Option(help="A running Ray cluster (a new one here).", show_default=False)]
+Address = Annotated[
+    str | None, typer.Option(help="Address of a running Ray cluster (default: start one here).", show_default=False)
+]
 
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Train again what failed twice the same way.")]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Train runs again that failed twice for the same reason.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)

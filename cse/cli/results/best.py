@@ -18,7 +18,7 @@ from cse_train.fields import ConfigError
 
 Sweep = Annotated[str, typer.Argument(help="A sweep's name (cse ls).")]
 Top = Annotated[int, typer.Option(min=1, help="Cells to show.")]
-ScoreTest = Annotated[bool, typer.Option("--score-test", help="Score the picked run on test sets, once, and log it.")]
+ScoreTest = Annotated[bool, typer.Option("--score-test", help="Score the picked run on test sets and log this look.")]
 Suites = Annotated[
     list[str] | None, typer.Option("--suite", help="Test sets: sts, sts_test, mr ...; comma-separated (sts_test).")
 ]

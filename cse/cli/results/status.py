@@ -25,7 +25,7 @@ Name = Annotated[
 
 
 def status(name: Name = None, ledger: options.LedgerUrl = None, form: FormatOption = "text") -> None:
-    """Say how far each sweep is: runs by state, best so far, time left, what failed and where its log is."""
+    """Show how far each sweep is: runs by state, best so far, time left, what failed and where its log is."""
     engine = connected(ledger)
     sweeps = overview(engine).sweeps
     if name is None:

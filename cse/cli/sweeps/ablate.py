@@ -28,7 +28,7 @@ What = Annotated[
         metavar="RUN|SWEEP", help="A run's signature (its beginning) or folder, or a sweep: its best cell over seeds."
     ),
 ]
-PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Say what would run, and run nothing.")]
+PlanOnly = Annotated[bool, typer.Option("--plan-only", help="Print the plan and train nothing.")]
 
 
 @with_sweep_arguments

@@ -23,7 +23,10 @@ TARGETS = targets.names()
 Target = Annotated[
     str,
     typer.Argument(
-        parser=arguments.choice("target", TARGETS), metavar="|".join(TARGETS), help="Where.", show_default=False
+        parser=arguments.choice("target", TARGETS),
+        metavar="|".join(TARGETS),
+        help="The kind of cluster.",
+        show_default=False,
     ),
 ]
 Ids = Annotated[
@@ -46,7 +49,7 @@ def launch(
     dry_run: DryRun = False,
     budget: BudgetOption = None,
 ) -> int:
-    """Run spaces on a cluster: as a Ray job, by KubeRay or by Slurm. Options mean what they mean to cse run."""
+    """Run spaces on a cluster: as a Ray job, by KubeRay, Slurm or ray up. Options are those of cse run."""
     cluster = load(config)
     settings, module = settings_of(target, cluster), targets.load(target)
     if not hasattr(module, "submit"):

@@ -12,7 +12,8 @@ from cse.cli.plan_text import text
 from search_spaces.catalog import load_all
 
 What = Annotated[
-    list[str], typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or all papers: all")
+    list[str],
+    typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or `all` for every paper"),
 ]
 
 

@@ -35,7 +35,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more 
 
 @with_sweep_arguments
 def run(space: options.SpaceName, given: SweepArguments, budget: BudgetOption = None, yes: Yes = False) -> int:
-    """Run a space; the same command resumes, and runs that are in the ledger are not run again."""
+    """Train a space and print its table; the same command resumes and trains no run twice."""
     (request,) = given.requests([load_space(space)])
     return run_request(dataclasses.replace(request, budget=run_search.budget_of(budget, request.resolved)), yes)
 

@@ -37,7 +37,8 @@ TEXTS = 4
 """Columns set to the left."""
 
 Spaces = Annotated[
-    list[str], typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or all papers: all")
+    list[str],
+    typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or `all` for every paper"),
 ]
 Examples = Annotated[int, typer.Option(min=1, help="Training examples of each cell.")]
 Out = Annotated[Path | None, typer.Option(help="Also write the table here.", show_default=False)]
@@ -45,7 +46,7 @@ Out = Annotated[Path | None, typer.Option(help="Also write the table here.", sho
 
 @with_sweep_arguments
 def variants(spaces: Spaces, given: SweepArguments, examples: Examples = EXAMPLES, out: Out = None) -> int:
-    """Train every cell of some tables for a few steps and print what each logs: does each variant train here?"""
+    """Train every cell of some tables for a few steps and print what each logs, to see that it trains."""
     short = [f"train.examples={examples}", f"train.evaluations={EVALUATIONS}", *(given.settings or [])]
     named = [space for word in spaces for space in load_all([word]) if word.lower() != ALL or on_the_dev_set(space)]
     if endless := [space.id for space in named if space.sampled]:

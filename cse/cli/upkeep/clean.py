@@ -8,7 +8,7 @@ from cluster.sweep import retention
 from cse.cli import options
 from cse.cli.listing import size
 
-Delete = Annotated[bool, typer.Option("--delete", help="Delete; without it nothing is touched.")]
+Delete = Annotated[bool, typer.Option("--delete", help="Delete; without it nothing is deleted.")]
 
 
 def clean(
@@ -20,7 +20,7 @@ def clean(
 ) -> int:
     """Show what may be deleted: attempts that a finished one replaced, and with --keep-top or --disk-quota checkpoints.
 
-    Never goes: what runs or may go on, a model with scores in the ledger, and runs that this ledger does not know.
+    It keeps runs that train or may continue, models with scores, and runs that this ledger does not know.
     """
     folder = options.storage_folder(storage)
     quota = None if disk_quota is None else retention.parse_size(disk_quota)

@@ -26,13 +26,16 @@ Space = Annotated[
     str | None, typer.Argument(metavar="FILE|ID", help="Also what this space needs (cse ls).", show_default=False)
 ]
 Probe = Annotated[
-    bool, typer.Option("--probe", help="Also train the space's first cell for 200 steps and suggest a packing.")
+    bool,
+    typer.Option(
+        "--probe", help="Also train the space's first cell for 200 steps and suggest how many runs fit at once."
+    ),
 ]
 
 
 @with_sweep_arguments
 def doctor(given: SweepArguments, space: Space = None, probe: Probe = False, form: FormatOption = "text") -> int:
-    """Say what would stop a sweep with these options of `cse run`; exit code 2 when something would."""
+    """Check what would stop a sweep with these options of `cse run`; exit code 2 when something would."""
     if probe and (space is None or given.address is not None):
         raise ConfigError(["no probe: --probe trains one run here; give FILE or ID, and leave --address out"])
     findings = examined(given, space)
