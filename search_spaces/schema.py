@@ -30,7 +30,7 @@ class Untitled(GenerateJsonSchema):
 
 def schema() -> Json:
     """The whole schema: what the dataclasses say, and what the methods' `Config`s say of each dotted key."""
-    values: Json = {"method": {"enum": methods.names()}, **_keys()}
+    values: Json = {"method": {"enum": list(methods.names())}, **_keys()}
     named = {key: {"$ref": f"#/$defs/{key}"} for key in values}
     file, paper, search = (_described(shape) for shape in (SpaceFile, Paper, SearchConfig))
     settings = _closed({key: value for key, value in named.items() if key != "method"})

@@ -127,11 +127,9 @@ def test_the_recording_lies_where_it_is_read():
 
 
 def test_the_page_keeps_what_was_measured_and_removed():
-    earlier = json.loads(
-        (Path(__file__).resolve().parents[3] / "docs" / "results" / "search.json").read_text(encoding="utf-8")
-    )["removed"]
+    earlier = json.loads(PAGE.read_text(encoding="utf-8"))["removed"]
     text = "\n".join(removed(earlier))
     assert "| posterior | 2.82 [2.52, 3.15] | 0.87 [0.73, 1.04] |" in text
     assert "the difference is +0.0001 [-0.0003, 0.0006]" in text
-    assert text in Path("docs/results/search.md").read_text(encoding="utf-8")
+    assert text in PAGE.with_suffix(".md").read_text(encoding="utf-8")
     assert removed({}) == []
