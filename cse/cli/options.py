@@ -10,7 +10,7 @@ import typer
 
 from analysis.ledger import Ledger
 from cluster.runtime import storage as named
-from cse.tables.lookup import run_folder
+from cse.cli.loader import load
 from cse_train.backbone.folders import shipped_names
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar, nearest
@@ -195,4 +195,4 @@ def model_folder(name: str, ledger: str | None) -> Path:
     """The folder, or the bare name of a shipped encoder. Raises ConfigError where a run's name says nothing."""
     if name in shipped_names() and not Path(name).is_dir():
         return Path(name)
-    return run_folder(name, existing_ledger(ledger))
+    return load("cse.tables.lookup").run_folder(name, existing_ledger(ledger))
