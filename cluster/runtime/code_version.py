@@ -1,6 +1,7 @@
 """The five packages as one body of code: where they lie, their digest, and where a result came from."""
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import platform

@@ -39,7 +39,7 @@ def _without_password(url: str) -> str:
 
 
 class StudyMirror:
-    """One study in an Optuna database; made anew from the ledger at every start, under the space's ID."""
+    """One study in an Optuna database; written again from the ledger at every start, under the space's ID."""
 
     def __init__(self, url: str, resolved: ResolvedSpace) -> None:
         """Raises ConfigError, one line, when the database cannot be opened."""

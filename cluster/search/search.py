@@ -134,7 +134,7 @@ def make_search(
 ) -> Search:
     """The search that a space's `search:` asks for, knowing the ledger's rows.
 
-    `sign(run)` gives a run's signature; `recorded` reads the rows of the sweep anew, for a search that has several
+    `sign(run)` gives a run's signature; `recorded` reads the rows of the sweep again, for a search that has several
     drivers.
     """
     settings = resolved.space.search or SearchConfig(sampler="grid")

@@ -48,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupSettings:
-    """What a worker group is made of; a job that needs another makes the slot build it anew."""
+    """What a worker group is made of; a job that needs another makes the slot build a new one."""
 
     options: SweepOptions
     digest: str

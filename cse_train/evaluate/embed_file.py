@@ -58,7 +58,7 @@ def _require_unchanged(source: Path, count: int, done: int, fits: bool) -> None:
 
 
 def _write_npy(aside: Path, count: int, embedded: Embedded) -> None:
-    """Every chunk maps the file anew: pages that stay mapped would count as memory."""
+    """Every chunk maps the file again: pages that stay mapped would count as memory."""
     first = 0
     for chunk, embeddings_ND in embedded:
         if first == 0:

@@ -1,4 +1,4 @@
-"""`cse clean`: what runs left on disk and nothing refers to; shows it, and deletes it when told to."""
+"""`cse clean`: what runs left on disk and nothing refers to; shows it, and with --delete deletes it."""
 
 from typing import Annotated
 
