@@ -62,7 +62,6 @@ class Bench:
             raise OutOfTime
         with tempfile.TemporaryDirectory() as folder:
             curve = self._train(side, cell.run(seed), Path(folder), stops)
-        gc.collect()  # a Trainer and its model hold each other
         row = Row(side, dict(cell.key), seed, *curve, load=os.getloadavg()[0])
         self.results.add(row)
         return row
@@ -73,8 +72,11 @@ class Bench:
 
     def _train(self, side: Side, run: RunConfig, folder: Path, stops: Stops) -> Curve:
         if side == "released":
-            return sweep_released.train(run, self.paths, folder, self.texts, self.sets)
-        return ours(run, self.paths, folder, stops)
+            curve = sweep_released.train(run, self.paths, folder, self.texts, self.sets)
+        else:
+            curve = ours(run, self.paths, folder, stops)
+        gc.collect()  # a Trainer and its model hold each other
+        return curve
 
 
 class Timed:

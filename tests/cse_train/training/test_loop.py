@@ -58,7 +58,13 @@ def test_t10_the_number_of_evaluations_does_not_depend_on_the_batch(batch_size: 
     assert len(steps) == len(set(steps)) == 125 and steps[-1] == steps_in(config)
 
 
-@pytest.mark.parametrize("method", methods.names())
+SOON = "esimcse"
+"""Has a queue and a momentum encoder beside weights and moments. Every other method is killed among the slow tests."""
+
+
+@pytest.mark.parametrize(
+    "method", [pytest.param(n, marks=() if n == SOON else pytest.mark.slow) for n in methods.names()]
+)
 def test_kill_9_and_resume_is_bit_identical(
     method: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
 ) -> None:
@@ -76,10 +82,11 @@ def test_kill_9_and_resume_is_bit_identical(
     assert all(torch.equal(one[name], other[name]) for name in other) and one.keys() == other.keys()
 
 
+@pytest.mark.parametrize("method", methods.names())
 def test_a_stopped_run_goes_on_in_another_folder(
-    tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+    method: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
 ) -> None:
-    run, paths = parse_run(tiny_settings("esimcse", train_evaluations=4)), DataPaths(train_file=text_file)
+    run, paths = parse_run(tiny_settings(method, train_evaluations=4)), DataPaths(train_file=text_file)
     stopped = train(run, paths, tmp_path / "one", lambda p: p.examples >= 80)
     assert (stopped.state, stopped.examples) == ("stopped", 80)
     done = train(run, paths, tmp_path / "two", go_on, resume_from=tmp_path / "one")
