@@ -25,7 +25,7 @@ class Options:
     """What the transfer tasks report."""
     queries: tuple[str, ...] = retrieval.QUERIES
     """Texts whose nearest neighbours `retrieval` lists."""
-    positives: tuple[str, ...] = ("gold > 4", "gold == 5")
+    positives: tuple[str, ...] = geometry.COMPARED
     """Pairs that count as positives of `geometry`'s alignment."""
 
 

@@ -9,7 +9,6 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.suites import lengths
 from cse_train.evaluate.suites.lengths import LengthErrors, length_differences, length_errors, macro_means
-from cse_train.fields import ConfigError
 
 E1 = {
     "SimCSE": (
@@ -48,19 +47,18 @@ def test_errors_equal_a_loop() -> None:
 
 def test_C6_parts_of_sts_b_test(data_dir: Path) -> None:
     pairs = load_pairs("sts_test", DataPaths.from_folder(data_dir))
-    apart = length_differences(pairs.left, pairs.right, lengths.count_words)
+    apart = length_differences(pairs.left, pairs.right)
     found = length_errors(np.zeros(len(pairs)), pairs.gold, apart)
     assert (found.near_pairs, found.far_pairs) == (1096, 283)
 
 
-def test_units_of_length() -> None:
-    assert lengths.count_words("unaffable  people , too") == 4
-    assert lengths.count_subwords("the antidisestablishmentarianists") > 3
-    assert length_differences(["a b c"], ["a"], lengths.count_words).tolist() == [2]
+def test_lengths_are_words_between_blanks() -> None:
+    assert length_differences(["unaffable  people , too", "a"], ["a", "a b c"]).tolist() == [3, 2]
 
 
-def test_results_of_sets_and_of_their_means(data_dir: Path, made_model) -> None:
-    found = lengths.evaluate(made_model, DataPaths.from_folder(data_dir), sets=["sts13", "sts_test"])
+def test_results_of_sets_and_of_their_means(data_dir: Path, made_model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lengths, "SEVEN", ("sts13", "sts_test"))
+    found = lengths.evaluate(made_model, DataPaths.from_folder(data_dir))
     assert [(r.suite, r.metric) for r in found] == [
         ("sts13", "mean_abs_error_near"),
         ("sts13", "mean_abs_error_far"),
@@ -77,17 +75,3 @@ def test_results_of_sets_and_of_their_means(data_dir: Path, made_model) -> None:
     assert [r.details.get("pairs") for r in found[2:4]] == [1096, 283]
     assert {r.protocol.rule for r in found} == {"lengths differ by at most 3 words or more, absolute, gold / 5"}
     assert found[4].protocol.aggregation == "mean of sts13, sts_test"
-
-
-def test_subwords_part_a_set_otherwise(data_dir: Path, made_model) -> None:
-    found = lengths.evaluate(made_model, DataPaths.from_folder(data_dir), sets=["sts_test"], unit="subwords")
-    near, far = (r.details["pairs"] for r in found[:2])
-    assert near + far == 1379 and (near, far) != (1096, 283)
-    assert "3 subwords" in found[0].protocol.rule
-
-
-def test_unknown_unit_and_a_limit_without_a_far_part() -> None:
-    with pytest.raises(ConfigError, match=r"^unknown unit: unit=word; did you mean words\?"):
-        lengths.evaluate(None, DataPaths(), unit="word")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"^empty part: limit=9, and lengths differ by at most 2; choose another"):
-        length_errors(np.zeros(2), np.zeros(2), np.array([1, 2]), limit=9)

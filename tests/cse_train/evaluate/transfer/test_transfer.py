@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.suites.transfer import embed_task, evaluate, f1, run_protocol
+from cse_train.evaluate.suites.transfer import embed_task, evaluate, f1
+from cse_train.evaluate.transfer import scorer
+from cse_train.evaluate.transfer.contract import RECIPES
 from cse_train.evaluate.transfer.loaders import TASKS, load_task
 from cse_train.fields import ConfigError
 
@@ -44,7 +46,7 @@ def test_test_mode_gives_both_and_mrpc_its_f1(counter, small: DataPaths) -> None
 
     task = load_task("mrpc", small)
     [result] = evaluate(counter, small, members=["mrpc"])
-    outcome = run_protocol(embed_task(counter, task), 2, "senteval", "test")
+    outcome = scorer("senteval")(embed_task(counter, task), 2, RECIPES["test"])
     assert (result.value, result.details["devacc"]) == (outcome.accuracy, outcome.devacc)
     assert result.details["f1"] == round(100 * f1_score(task.splits["test"].labels, outcome.predicted), 2)
 
@@ -109,17 +111,9 @@ def test_the_same_call_gives_the_same_numbers(counter, small: DataPaths) -> None
     assert evaluate(counter, small, members=["trec"]) == evaluate(counter, small, members=["trec"])
 
 
-@pytest.mark.parametrize(
-    ("choice", "line"),
-    [
-        ({"protocol": "sentevil"}, "unknown protocol: protocol=sentevil; .*senteval"),
-        ({"mode": "tset"}, "unknown mode: mode=tset; .*test"),
-        ({"members": ["mrcp"]}, "unknown task: tasks=mrcp; .*mrpc"),
-    ],
-)
-def test_unknown_choices_are_one_line(choice: dict, line: str, counter, small: DataPaths) -> None:
-    with pytest.raises(ConfigError, match=line) as error:
-        evaluate(counter, small, **choice)
+def test_an_unknown_task_is_one_line(counter, small: DataPaths) -> None:
+    with pytest.raises(ConfigError, match=r"unknown task: tasks=mrcp; .*mrpc") as error:
+        evaluate(counter, small, members=["mrcp"])
     assert len(error.value.problems) == 1 and counter.calls == []
 
 
