@@ -19,7 +19,7 @@ from cse_train.evaluate.pairs import Pairs
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
 from cse_train.pretrain.config import PretrainConfig
-from cse_train.pretrain.corpus import Corpus, read_corpus, text_hash
+from cse_train.pretrain.corpus import Corpus, read_lines, text_hash, tokenised
 from cse_train.pretrain.evaluation import dev_scores, held_out_report
 from cse_train.pretrain.folder import make_card, write_weights
 from cse_train.pretrain.run import Run
@@ -44,7 +44,7 @@ def pretrain(
     the state belongs to another recipe or cannot be read.
     """
     tokenizer = load_tokenizer(shipped_folder() / "tokenizer")
-    corpus = read_corpus(text, tokenizer)
+    corpus = tokenised(list(read_lines(text)), tokenizer)
     _check_corpus(corpus, config)
     run = Run.start(config, corpus)
     state_file = out / "state.pt"

@@ -7,7 +7,7 @@ differences of words.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,14 +28,8 @@ COLUMNS = (*(f"{name}:{metric}" for name in (*SEVEN, NAME) for metric in (NEAR, 
 NEEDS = SEVEN
 
 
-@dataclass(frozen=True)
-class LengthErrors:
-    """Mean |cosine - gold / 5| times 100 of both parts of a set."""
-
-    near: float
-    far: float
-    near_pairs: int
-    far_pairs: int
+LengthErrors = list[tuple[float, int]]
+"""Mean |cosine - gold / 5| times 100 of the near and of the far part of a set, each with its pairs."""
 
 
 def length_differences(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
@@ -47,8 +41,7 @@ def length_differences(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
 def length_errors(cosines_P: np.ndarray, gold_P: np.ndarray, differences_P: np.ndarray) -> LengthErrors:
     """Errors of the pairs whose lengths differ by at most LIMIT and of the others, of which neither may be empty."""
     wrong = 100 * np.abs(cosines_P - gold_P / HIGHEST)
-    near, far = wrong[differences_P <= LIMIT], wrong[differences_P > LIMIT]
-    return LengthErrors(float(near.mean()), float(far.mean()), len(near), len(far))
+    return [(float(part.mean()), len(part)) for part in (wrong[differences_P <= LIMIT], wrong[differences_P > LIMIT])]
 
 
 def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
@@ -74,14 +67,13 @@ def _score(model: TextModel, pairs: Pairs) -> LengthErrors:
 def _of_set(errors: LengthErrors, protocol: Protocol) -> list[Score]:
     return [
         Score(suite=protocol.suite, metric=metric, value=value, protocol=protocol, details={"pairs": pairs})
-        for metric, value, pairs in ((NEAR, errors.near, errors.near_pairs), (FAR, errors.far, errors.far_pairs))
+        for metric, (value, pairs) in zip((NEAR, FAR), errors, strict=True)
     ]
 
 
 def macro_means(errors: Iterable[LengthErrors]) -> tuple[float, float]:
     """Near and far, each the mean over sets whatever their sizes."""
-    parts = [(part.near, part.far) for part in errors]
-    near, far = np.mean(parts, axis=0)
+    near, far = np.mean([[value for value, _ in parts] for parts in errors], axis=0)
     return float(near), float(far)
 
 
