@@ -103,6 +103,31 @@ class Nap:
         return self.load.begun() - time.time() if self.load.is_begun(self.number == 0) else POLL_S
 
 
+@dataclass(frozen=True)
+class Ended:
+    """As `cse_train.training.loop` has it, without torch."""
+
+    examples: int
+    best: float
+    best_examples: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Point(Ended):
+    """The one dev point of a trial."""
+
+    step: int
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Outcome(Ended):
+    """Its end."""
+
+    state: str
+
+
 class SleepingGroup:
     """A `cluster.slots.group_api.Group` without ranks: the slot's own process sleeps, and says what it is made of."""
 
@@ -145,12 +170,12 @@ class SleepingGroup:
         self.nap = None
 
 
-def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None) -> dict[str, Any]:
+def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None) -> Outcome:
     """`cse_train.training.loop.train` of a trial, in a rank of a real worker group."""
     Nap(Load.read(paths.train_file), run.train.seed).over()
-    total = run.train.examples
-    report(ended(total) | {"step": 1, "metrics": process_facts()})
-    return ended(total) | {"state": "done"}
+    end = ended(run.train.examples)
+    report(Point(**end, step=1, metrics=process_facts()))
+    return Outcome(**end, state="done")
 
 
 def tune_function(config: dict[str, Any]) -> dict[str, float]:

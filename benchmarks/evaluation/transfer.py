@@ -18,8 +18,9 @@ import torch
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
-from cse_train.evaluate.suites.transfer import embed_task, run_protocol
-from cse_train.evaluate.transfer.contract import Examples
+from cse_train.evaluate.suites.transfer import embed_task
+from cse_train.evaluate.transfer import scorer
+from cse_train.evaluate.transfer.contract import RECIPES, Examples
 from cse_train.evaluate.transfer.loaders import TASKS, load_task
 from tests.cse_train.evaluate.transfer import plain_senteval
 
@@ -64,7 +65,7 @@ def measure(model: object, name: str, paths: DataPaths, whole: bool) -> Row:
     start = time.process_time()
     splits = embed_task(model, task)  # type: ignore[arg-type]
     encoded = time.process_time()
-    outcome = run_protocol(splits, task.classes, "senteval", MODE)
+    outcome = scorer("senteval")(splits, task.classes, RECIPES[MODE])
     ours = time.process_time() - encoded
     plain, basis = plain_seconds(splits, task.classes, whole)
     accuracies = f"devacc {outcome.devacc}, accuracy {outcome.accuracy}"

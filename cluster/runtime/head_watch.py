@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from cluster.runtime.background import background
@@ -13,21 +13,14 @@ PERIOD_S = 5.0
 GRACE_S = 60.0
 """A head that is away for less is taken for a slow one."""
 
-Nodes = Iterable[Mapping[str, Any]]
-
 
 class ClusterLost(RuntimeError):
     """The node that every slot has its place on is dead."""
 
 
 @contextlib.contextmanager
-def cluster_watch(
-    over: threading.Event,
-    nodes: Callable[[], Nodes] | None = None,
-    period_s: float = PERIOD_S,
-    grace_s: float = GRACE_S,
-) -> Iterator[None]:
-    """While inside, looks for a living head every some seconds; without one for `grace_s` it sets `over`.
+def cluster_watch(over: threading.Event) -> Iterator[None]:
+    """While inside, looks for a living head every some seconds; without one for GRACE_S it sets `over`.
 
     Leaving raises ClusterLost then, unless something else went wrong first.
     """
@@ -35,10 +28,10 @@ def cluster_watch(
 
     def watch(done: threading.Event) -> None:
         seen = time.monotonic()
-        while not lost.is_set() and not done.wait(period_s):
-            if _head_lives(nodes or ray_nodes):
+        while not lost.is_set() and not done.wait(PERIOD_S):
+            if _head_lives():
                 seen = time.monotonic()
-            elif time.monotonic() - seen > grace_s:
+            elif time.monotonic() - seen > GRACE_S:
                 lost.set()
                 over.set()
 
@@ -49,14 +42,14 @@ def cluster_watch(
         raise ClusterLost(f"{line}: runs are given back, the same command continues")
 
 
-def _head_lives(nodes: Callable[[], Nodes]) -> bool:
+def _head_lives() -> bool:
     try:
-        return any(node["Alive"] and HEAD in node["Resources"] for node in nodes())
+        return any(node["Alive"] and HEAD in node["Resources"] for node in ray_nodes())
     except Exception:  # a Ray that does not answer is as good as none
         return False
 
 
-def ray_nodes() -> Nodes:
+def ray_nodes() -> list[dict[str, Any]]:
     """The nodes of this process's Ray, dead ones too; none where it has left its cluster."""
     import ray
 

@@ -104,7 +104,7 @@ class Reporter:
     def __call__(self, point: Any) -> bool:
         """Post a dev point; True when every rank stops at this report."""
         index, self.index = self.index, self.index + 1
-        return bool(self.channel.call("report", self.number, self.channel.rank, index, _plain(point)))
+        return bool(self.channel.call("report", self.number, self.channel.rank, index, dataclasses.asdict(point)))
 
 
 def run_job(reporter: Reporter, job: Job) -> Plain:
@@ -113,7 +113,7 @@ def run_job(reporter: Reporter, job: Job) -> Plain:
     if job.kind == "train":
         train = pkgutil.resolve_name(job.function)
         ended = train(job.run, job.paths, job.folder, reporter, resume_from=job.resume_from)
-        outcome = {k: v for k, v in _plain(ended).items() if k != "points"}
+        outcome = {k: v for k, v in dataclasses.asdict(ended).items() if k != "points"}
     if outcome["state"] == "done" and job.suites:
         _score(reporter, job)
     return outcome
@@ -140,13 +140,6 @@ def _one_line(error: BaseException, text: str) -> str:
     first = "; ".join(line.strip() for line in text.splitlines() if line.strip())[:500]
     plain = isinstance(error, ValueError) or type(error).__name__ in ("Diverged", first)
     return first if plain else f"{type(error).__name__}: {first}"
-
-
-def _plain(value: Any) -> Plain:
-    """A dataclass, or an object with attributes, as nested plain data."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    return dict(value) if isinstance(value, dict) else dict(vars(value))
 
 
 def _leave_when_aborted(channel: Channel) -> None:

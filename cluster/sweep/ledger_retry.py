@@ -15,22 +15,14 @@ PAUSE_S = 2.0
 
 
 class RetryingLedger:
-    """`Ledger`'s methods, each tried again while the database is away; LedgerAway after `away_s` seconds.
+    """`Ledger`'s methods, each tried again while the database is away; LedgerAway after AWAY_S seconds.
 
     Every method may be called twice with the same effect as once, except `claim`, which is repaired here.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        over: threading.Event,
-        report: Callable[[str], None],
-        away_s: float = AWAY_S,
-        pause_s: float = PAUSE_S,
-    ) -> None:
+    def __init__(self, ledger: Ledger, over: threading.Event, report: Callable[[str], None]) -> None:
         """`over` ends a wait early; `report` gets one line when a wait begins and one when it ends."""
         self._ledger, self._over, self._report = ledger, over, report
-        self._away_s, self._pause_s = away_s, pause_s
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._ledger, name)
@@ -61,8 +53,8 @@ class RetryingLedger:
                 now = time.monotonic()
                 if since is None:
                     since = now
-                    self._report(f"{error}; trying again for {self._away_s:.0f} s")
-                if now - since > self._away_s or self._over.wait(self._pause_s):
+                    self._report(f"{error}; trying again for {AWAY_S:.0f} s")
+                if now - since > AWAY_S or self._over.wait(PAUSE_S):
                     raise
                 continue
             if since is not None:

@@ -102,7 +102,7 @@ def _whitening(evaluator: StsEvaluator, encode: Callable[[Packed], Any]) -> floa
     The paper's "target" adds the sentences of the other splits. A set with no more distinct sentences than the encoder
     has dimensions is whitened until every two of them are equally far apart, and its value says nothing.
     """
-    embeddings_UD = evaluator.embed(encode)
+    embeddings_UD = evaluator.embedder(encode)
     sentences = embeddings_UD[evaluator.embedder.rows_N]
     return evaluator.score(whitened(embeddings_UD, sentences)).spearman
 

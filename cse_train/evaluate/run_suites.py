@@ -1,32 +1,18 @@
 """Scores of a model on suites by name, and on single sets and tasks."""
 
 import inspect
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, cast, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Score
-from cse_train.evaluate.suites import geometry, retrieval, sts, transfer
+from cse_train.evaluate.suites import geometry, sts, transfer
 from cse_train.evaluate.suites.registry import require_known, suite_of
 from cse_train.fields import ConfigError, nearest
 
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What may be chosen; each suite reads what concerns it and states it in its protocol."""
-
-    aggregation: str = "all"
-    """Of a year's subsets: all, mean or wmean."""
-    protocol: transfer.Classifier = "senteval"
-    """Of the transfer tasks."""
-    mode: transfer.Mode = "test"
-    """What the transfer tasks report."""
-    queries: tuple[str, ...] = retrieval.QUERIES
-    """Texts whose nearest neighbours `retrieval` lists."""
-    positives: tuple[str, ...] = ("gold > 4", "gold == 5")
-    """Pairs that count as positives of `geometry`'s alignment."""
+Options = Mapping[str, Any]
+"""What a person chose, by the name under which a suite's `evaluate` takes it; a suite has defaults for the rest."""
 
 
 def options(
@@ -36,7 +22,11 @@ def options(
     queries: Sequence[str] | None = None,
     positives: Sequence[str] | None = None,
 ) -> Options:
-    """Options from words of a command line; None keeps a default. ConfigError lists every unknown word."""
+    """Options from words of a command line; None keeps a default. ConfigError lists every unknown word.
+
+    `protocol` and `mode` are of the transfer tasks, `aggregation` of a year's STS subsets, `queries` the texts whose
+    nearest neighbours `retrieval` lists, `positives` the pairs that count as such in `geometry`'s alignment.
+    """
     choices = {
         "protocol": (protocol, get_args(transfer.Classifier)),
         "mode": (mode, get_args(transfer.Mode)),
@@ -54,13 +44,9 @@ def options(
     ]
     if wrong:
         raise ConfigError(wrong)
-    lists = {"queries": tuple(queries or ()), "positives": tuple(positives or ())}
-    return Options(
-        aggregation=aggregation,
-        protocol=cast(transfer.Classifier, protocol),
-        mode=cast(transfer.Mode, mode),
-        **{name: words for name, words in lists.items() if words},
-    )
+    given = {"queries": tuple(queries or ()), "positives": tuple(positives or ())}
+    chosen = {"protocol": protocol, "mode": mode, "aggregation": aggregation}
+    return chosen | {name: words for name, words in given.items() if words}
 
 
 def evaluate(model: TextModel, paths: DataPaths, names: Sequence[str], options: Options) -> list[Score]:
@@ -75,7 +61,7 @@ def evaluate(model: TextModel, paths: DataPaths, names: Sequence[str], options: 
 def _scores(model: TextModel, paths: DataPaths, name: str, options: Options) -> list[Score]:
     suite = suite_of(name)
     accepted = inspect.signature(suite.evaluate).parameters
-    chosen: dict[str, Any] = {option: value for option, value in vars(options).items() if option in accepted}
+    chosen = {option: value for option, value in options.items() if option in accepted}
     if name != suite.NAME:
         chosen["members"] = (name,)
     scores: list[Score] = suite.evaluate(model, paths, **chosen)

@@ -11,7 +11,7 @@ import numpy as np
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.protocol import Score
-from cse_train.evaluate.run_suites import Options, evaluate
+from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import columns, require
 from cse_train.files import replace_file
 
@@ -24,7 +24,7 @@ def score_checkpoint(best_folder: Path, suites: Sequence[str], paths: DataPaths,
     CorruptCheckpoint, OSError for a full disk.
     """
     require(suites, paths)
-    scores = evaluate(open_model(best_folder), paths, _without_parts(suites), Options())
+    scores = evaluate(open_model(best_folder), paths, _without_parts(suites), {})
     return [with_file(score, out) for score in {score.column: score for score in scores}.values()]
 
 

@@ -28,14 +28,10 @@ class StsEvaluator:
 
     def __call__(self, encode: Encode, device: str | torch.device = "cpu") -> EmbeddedPairs:
         """Encode this rank's share, join all shares, and score. Raises NotFinite when an embedding is not."""
-        return self.score(self.embed(encode, device))
+        return self.score(self.embedder(encode, device))
 
     def score(self, embeddings_UD: np.ndarray) -> EmbeddedPairs:
         """Score embeddings of the distinct texts, in their order. Raises NotFinite when one is not."""
         require_finite(embeddings_UD, self.pairs.name)
         left_rows, right_rows = np.split(self.embedder.rows_N, 2)
         return EmbeddedPairs(self.pairs, self.texts, unit(embeddings_UD), left_rows, right_rows)
-
-    def embed(self, encode: Encode, device: str | torch.device = "cpu") -> np.ndarray:
-        """float64 [U, D] of the distinct texts, the same on every rank."""
-        return self.embedder(encode, device)

@@ -23,12 +23,6 @@ def unit(embeddings_ND: np.ndarray) -> np.ndarray:
     return scaled
 
 
-def cosines(unit_UD: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """float64 [P]: the cosine of row left[p] with row right[p]."""
-    products: np.ndarray = np.einsum("pd,pd->p", unit_UD[left], unit_UD[right])
-    return products
-
-
 def spearman(a: np.ndarray, b: np.ndarray) -> float:
     """Spearman correlation times 100 with average ranks for ties; 0 when either side is constant and ranks nothing."""
     from scipy.stats import rankdata  # a second to import
@@ -56,7 +50,8 @@ class EmbeddedPairs:
     @cached_property
     def cosines(self) -> np.ndarray:
         """float64 [P]."""
-        return cosines(self.unit_UD, self.left_rows, self.right_rows)
+        products: np.ndarray = np.einsum("pd,pd->p", self.unit_UD[self.left_rows], self.unit_UD[self.right_rows])
+        return products
 
     @property
     def spearman(self) -> float:

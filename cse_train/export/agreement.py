@@ -71,7 +71,7 @@ def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
     pairs = _pairs(parts.run.train.dev, paths)
     embed, library = reloaded(folder, parts.pooler.pooler)
     evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length)
-    ours_UD, theirs_UD = evaluator.embed(cast(Encode, parts.method.encode)), embed(evaluator.texts)
+    ours_UD, theirs_UD = evaluator.embedder(cast(Encode, parts.method.encode)), embed(evaluator.texts)
     return Agreement(
         library=library,
         suite=pairs.name,

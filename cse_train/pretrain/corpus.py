@@ -45,11 +45,6 @@ class Corpus:
         return np.concatenate([[self.cls_id], ids, [self.sep_id]]).astype(np.int64)
 
 
-def read_corpus(path: Path, tokenizer: PreTrainedTokenizerBase) -> Corpus:
-    """Tokenise a plain or gzipped text file, one sentence a line."""
-    return tokenised(list(read_lines(path)), tokenizer)
-
-
 def tokenised(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> Corpus:
     """A corpus of the given sentences, in their order."""
     parts = [_token_ids(sentences[at : at + CHUNK], tokenizer) for at in range(0, len(sentences), CHUNK)]

@@ -8,61 +8,44 @@ from typing import Any
 
 import torch
 from safetensors.torch import save
-from torch import Tensor
-from transformers import BertConfig, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from cse_train.backbone.transformers_io import masked_lm_to_transformers
-from cse_train.encoder.encoder import Encoder
-from cse_train.encoder.masked_lm_head import MaskedLMHead
-from cse_train.pretrain.config import PretrainConfig
+from cse_train.pretrain.run import MaskedLM, Run
 
 
-def write_weights(
-    model_state: Mapping[str, Tensor],
-    config: BertConfig,
-    folder: Path,
-    card: Mapping[str, Any] | None = None,
-    tokenizer: PreTrainedTokenizerBase | None = None,
-) -> Path:
+def write_weights(model: MaskedLM, folder: Path, card: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase) -> Path:
     """Write config.json, model.safetensors (fp16, `BertForMaskedLM` names), card.json and README.md; returns `folder`.
 
-    `model_state` is the state dict of `run.MaskedLM`. Shipped folders share one tokenizer; any other folder
-    should get its own. `AutoModel` and `AutoModelForMaskedLM` load the folder, in fp32.
+    Beside them lies the tokenizer, which shipped folders share. `AutoModel` and `AutoModelForMaskedLM` load the folder,
+    in fp32.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    written = {name: t.to(torch.float16) for name, t in _transformers_tensors(model_state, config).items()}
+    tensors = masked_lm_to_transformers(model.encoder, model.head)
+    written = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
     (folder / "model.safetensors").write_bytes(save(written, metadata={"format": "pt"}))
-    described = config.to_dict() | {"architectures": ["BertForMaskedLM"], "dtype": "float32"}
+    described = model.encoder.config.to_dict() | {"architectures": ["BertForMaskedLM"], "dtype": "float32"}
     _write_json(folder / "config.json", {k: v for k, v in described.items() if k != "_name_or_path"})
-    if tokenizer is not None:
-        tokenizer.save_pretrained(folder)
-    if card is not None:
-        _write_json(folder / "card.json", card)
-        (folder / "README.md").write_text(readme(folder.name, card), encoding="utf8")
+    tokenizer.save_pretrained(folder)
+    _write_json(folder / "card.json", card)
+    (folder / "README.md").write_text(readme(folder.name, card), encoding="utf8")
     return folder
 
 
-def make_card(
-    state: Mapping[str, Any],
-    config: PretrainConfig,
-    *,
-    held_out: Mapping[str, Any],
-    text_hash: str,
-    tokenizer_hash: str,
-    dev_curve: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
+def make_card(run: Run, held_out: Mapping[str, Any], *, text_hash: str, tokenizer_hash: str) -> dict[str, Any]:
     """How the weights came to be and how good they are."""
     return {
-        "recipe": asdict(config),
-        "tokens": state["tokens"],
-        "seconds": round(state["seconds"]),
+        "recipe": asdict(run.config),
+        "tokens": run.tokens,
+        "seconds": round(run.seconds),
         "precision": {"training": "bf16 autocast, fp32 weights", "shipped": "fp16"},
         "torch": torch.__version__,
         "text_sha256": text_hash,
         "tokenizer_hash": tokenizer_hash,
         "held_out": dict(held_out),
-        "training_loss": list(state["log"]),
-        "sts_dev_against_tokens": list(dev_curve),
+        "training_loss": run.log,
+        "sts_dev_against_tokens": [
+            {"tokens": point["tokens"], **point["sts_dev"]} for point in run.log if "sts_dev" in point
+        ],
     }
 
 
@@ -104,17 +87,6 @@ def _dev_table(curve: Sequence[Mapping[str, Any]]) -> str:
         values = " | ".join(f"{point[pooler]:.2f}" for pooler in poolers)
         lines.append(f"| {point['tokens'] / 1e6:.0f} | {values} |")
     return "\n".join([*lines, ""])
-
-
-def _transformers_tensors(model_state: Mapping[str, Tensor], config: BertConfig) -> dict[str, Tensor]:
-    encoder, head = Encoder(config), MaskedLMHead(config)
-    encoder.load_state_dict(_part(model_state, "encoder."))
-    head.load_state_dict(_part(model_state, "head."))
-    return masked_lm_to_transformers(encoder, head)
-
-
-def _part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): t for name, t in state.items() if name.startswith(prefix)}
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

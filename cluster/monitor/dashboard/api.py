@@ -28,24 +28,13 @@ def _mirror(sweep: SweepProgress, storage: Path) -> str | None:
     return f"sqlite:///{file}" if sweep.search and file.is_file() else None
 
 
+OF_SWEEP = "id title runs asked ended counts share live best best_run seconds_left updated dashboard blocked".split()
+OF_RUN = "signature state share examples total best reason".split()
+
+
 def short(sweep: SweepProgress) -> dict[str, Any]:
     """A sweep's line; also what `cse status --format json` prints."""
-    return {
-        "id": sweep.id,
-        "title": sweep.title,
-        "runs": sweep.runs,
-        "asked": sweep.asked,
-        "ended": sweep.ended,
-        "counts": dict(sweep.counts),
-        "share": sweep.share,
-        "live": sweep.live,
-        "best": sweep.best,
-        "best_run": sweep.best_run,
-        "seconds_left": sweep.seconds_left,
-        "updated": sweep.updated,
-        "dashboard": sweep.dashboard,
-        "blocked": sweep.blocked,
-    }
+    return {name: getattr(sweep, name) for name in OF_SWEEP}
 
 
 def whole(sweep: SweepDetail) -> dict[str, Any]:
@@ -59,17 +48,7 @@ def whole(sweep: SweepDetail) -> dict[str, Any]:
 
 
 def run(progress: RunProgress) -> dict[str, Any]:
-    row = progress.row
-    return {
-        "label": progress.label,
-        "signature": row.signature,
-        "state": row.state,
-        "share": row.share,
-        "examples": row.examples,
-        "total": row.total,
-        "best": row.best,
-        "reason": row.reason,
-    }
+    return {"label": progress.label, **{name: getattr(progress.row, name) for name in OF_RUN}}
 
 
 def log(engine: Engine, signature: str, storage: Path) -> Mapping[str, Any]:

@@ -15,7 +15,6 @@ from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.protocol import Score, sts_protocol
 from cse_train.evaluate.vectors import EmbeddedPairs, embed_pairs, unit
-from cse_train.fields import ConfigError
 
 SET = "sts_test"
 BLOCK = 512
@@ -30,11 +29,11 @@ POSITIVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "gold == 5": lambda gold: gold == 5,
 }
 """Which pairs count as positive; no paper says. On STS-B test 231, 338 and 97 pairs."""
-
-
+COMPARED = ("gold > 4", "gold == 5")
+"""The kinds that are scored unless others are asked for."""
 NAME = "geometry"
 COLUMNS = (
-    *(f"{SET}:alignment (positives {rule})" for rule in ("gold > 4", "gold == 5")),
+    *(f"{SET}:alignment (positives {rule})" for rule in COMPARED),
     f"{SET}:uniformity",
     f"{SET}:mean_cosine",
 )
@@ -69,20 +68,18 @@ def _block_sum(unit_ND: np.ndarray, first: int) -> float:
     return float(np.triu(np.exp(-2 * distances), k=1).sum())
 
 
-def cosines_by_rating(
-    cosines_P: np.ndarray, gold_P: np.ndarray, edges: Sequence[float] | np.ndarray = COSINE_EDGES
-) -> list[dict[str, Any]]:
+def cosines_by_rating(cosines_P: np.ndarray, gold_P: np.ndarray) -> list[dict[str, Any]]:
     """One line per bin of RATINGS: its ends, `pairs`, mean and standard deviation of the cosines, and their counts
-    between `edges` (values beyond the ends by rounding are counted in the end bins)."""
+    between COSINE_EDGES (values beyond the ends by rounding are counted in the end bins)."""
     lines = []
     for low, high in RATINGS:
         inside = (gold_P >= low) & ((gold_P < high) | (high == RATINGS[-1][1]) & (gold_P <= high))
-        lines.append({"from": low, "to": high, **_summary(cosines_P[inside], np.asarray(edges))})
+        lines.append({"from": low, "to": high, **_summary(cosines_P[inside])})
     return lines
 
 
-def _summary(cosines: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
-    counts = np.histogram(np.clip(cosines, edges[0], edges[-1]), edges)[0]
+def _summary(cosines: np.ndarray) -> dict[str, Any]:
+    counts = np.histogram(np.clip(cosines, -1.0, 1.0), COSINE_EDGES)[0]
     some = len(cosines) > 0
     return {
         "pairs": len(cosines),
@@ -92,29 +89,17 @@ def _summary(cosines: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
     }
 
 
-def evaluate(
-    model: TextModel,
-    paths: DataPaths,
-    *,
-    positives: Sequence[str] = ("gold > 4", "gold == 5"),
-    distinct: bool = False,
-) -> list[Score]:
-    """On STS-B test: `alignment` for each kind of positives, `uniformity` over all 2758 sentences (`distinct`: over the
-    2551 distinct texts), and `mean_cosine` of the pairs, whose details hold the cosines by rating.
-
-    Raises ConfigError for unknown positives and missing data.
-    """
-    wrong = [name for name in positives if name not in POSITIVES]
-    if wrong:
-        raise ConfigError([f"unknown positives: positives={name}; valid: {'; '.join(POSITIVES)}" for name in wrong])
+def evaluate(model: TextModel, paths: DataPaths, *, positives: Sequence[str] = COMPARED) -> list[Score]:
+    """On STS-B test: `alignment` for each kind of POSITIVES asked for, `uniformity` over all 2758 sentences, and
+    `mean_cosine` of the pairs, whose details hold the cosines by rating. Raises ConfigError for missing data."""
     embedded = embed_pairs(model.embed, load_pairs(SET, paths))
-    points = np.arange(len(embedded.texts)) if distinct else embedded.sentences
+    points = embedded.sentences
     spread = uniformity(embedded.unit_UD[points])
     ratings = cosines_by_rating(embedded.cosines, embedded.pairs.gold)
     edges = COSINE_EDGES.tolist()
     measured = [
         *(_alignment(embedded, name) for name in positives),
-        ("uniformity", "distinct texts" if distinct else "all sentences", spread, {"points": len(points)}),
+        ("uniformity", "all sentences", spread, {"points": len(points)}),
         ("mean_cosine", "all pairs", float(embedded.cosines.mean()), {"by_rating": ratings, "edges": edges}),
     ]
     return [

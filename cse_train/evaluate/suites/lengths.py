@@ -2,23 +2,20 @@
 
 Each STS test set is parted by |length of left - length of right| <= 3 or more. A part's error is the mean of
 |cosine - gold / 5| times 100; rows of the paper are means over the seven sets, its gap is "<= 3" minus "> 3". The paper
-names neither the unit of length nor whether differences are absolute (reference_spec C6).
+names neither the unit of length nor whether differences are absolute (reference_spec C6); here they are absolute
+differences of words.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
-from tokenizers import Tokenizer
 
-from cse_train.backbone.folders import shipped_folder
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import SEVEN, Pairs, load_pairs
 from cse_train.evaluate.protocol import Protocol, Score, sts_protocol
 from cse_train.evaluate.vectors import embed_pairs
-from cse_train.fields import ConfigError, nearest
 from cse_train.text.sources import texts_hash
 
 LIMIT = 3
@@ -31,58 +28,30 @@ COLUMNS = (*(f"{name}:{metric}" for name in (*SEVEN, NAME) for metric in (NEAR, 
 NEEDS = SEVEN
 
 
-@dataclass(frozen=True)
-class LengthErrors:
-    """Mean |cosine - gold / 5| times 100 of both parts of a set."""
-
-    near: float
-    far: float
-    near_pairs: int
-    far_pairs: int
+LengthErrors = list[tuple[float, int]]
+"""Mean |cosine - gold / 5| times 100 of the near and of the far part of a set, each with its pairs."""
 
 
-def count_words(text: str) -> int:
-    """Tokens between blanks, as SentEval's text has them."""
-    return len(text.split())
+def length_differences(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
+    """int64 [P]: |length of left - length of right| in tokens between blanks, as SentEval's text has them."""
+    words = ((len(a.split()), len(b.split())) for a, b in zip(left, right, strict=True))
+    return np.array([abs(a - b) for a, b in words], dtype=np.int64)
 
 
-def count_subwords(text: str) -> int:
-    """Pieces of the shipped BERT vocabulary, whatever the model's own is: both parts are the same for every model."""
-    return len(_shipped_tokenizer().encode(text, add_special_tokens=False).ids)
-
-
-UNITS: dict[str, Callable[[str], int]] = {"words": count_words, "subwords": count_subwords}
-
-
-def length_differences(left: Sequence[str], right: Sequence[str], length: Callable[[str], int]) -> np.ndarray:
-    """int64 [P]: |length of left - length of right|."""
-    return np.array([abs(length(a) - length(b)) for a, b in zip(left, right, strict=True)], dtype=np.int64)
-
-
-def length_errors(
-    cosines_P: np.ndarray, gold_P: np.ndarray, differences_P: np.ndarray, limit: int = LIMIT
-) -> LengthErrors:
-    """Errors of the pairs whose lengths differ by at most `limit` and of the others; ConfigError for an empty part."""
+def length_errors(cosines_P: np.ndarray, gold_P: np.ndarray, differences_P: np.ndarray) -> LengthErrors:
+    """Errors of the pairs whose lengths differ by at most LIMIT and of the others, of which neither may be empty."""
     wrong = 100 * np.abs(cosines_P - gold_P / HIGHEST)
-    near, far = wrong[differences_P <= limit], wrong[differences_P > limit]
-    if not len(near) or not len(far):
-        widest = int(differences_P.max(initial=0))
-        raise ConfigError([f"empty part: limit={limit}, and lengths differ by at most {widest}; choose another"])
-    return LengthErrors(float(near.mean()), float(far.mean()), len(near), len(far))
+    return [(float(part.mean()), len(part)) for part in (wrong[differences_P <= LIMIT], wrong[differences_P > LIMIT])]
 
 
-def evaluate(
-    model: TextModel, paths: DataPaths, *, sets: Sequence[str] = SEVEN, unit: str = "words", limit: int = LIMIT
-) -> list[Score]:
+def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     """`mean_abs_error_near` and `_far` of each set, then of `lengths`: their means over the sets, and the `gap`.
 
-    Raises ConfigError for an unknown unit and missing data, before anything is encoded.
+    Raises ConfigError for missing data, before anything is encoded.
     """
-    if unit not in UNITS:
-        raise ConfigError([f"unknown unit: unit={unit}; {nearest(unit, UNITS)}"])
-    loaded = [load_pairs(name, paths) for name in sets]
-    rule = f"lengths differ by at most {limit} {unit} or more, absolute, gold / {HIGHEST:g}"
-    errors = {pairs.name: _score(model, pairs, unit, limit) for pairs in loaded}
+    loaded = [load_pairs(name, paths) for name in SEVEN]
+    rule = f"lengths differ by at most {LIMIT} words or more, absolute, gold / {HIGHEST:g}"
+    errors = {pairs.name: _score(model, pairs) for pairs in loaded}
     protocols = [sts_protocol(pairs, model, aggregation="mean over pairs", rule=rule) for pairs in loaded]
     return [
         *(score for p in protocols for score in _of_set(errors[p.suite], p)),
@@ -90,22 +59,21 @@ def evaluate(
     ]
 
 
-def _score(model: TextModel, pairs: Pairs, unit: str, limit: int) -> LengthErrors:
-    apart = length_differences(pairs.left, pairs.right, UNITS[unit])
-    return length_errors(embed_pairs(model.embed, pairs).cosines, pairs.gold, apart, limit)
+def _score(model: TextModel, pairs: Pairs) -> LengthErrors:
+    apart = length_differences(pairs.left, pairs.right)
+    return length_errors(embed_pairs(model.embed, pairs).cosines, pairs.gold, apart)
 
 
 def _of_set(errors: LengthErrors, protocol: Protocol) -> list[Score]:
     return [
         Score(suite=protocol.suite, metric=metric, value=value, protocol=protocol, details={"pairs": pairs})
-        for metric, value, pairs in ((NEAR, errors.near, errors.near_pairs), (FAR, errors.far, errors.far_pairs))
+        for metric, (value, pairs) in zip((NEAR, FAR), errors, strict=True)
     ]
 
 
 def macro_means(errors: Iterable[LengthErrors]) -> tuple[float, float]:
     """Near and far, each the mean over sets whatever their sizes."""
-    parts = [(part.near, part.far) for part in errors]
-    near, far = np.mean(parts, axis=0)
+    near, far = np.mean([[value for value, _ in parts] for parts in errors], axis=0)
     return float(near), float(far)
 
 
@@ -119,8 +87,3 @@ def _joint(protocols: Sequence[Protocol]) -> Protocol:
     """The protocol of a mean over sets."""
     names, content = ", ".join(p.suite for p in protocols), texts_hash(p.data_hash for p in protocols)
     return replace(protocols[0], suite=NAME, aggregation=f"mean of {names}", split="test", data_hash=content)
-
-
-@cache
-def _shipped_tokenizer() -> Tokenizer:
-    return Tokenizer.from_file(str(shipped_folder() / "tokenizer" / "tokenizer.json"))

@@ -13,7 +13,7 @@ fewer than five words, which are titles mostly, are passed over.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ from cse_train.fields import ConfigError
 from cse_train.text.sources import open_source, texts_hash
 
 QUERIES = 100
+SEED = 0
 LOWEST, HIGHEST = 0.13, 0.17
 """The overlap, ends included."""
 SHORTEST = 5
@@ -39,12 +40,6 @@ NEEDS = ("wiki",)
 WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 Words = Counter[str]
-OVERLAPS: dict[str, Callable[[Words, Words], float]] = {
-    "union": lambda query, candidate: (query & candidate).total() / (query | candidate).total(),
-    "candidate": lambda query, candidate: (query & candidate).total() / candidate.total(),
-    "query": lambda query, candidate: (query & candidate).total() / query.total(),
-}
-"""What the number of shared words is divided by."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +67,19 @@ def double(text: str, shared: Container[str]) -> str:
     return WORD.sub(twice, text)
 
 
-def draw_triples(sentences: Sequence[str], count: int = QUERIES, seed: int = 0, of: str = "union") -> list[Triple]:
+def overlap(query: Words, candidate: Words) -> float:
+    """Shared words over those of both."""
+    return (query & candidate).total() / (query | candidate).total()
+
+
+def draw_triples(sentences: Sequence[str], count: int = QUERIES, seed: int = SEED) -> list[Triple]:
     """`count` triples with distinct queries from a generator of their own; ConfigError where the text has too few."""
     rng = np.random.default_rng([seed, 0xE6])
     triples: list[Triple] = []
     for at in rng.permutation(len(sentences)).tolist():
         if len(triples) == count:
             break
-        once = _candidate(sentences, sentences[at], of, rng)
+        once = _candidate(sentences, sentences[at], rng)
         if once is not None:
             triples.append(Triple(sentences[at], once, double(once, words(sentences[at]) & words(once))))
     if len(triples) < count:
@@ -88,14 +88,14 @@ def draw_triples(sentences: Sequence[str], count: int = QUERIES, seed: int = 0, 
     return triples
 
 
-def _candidate(sentences: Sequence[str], query: str, of: str, rng: np.random.Generator) -> str | None:
+def _candidate(sentences: Sequence[str], query: str, rng: np.random.Generator) -> str | None:
     """A random sentence in the range of overlap; None for a query that is too short or finds none."""
     wanted = words(query)
     if wanted.total() < SHORTEST:
         return None
     for at in rng.integers(len(sentences), size=TRIES).tolist():
         have = words(sentences[at])
-        if have.total() >= SHORTEST and LOWEST <= OVERLAPS[of](wanted, have) <= HIGHEST:
+        if have.total() >= SHORTEST and LOWEST <= overlap(wanted, have) <= HIGHEST:
             return sentences[at]
     return None
 
@@ -107,17 +107,15 @@ def similarities(embed: Embed, triples: Sequence[Triple]) -> np.ndarray:
     return np.stack([(query * once).sum(1), (query * doubled).sum(1)], axis=1)
 
 
-def evaluate(
-    model: TextModel, paths: DataPaths, *, count: int = QUERIES, seed: int = 0, of: str = "union"
-) -> list[Score]:
+def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     """Mean cosines times 100 before and after doubling (`similarity`, `similarity_doubled`) and their difference, the
     `bias`. Raises ConfigError for missing or too little text."""
     require_corpus("wiki", NAME, paths)
-    triples = draw_triples([row[0] for row in open_source("wiki", paths).rows()], count, seed, of)
+    triples = draw_triples([row[0] for row in open_source("wiki", paths).rows()])
     cosines = 100 * similarities(model.embed, triples)
     gains = cosines[:, 1] - cosines[:, 0]
-    protocol = _protocol(model, triples, f"{count} queries, seed {seed}, overlap {LOWEST:.0%}-{HIGHEST:.0%} of {of}")
-    error = float(gains.std(ddof=1) / np.sqrt(count)) if count > 1 else None
+    protocol = _protocol(model, triples, f"{QUERIES} queries, seed {SEED}, overlap {LOWEST:.0%}-{HIGHEST:.0%} of union")
+    error = float(gains.std(ddof=1) / np.sqrt(QUERIES))
     values = {
         "similarity": (cosines[:, 0].mean(), {}),
         "similarity_doubled": (cosines[:, 1].mean(), {}),

@@ -20,9 +20,9 @@ from cse_train.fields import ConfigError
 
 RULES = ("exclude index", "exclude same text", "exclude same text, distinct corpus")
 """What is no candidate: the query's own place; every sentence of the query's text; and that with each text once."""
-TIES = ("against", "in favour")
-"""Whether candidates as near as the partner, such as sentences of its text, come before or behind it."""
 DEPTHS = (1, 3, 5, 10)
+NEAREST = 3
+"""Texts listed for each query."""
 SET = "sts_test"
 TOP_RATING = 5.0
 COUNTS = (97, 2551)
@@ -70,15 +70,13 @@ def make_search(left_rows: np.ndarray, right_rows: np.ndarray, gold: np.ndarray,
     return Search(sentences, queries, partners, excluded)
 
 
-def partner_ranks(search: Search, scores_QC: np.ndarray, ties: str = "against") -> np.ndarray:
-    """int64 [Q]: the partner's rank among the candidates, 1 for the nearest."""
-    assert ties in TIES, ties
+def partner_ranks(search: Search, scores_QC: np.ndarray) -> np.ndarray:
+    """int64 [Q]: the partner's rank among the candidates, 1 for the nearest; those as near as it come before it."""
     rows = np.arange(len(search.answers_Q))
     partner_Q1 = scores_QC[rows, search.answers_Q][:, None]
     rivals_QC = ~search.excluded_QC
     rivals_QC[rows, search.answers_Q] = False
-    ahead_QC = scores_QC >= partner_Q1 - TIE if ties == "against" else scores_QC > partner_Q1 + TIE
-    ranks_Q: np.ndarray = 1 + (ahead_QC & rivals_QC).sum(axis=1)
+    ranks_Q: np.ndarray = 1 + ((scores_QC >= partner_Q1 - TIE) & rivals_QC).sum(axis=1)
     return ranks_Q
 
 
@@ -101,54 +99,40 @@ def oracle_scores(search: Search) -> np.ndarray:
     return np.where(same_QC, 2.0, np.where(partner_QC, 1.0, 0.0))
 
 
-def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str], count: int = 3) -> list[dict[str, Any]]:
-    """For each query the `count` nearest distinct texts of the set other than itself, with their cosines.
+def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str]) -> list[dict[str, Any]]:
+    """For each query the NEAREST nearest distinct texts of the set other than itself, with their cosines.
 
     Texts tied within TIE stand in the order of the set.
     """
     cosines = unit(embed(queries)) @ embedded.unit_UD.T
     return [
-        {"query": query, "nearest": _list(query, row, embedded.texts, count)}
+        {"query": query, "nearest": _list(query, row, embedded.texts)}
         for query, row in zip(queries, cosines, strict=True)
     ]
 
 
-def _list(query: str, cosines: np.ndarray, texts: Sequence[str], count: int) -> list[dict[str, Any]]:
+def _list(query: str, cosines: np.ndarray, texts: Sequence[str]) -> list[dict[str, Any]]:
     order = np.argsort(-np.round(cosines / TIE), kind="stable")
-    others = [row for row in order[: count + 1].tolist() if texts[row] != query][:count]
+    others = [row for row in order[: NEAREST + 1].tolist() if texts[row] != query][:NEAREST]
     return [{"text": texts[row], "cosine": float(cosines[row])} for row in others]
 
 
-def evaluate(
-    model: TextModel,
-    paths: DataPaths,
-    *,
-    rules: Sequence[str] = RULES,
-    ties: str = "against",
-    queries: Sequence[str] = QUERIES,
-    count: int = 3,
-) -> list[Score]:
+def evaluate(model: TextModel, paths: DataPaths, *, queries: Sequence[str] = QUERIES) -> list[Score]:
     """recall@1, 3, 5 and 10 under each rule, with the oracle's recall in `details`; those of recall@1 on the distinct
-    corpus hold the `count` nearest texts of each of `queries` too.
-
-    Raises ConfigError for an unknown option and missing data.
+    corpus hold the nearest texts of each of `queries` too. Raises ConfigError for missing data.
     """
-    _check("rule", rules, RULES)
-    _check("ties", [ties], TIES)
     pairs = load_pairs(SET, paths)
     embedded = embed_pairs(model.embed, pairs)
     _check_counts(pairs, embedded)
-    lists = nearest(model.embed, embedded, queries, count) if queries else []
-    return [score for rule in rules for score in _scores(model, embedded, rule, ties, lists)]
+    lists = nearest(model.embed, embedded, queries)
+    return [score for rule in RULES for score in _scores(model, embedded, rule, lists)]
 
 
-def _scores(
-    model: TextModel, embedded: EmbeddedPairs, rule: str, ties: str, lists: list[dict[str, Any]]
-) -> list[Score]:
+def _scores(model: TextModel, embedded: EmbeddedPairs, rule: str, lists: list[dict[str, Any]]) -> list[Score]:
     search = make_search(embedded.left_rows, embedded.right_rows, embedded.pairs.gold, rule)
-    recall_at = recalls(partner_ranks(search, cosine_scores(search, embedded.unit_UD), ties))
-    ceilings = recalls(partner_ranks(search, oracle_scores(search), ties))
-    protocol = sts_protocol(embedded.pairs, model, aggregation="mean over queries", rule=f"{rule}, ties {ties}")
+    recall_at = recalls(partner_ranks(search, cosine_scores(search, embedded.unit_UD)))
+    ceilings = recalls(partner_ranks(search, oracle_scores(search)))
+    protocol = sts_protocol(embedded.pairs, model, aggregation="mean over queries", rule=f"{rule}, ties against")
     about = {"queries": len(search.queries_Q), "corpus": len(search.corpus_C)}
     more = {"nearest": lists} if rule == RULES[2] else {}
     return [
@@ -161,12 +145,6 @@ def _scores(
         )
         for depth in DEPTHS
     ]
-
-
-def _check(option: str, given: Sequence[str], valid: Sequence[str]) -> None:
-    wrong = [f"unknown {option}: {option}={name}; valid: {'; '.join(valid)}" for name in given if name not in valid]
-    if wrong:
-        raise ConfigError(wrong)
 
 
 def _check_counts(pairs: Pairs, embedded: EmbeddedPairs) -> None:

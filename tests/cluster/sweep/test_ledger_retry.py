@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from analysis.ledger import Ledger, LedgerAway
+from cluster.sweep import ledger_retry
 from cluster.sweep.ledger_retry import RetryingLedger
 
 KNOWN: dict[str, Any] = {"method": "simcse", "seed": 1, "identity": {}, "provenance": {}}
@@ -32,8 +33,14 @@ class Flaky:
         return called
 
 
-def retrying(flaky: Flaky, said: list[str], away_s: float = 60.0) -> RetryingLedger:
-    return RetryingLedger(flaky, threading.Event(), said.append, away_s, pause_s=0.001)  # type: ignore[arg-type]
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_retry, "AWAY_S", 60.0)
+    monkeypatch.setattr(ledger_retry, "PAUSE_S", 0.001)
+
+
+def retrying(flaky: Flaky, said: list[str]) -> RetryingLedger:
+    return RetryingLedger(flaky, threading.Event(), said.append)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -48,10 +55,11 @@ def test_a_call_waits_until_the_database_answers(tmp_path: Path, after: bool) ->
     assert said[1].startswith("the ledger answers again after")
 
 
-def test_a_database_that_stays_away_ends_it_with_its_reason(tmp_path: Path) -> None:
+def test_a_database_that_stays_away_ends_it_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_retry, "AWAY_S", 0.05)
     said: list[str] = []
     with pytest.raises(LedgerAway, match="ledger unreachable"):
-        retrying(Flaky(Ledger.open(tmp_path / "l.db"), 10**9), said, away_s=0.05).claim("aa", {}, owner="me", **KNOWN)
+        retrying(Flaky(Ledger.open(tmp_path / "l.db"), 10**9), said).claim("aa", {}, owner="me", **KNOWN)
     assert len(said) == 1
 
 

@@ -10,12 +10,14 @@ import torch
 
 from cse_train import fields
 from cse_train.backbone.backbone import load_backbone
+from cse_train.backbone.folders import shipped_folder
+from cse_train.backbone.identity import load_tokenizer
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError
 from cse_train.pretrain.config import PretrainConfig
-from cse_train.pretrain.pretrain import finish, pretrain
+from cse_train.pretrain.pretrain import pretrain
 from cse_train.text.generated import sentences as generated_sentences
 
 SMALL = PretrainConfig(
@@ -68,6 +70,10 @@ def test_resume_is_exact_and_dev_scores_disturb_nothing(text, whole, tmp_path):
     assert all(torch.equal(first["model"][name], second["model"][name]) for name in first["model"])
     curve = json.loads((tmp_path / "card.json").read_text())["sts_dev_against_tokens"]
     assert len(curve) == 3 and curve[0].keys() == {"tokens", "cls_no_mlp", "mean", "first_last"}
+    assert (
+        f"| 0 | {' | '.join(f'{value:.2f}' for value in list(curve[0].values())[1:])} |"
+        in (tmp_path / "README.md").read_text()
+    )
 
 
 def test_the_folder_holds_the_model_in_fp16_and_its_card(whole):
@@ -87,18 +93,6 @@ def test_the_folder_holds_the_model_in_fp16_and_its_card(whole):
 def test_training_lowers_the_loss(whole):
     losses = [point["loss"] for point in torch.load(whole / "state.pt", weights_only=True)["log"]]
     assert losses[-1] < losses[0] - 0.3
-
-
-def test_finish_turns_a_state_into_a_shipped_folder(text, whole, tmp_path):
-    curve = [{"tokens": 5000, "mean": 12.5}]
-    to = finish(whole / "state.pt", tmp_path / "again", text, dev_curve=curve, shared_tokenizer=True)
-    assert sorted(path.name for path in to.iterdir()) == ["README.md", "card.json", "config.json", "model.safetensors"]
-    assert (to / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-    first, again = (json.loads((folder / "card.json").read_text()) for folder in (whole, to))
-    assert again.pop("sts_dev_against_tokens") == curve
-    assert first.pop("sts_dev_against_tokens") == []
-    assert again == first
-    assert "| 0 | 12.50 |" in (to / "README.md").read_text()
 
 
 def test_another_recipe_is_refused_but_another_total_goes_on(text, whole, tmp_path):
@@ -126,13 +120,22 @@ def test_the_users_mistakes_are_one_line(text, tmp_path, source, changes, line):
 
 
 def test_a_state_that_cannot_be_read_is_refused(text, tmp_path):
+    (tmp_path / "state.pt").write_bytes(text.read_bytes())
     with pytest.raises(ConfigError, match=r"^unreadable state: "):
-        finish(text, tmp_path, text)
+        pretrain(SMALL, text, tmp_path)
 
 
-def test_a_state_that_lacks_its_recipe_is_finished_with_one(text, whole, tmp_path):
-    state = torch.load(whole / "state.pt", weights_only=True)
-    recipe = state.pop("config")
-    torch.save(state, tmp_path / "old.pt")
-    finish(tmp_path / "old.pt", tmp_path / "to", text, config=PretrainConfig(**recipe))
-    assert json.loads((tmp_path / "to" / "card.json").read_text())["recipe"] == recipe
+def test_a_finished_run_is_written_again_to_the_byte(text, whole, tmp_path):
+    again = tmp_path / whole.name
+    again.mkdir()
+    (again / "state.pt").write_bytes((whole / "state.pt").read_bytes())
+    pretrain(SMALL, text, again)
+    for file in ("model.safetensors", "card.json", "config.json", "README.md"):
+        assert (again / file).read_bytes() == (whole / file).read_bytes(), file
+
+
+def test_the_shipped_vocabulary():
+    tokenizer = load_tokenizer(shipped_folder() / "tokenizer")
+    assert len(tokenizer) == 8192
+    assert tokenizer.convert_ids_to_tokens(list(range(5))) == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert len(tokenizer("Encyclopedias describe Paris.")["input_ids"]) < 12

@@ -9,7 +9,6 @@ import pytest
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites import geometry
 from cse_train.evaluate.suites.geometry import alignment, cosines_by_rating, uniformity
-from cse_train.fields import ConfigError
 
 
 def random_rows(rows: int, width: int, seed: int = 0) -> np.ndarray:
@@ -102,10 +101,3 @@ def test_sts_b_test_set(data_dir: Path, made_model) -> None:
     assert [r.details["pairs"] for r in found[:3]] == [231, 338, 97]
     assert found[3].details == {"points": 2758}
     assert [line["pairs"] for line in found[4].details["by_rating"]] == [243, 198, 265, 335, 338]
-    distinct = geometry.evaluate(made_model, DataPaths.from_folder(data_dir), distinct=True)
-    assert distinct[2].details == {"points": 2551} and distinct[2].protocol != found[3].protocol
-
-
-def test_unknown_positives() -> None:
-    with pytest.raises(ConfigError, match=r"^unknown positives: positives=gold > 3; valid: gold > 4; gold >= 4"):
-        geometry.evaluate(None, DataPaths(), positives=["gold > 3"])  # type: ignore[arg-type]

@@ -8,8 +8,7 @@ import pytest
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.suites import lengths
-from cse_train.evaluate.suites.lengths import LengthErrors, length_differences, length_errors, macro_means
-from cse_train.fields import ConfigError
+from cse_train.evaluate.suites.lengths import length_differences, length_errors, macro_means
 
 E1 = {
     "SimCSE": (
@@ -29,7 +28,7 @@ E1 = {
 @pytest.mark.parametrize("row", E1)
 def test_printed_means_are_means_over_the_seven_sets(row: str) -> None:
     near, far, (mean_near, mean_far, gap) = E1[row]
-    found = macro_means(LengthErrors(a, b, 1, 1) for a, b in zip(near, far, strict=True))
+    found = macro_means([(a, 1), (b, 1)] for a, b in zip(near, far, strict=True))
     assert found == pytest.approx((mean_near, mean_far), abs=0.005)
     assert mean_near - mean_far == pytest.approx(gap, abs=0.005)
 
@@ -42,25 +41,24 @@ def test_errors_equal_a_loop() -> None:
         parts[bool(d <= 3)].append(100 * abs(c - g / 5))
     near, far = parts[True], parts[False]
     found = length_errors(cosines, gold, apart)
-    assert (found.near, found.far) == pytest.approx((sum(near) / len(near), sum(far) / len(far)))
-    assert (found.near_pairs, found.far_pairs) == (len(near), len(far))
+    assert [value for value, _ in found] == pytest.approx([sum(near) / len(near), sum(far) / len(far)])
+    assert [pairs for _, pairs in found] == [len(near), len(far)]
 
 
 def test_C6_parts_of_sts_b_test(data_dir: Path) -> None:
     pairs = load_pairs("sts_test", DataPaths.from_folder(data_dir))
-    apart = length_differences(pairs.left, pairs.right, lengths.count_words)
+    apart = length_differences(pairs.left, pairs.right)
     found = length_errors(np.zeros(len(pairs)), pairs.gold, apart)
-    assert (found.near_pairs, found.far_pairs) == (1096, 283)
+    assert [pairs for _, pairs in found] == [1096, 283]
 
 
-def test_units_of_length() -> None:
-    assert lengths.count_words("unaffable  people , too") == 4
-    assert lengths.count_subwords("the antidisestablishmentarianists") > 3
-    assert length_differences(["a b c"], ["a"], lengths.count_words).tolist() == [2]
+def test_lengths_are_words_between_blanks() -> None:
+    assert length_differences(["unaffable  people , too", "a"], ["a", "a b c"]).tolist() == [3, 2]
 
 
-def test_results_of_sets_and_of_their_means(data_dir: Path, made_model) -> None:
-    found = lengths.evaluate(made_model, DataPaths.from_folder(data_dir), sets=["sts13", "sts_test"])
+def test_results_of_sets_and_of_their_means(data_dir: Path, made_model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lengths, "SEVEN", ("sts13", "sts_test"))
+    found = lengths.evaluate(made_model, DataPaths.from_folder(data_dir))
     assert [(r.suite, r.metric) for r in found] == [
         ("sts13", "mean_abs_error_near"),
         ("sts13", "mean_abs_error_far"),
@@ -77,17 +75,3 @@ def test_results_of_sets_and_of_their_means(data_dir: Path, made_model) -> None:
     assert [r.details.get("pairs") for r in found[2:4]] == [1096, 283]
     assert {r.protocol.rule for r in found} == {"lengths differ by at most 3 words or more, absolute, gold / 5"}
     assert found[4].protocol.aggregation == "mean of sts13, sts_test"
-
-
-def test_subwords_part_a_set_otherwise(data_dir: Path, made_model) -> None:
-    found = lengths.evaluate(made_model, DataPaths.from_folder(data_dir), sets=["sts_test"], unit="subwords")
-    near, far = (r.details["pairs"] for r in found[:2])
-    assert near + far == 1379 and (near, far) != (1096, 283)
-    assert "3 subwords" in found[0].protocol.rule
-
-
-def test_unknown_unit_and_a_limit_without_a_far_part() -> None:
-    with pytest.raises(ConfigError, match=r"^unknown unit: unit=word; did you mean words\?"):
-        lengths.evaluate(None, DataPaths(), unit="word")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"^empty part: limit=9, and lengths differ by at most 2; choose another"):
-        length_errors(np.zeros(2), np.zeros(2), np.array([1, 2]), limit=9)

@@ -58,7 +58,7 @@ QUICK = [group for group in suites() if not group.startswith("transfer") and gro
 )
 def test_the_columns_of_a_suite_are_those_it_gives(suite: str, data_dir: Path) -> None:
     paths = DataPaths.from_folder(data_dir)
-    scores = run_suites.evaluate(Hashed(), paths, [suite], run_suites.Options())
+    scores = run_suites.evaluate(Hashed(), paths, [suite], {})
     assert tuple(score.column for score in scores) == columns(suite)
     registry.require([suite], paths)
 
@@ -70,7 +70,7 @@ def test_the_columns_of_the_transfer_tasks(mode: transfer.Mode, monkeypatch: pyt
     monkeypatch.setattr(transfer, "load_task", lambda name, paths: name)
     monkeypatch.setattr(transfer, "_score", lambda model, task, protocol, m: unrounded(scored(task, metric, protocol)))
     suite = "transfer" if mode == "test" else "transfer_dev"
-    scores = run_suites.evaluate(Hashed(), DataPaths(), [suite], run_suites.Options())
+    scores = run_suites.evaluate(Hashed(), DataPaths(), [suite], {})
     assert tuple(score.column for score in scores) == columns(suite)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites import repetition
-from cse_train.evaluate.suites.repetition import OVERLAPS, Triple, double, draw_triples, similarities, words
+from cse_train.evaluate.suites.repetition import Triple, double, draw_triples, overlap, similarities, words
 from cse_train.fields import ConfigError
 
 PAPER_QUERY = "I like this apple because it looks very fresh"
@@ -38,18 +38,16 @@ def test_the_papers_example_fits_the_range_by_the_union_alone() -> None:
     """With the three words that it doubles."""
     query = words("this very looks b1 b2 b3 b4 b5 b6")
     candidate = words("this very looks c1 c2 c3 c4 c5 c6 c7 c7 c8")
-    shares = {of: overlap(query, candidate) for of, overlap in OVERLAPS.items()}
-    assert shares == {"union": pytest.approx(1 / 6), "candidate": pytest.approx(1 / 4), "query": pytest.approx(1 / 3)}
+    assert overlap(query, candidate) == pytest.approx(1 / 6)
     assert (words(PAPER_QUERY).total(), words(PAPER_ONCE).total()) == (9, 12)
 
 
-@pytest.mark.parametrize("of", OVERLAPS)
-def test_triples_share_the_right_part_of_their_words(of: str, sentences: list[str]) -> None:
-    made = draw_triples(sentences, 30, seed=3, of=of)
+def test_triples_share_the_right_part_of_their_words(sentences: list[str]) -> None:
+    made = draw_triples(sentences, 30, seed=3)
     assert len({triple.query for triple in made}) == 30
     for triple in made:
         query, once, doubled = words(triple.query), words(triple.once), words(triple.doubled)
-        assert 0.13 <= OVERLAPS[of](query, once) <= 0.17
+        assert 0.13 <= overlap(query, once) <= 0.17
         assert all(doubled[word] == number * (2 if word in query else 1) for word, number in once.items())
 
 
@@ -83,12 +81,10 @@ def test_similarities_equal_a_loop() -> None:
 def test_results(sentences: list[str], made_model, tmp_path: Path) -> None:
     corpus = tmp_path / "wiki.txt"
     corpus.write_text("\n".join(sentences[:5000]), encoding="utf8")
-    once, doubled, bias = repetition.evaluate(made_model, DataPaths(wiki=corpus), count=10)
+    once, doubled, bias = repetition.evaluate(made_model, DataPaths(wiki=corpus))
     assert [r.metric for r in (once, doubled, bias)] == ["similarity", "similarity_doubled", "bias"]
     assert bias.value == pytest.approx(doubled.value - once.value)
-    assert bias.protocol.rule == "10 queries, seed 0, overlap 13%-17% of union"
-    other = repetition.evaluate(made_model, DataPaths(wiki=corpus), count=10, seed=1)[0]
-    assert other.protocol.data_hash != once.protocol.data_hash
+    assert bias.protocol.rule == "100 queries, seed 0, overlap 13%-17% of union"
 
 
 def test_without_the_corpus() -> None:
