@@ -30,22 +30,8 @@ def _mirror(sweep: SweepProgress, storage: Path) -> str | None:
 
 def short(sweep: SweepProgress) -> dict[str, Any]:
     """A sweep's line; also what `cse status --format json` prints."""
-    return {
-        "id": sweep.id,
-        "title": sweep.title,
-        "runs": sweep.runs,
-        "asked": sweep.asked,
-        "ended": sweep.ended,
-        "counts": dict(sweep.counts),
-        "share": sweep.share,
-        "live": sweep.live,
-        "best": sweep.best,
-        "best_run": sweep.best_run,
-        "seconds_left": sweep.seconds_left,
-        "updated": sweep.updated,
-        "dashboard": sweep.dashboard,
-        "blocked": sweep.blocked,
-    }
+    own = {name: value for name, value in vars(sweep).items() if name not in ("space", "search")}
+    return own | {"ended": sweep.ended}
 
 
 def whole(sweep: SweepDetail) -> dict[str, Any]:
@@ -59,17 +45,8 @@ def whole(sweep: SweepDetail) -> dict[str, Any]:
 
 
 def run(progress: RunProgress) -> dict[str, Any]:
-    row = progress.row
-    return {
-        "label": progress.label,
-        "signature": row.signature,
-        "state": row.state,
-        "share": row.share,
-        "examples": row.examples,
-        "total": row.total,
-        "best": row.best,
-        "reason": row.reason,
-    }
+    names = ("signature", "state", "share", "examples", "total", "best", "reason")
+    return {"label": progress.label, **{name: getattr(progress.row, name) for name in names}}
 
 
 def log(engine: Engine, signature: str, storage: Path) -> Mapping[str, Any]:

@@ -44,7 +44,9 @@ def chosen(name: str, sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
     exact = [row for row in sweeps if row.id == name]
     named = exact or [row for row in sweeps if row.space.lower() == name.lower()]
     if named and not any(row.runs for row in named):
-        raise ConfigError([f"no runs: sweep={name}, {named[0].blocked} cells lack an input; cse plan {name} says why"])
+        raise ConfigError(
+            [f"no runs: sweep={name}, {named[0].missing_input} cells lack an input; cse plan {name} says why"]
+        )
     if named:
         return named
     if name.lower() in map(str.lower, catalog()):
@@ -86,8 +88,8 @@ def facts(sweep: SweepProgress) -> list[str]:
         "failed": count("failed", 0),
     }
     parts = [f"{count('done', 0)}/{sweep.runs} done", *(f"{n} {state}" for state, n in states.items() if n)]
-    parts += [f"at most {sweep.asked} runs"] if sweep.asked else []
-    parts += [f"{sweep.blocked} cells lack an input"] if sweep.blocked else []
+    parts += [f"at most {sweep.num_samples} runs"] if sweep.num_samples else []
+    parts += [f"{sweep.missing_input} cells lack an input"] if sweep.missing_input else []
     parts += [f"about {clock(sweep.seconds_left)} left"] if sweep.seconds_left else []
     return parts if sweep.live or sweep.ended == sweep.runs else [*parts, "no driver works on it"]
 
