@@ -91,10 +91,6 @@ class SweepDetail:
     unlisted: int
     curves: Sequence[Curve]
 
-    @property
-    def failures(self) -> list[RunProgress]:
-        return [run for run in self.runs if run.row.state == "failed"]
-
 
 def overview(engine: Engine) -> Overview:
     """All sweeps of a ledger. LedgerError."""

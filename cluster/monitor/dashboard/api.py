@@ -30,8 +30,8 @@ def _mirror(sweep: SweepProgress, storage: Path) -> str | None:
 
 def short(sweep: SweepProgress) -> dict[str, Any]:
     """A sweep's line; also what `cse status --format json` prints."""
-    own = {name: value for name, value in vars(sweep).items() if name not in ("space", "search")}
-    return own | {"ended": sweep.ended}
+    plain = {name: value for name, value in vars(sweep).items() if name not in ("space", "search")}
+    return plain | {"ended": sweep.ended}
 
 
 def whole(sweep: SweepDetail) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`cse status`: how far the sweeps of a ledger are, in the terminal; the same figures as the page."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -68,9 +69,9 @@ def block(sweep: SweepProgress) -> str:
 
 def long_block(sweep: SweepDetail) -> str:
     """A sweep with the runs that run and those that failed."""
-    running = [run for run in sweep.runs if run.row.state == "running"]
+    running, failed = ([run for run in sweep.runs if run.row.state == state] for state in ("running", "failed"))
     lines = [block(sweep.progress), *(f"  {run.row.share:4.0%}  {run.label}{_score(run)}" for run in running[:LISTED])]
-    for run in sweep.failures[:LISTED]:
+    for run in failed[:LISTED]:
         lines.append(f"  failed  {run.label}: {run.row.reason or 'no reason is recorded'}")
         if run.row.folder:
             lines.append(f"          log {run.row.folder}/logs")
@@ -79,15 +80,10 @@ def long_block(sweep: SweepDetail) -> str:
 
 def facts(sweep: SweepProgress) -> list[str]:
     """Runs by state, and the time left."""
-    count = sweep.counts.get
-    waiting = count("unclaimed", 0) + count("claimed", 0) + count("lost", 0)
-    states = {
-        "running": count("running", 0),
-        "waiting": waiting,
-        "stopped": count("stopped", 0),
-        "failed": count("failed", 0),
-    }
-    parts = [f"{count('done', 0)}/{sweep.runs} done", *(f"{n} {state}" for state, n in states.items() if n)]
+    counts = Counter(sweep.counts)
+    counts["waiting"] = counts["unclaimed"] + counts["claimed"] + counts["lost"]
+    parts = [f"{counts['done']}/{sweep.runs} done"]
+    parts += [f"{counts[state]} {state}" for state in ("running", "waiting", "stopped", "failed") if counts[state]]
     parts += [f"at most {sweep.num_samples} runs"] if sweep.num_samples else []
     parts += [f"{sweep.missing_input} cells lack an input"] if sweep.missing_input else []
     parts += [f"about {clock(sweep.seconds_left)} left"] if sweep.seconds_left else []
