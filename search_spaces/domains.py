@@ -73,7 +73,8 @@ Axes = Mapping[str, Domain]
 def parse_domain(name: str, raw: Any) -> tuple[Domain | None, list[str]]:
     """A domain from YAML, or every reason why it is none."""
     if not isinstance(raw, Mapping):
-        return None, [f"wrong domain: {name}={raw!r}; give a mapping such as {{grid: [{_example(raw)}]}}"]
+        example = ", ".join(map(str, raw)) if isinstance(raw, list) else raw
+        return None, [f"wrong domain: {name}={raw!r}; give a mapping such as {{grid: [{example}]}}"]
     words = [key for key in raw if key in WORDS]
     problems = [f"unknown key: {name}.{key}; {fields.nearest(key, KEYS)}" for key in raw if key not in KEYS]
     if len(words) != 1:
@@ -81,10 +82,6 @@ def parse_domain(name: str, raw: Any) -> tuple[Domain | None, list[str]]:
     when, more = _parse_when(name, raw.get("when", {}))
     problems += more + _argument_problems(name, words[0], raw[words[0]])
     return (None, problems) if problems else (Domain(words[0], tuple(raw[words[0]]), when), [])
-
-
-def _example(raw: Any) -> str:
-    return ", ".join(str(v) for v in raw) if isinstance(raw, list) else str(raw)
 
 
 def _parse_when(name: str, raw: Any) -> tuple[dict[str, tuple[Scalar, ...]], list[str]]:

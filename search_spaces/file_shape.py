@@ -55,7 +55,7 @@ def read(
     """
     declared = {field.name: field for field in dataclasses.fields(shape)}  # type: ignore[arg-type]
     annotations: dict[str, Any] = fields.hints(shape)  # type: ignore[arg-type]
-    required = [name for name, field in declared.items() if _is_required(field)]
+    required = [name for name, f in declared.items() if f.default is f.default_factory is dataclasses.MISSING]
     lines = [f"missing key: {prefix}{name}=null; give it" for name in required if name not in raw]
     values: dict[str, Any] = dict.fromkeys(required)
     for name, value in raw.items():
@@ -81,10 +81,6 @@ def read(
 def adapter(annotation: Any) -> TypeAdapter[Any]:
     """What reads an annotated type; it is costly to make."""
     return TypeAdapter(annotation)
-
-
-def _is_required(field: dataclasses.Field[Any]) -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _wrong_items(value: object, error: ValidationError) -> list[int]:

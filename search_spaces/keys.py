@@ -22,7 +22,8 @@ def annotation(key: str, method: str) -> Any | None:
 def problem(key: str, value: object, method: str) -> str | None:
     """What is wrong with `key=value` in a run of `method`; None when nothing is."""
     if key == "method":
-        return _method_problem(value)
+        valid = methods.names()
+        return None if value in valid else f"unknown method: method={value}; {fields.nearest(str(value), valid)}"
     if key == SEED:
         return f"wrong key: {SEED}={value}; seeds come from `seeds:` or --seeds"
     if annotation(key, method) is None:
@@ -36,12 +37,6 @@ def problems(settings: Mapping[str, object], names: Iterable[str]) -> list[str]:
     """Every problem of settings that must suit all the methods named, each said once."""
     lines = [line for m in names for key, value in settings.items() if (line := problem(key, value, m))]
     return list(dict.fromkeys(lines))
-
-
-def _method_problem(value: object) -> str | None:
-    if value in methods.names():
-        return None
-    return f"unknown method: method={value}; {fields.nearest(str(value), methods.names())}"
 
 
 def _unknown(key: str, value: object, method: str) -> str:

@@ -40,10 +40,9 @@ class Profile:
     """Dotted keys shared by all methods."""
     methods: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
     """Method -> dotted keys."""
-    substitutions: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
-    """Axis -> {value of a table, as text: what runs in its place at this scale, or None for no counterpart}."""
-    method_substitutions: Mapping[str, Mapping[str, Mapping[str, Scalar]]] = field(default_factory=dict)
-    """Method -> substitutions that go before the shared ones."""
+    substitutions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Axis -> {value of a table, as text: what runs in its place at this scale, or None for no counterpart}; under a
+    method's name the same, which goes before."""
     recipes: tuple[Recipe, ...] = ()
     """Over the method's settings and under a space's own; a later one over an earlier one."""
 
@@ -60,8 +59,9 @@ class Profile:
 
     def substitution(self, axis: str, value: Scalar, method: str) -> Scalar:
         """What runs where a table says `value`; mostly the value itself."""
-        by_method = self.method_substitutions.get(method, {}).get(axis, {})
-        return by_method.get(str(value), self.substitutions.get(axis, {}).get(str(value), value))
+        by_method = self.substitutions.get(method, {}).get(axis, {})
+        run: Scalar = by_method.get(str(value), self.substitutions.get(axis, {}).get(str(value), value))
+        return run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,18 +89,17 @@ def load_profile(name: str) -> Profile:
     problems += keys.problems(train, methods.names()[:1])
     for method, settings in file.methods.items():
         problems += keys.problems({"method": method}, [method]) or keys.problems(settings, [method])
-    by_method = {name: axes for name, axes in file.substitutions.items() if name in methods.names()}
-    shared = {axis: values for axis, values in file.substitutions.items() if axis not in by_method}
-    problems += _substitution_problems(shared, by_method)
+    problems += _substitution_problems(file.substitutions)
     for recipe in file.recipes:
         problems += keys.problems({**recipe.when, **recipe.settings}, [str(recipe.when["method"])])
     if problems:
         raise ConfigError([f"{path}: {line}" for line in problems])
-    return Profile(path.stem, train, file.methods, shared, by_method, file.recipes)
+    return Profile(path.stem, train, file.methods, file.substitutions, file.recipes)
 
 
-def _substitution_problems(shared: Mapping[str, Any], by_method: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    tables = [(axis, values, "") for axis, values in shared.items()]
+def _substitution_problems(substitutions: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    by_method = {name: axes for name, axes in substitutions.items() if name in methods.names()}
+    tables = [(axis, values, "") for axis, values in substitutions.items() if axis not in by_method]
     tables += [(axis, values, method) for method, axes in by_method.items() for axis, values in axes.items()]
     wrong = [values for _, values, _ in tables if not isinstance(values, dict)]
     if wrong:

@@ -22,12 +22,9 @@ def learning_plot(bands: Sequence[Band], metric: str) -> Figure:
         lines += axes.plot(band.examples, band.means, color=colour, lw=1.5, label=name)
     axes.set_xlabel("training examples")
     axes.set_ylabel(literal(metric))
-    below(figure, lines, columns=1 if _widest(bands) > 40 else 2 if _widest(bands) > 22 else 3)
+    widest = max((len(band.label) for band in bands), default=0)
+    below(figure, lines, columns=1 if widest > 40 else 2 if widest > 22 else 3)
     return figure
-
-
-def _widest(bands: Sequence[Band]) -> int:
-    return max((len(band.label) for band in bands), default=0)
 
 
 def budget_plot(budget: Budget, metric: str) -> Figure:

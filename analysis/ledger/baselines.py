@@ -49,7 +49,8 @@ def read(connection: Connection) -> list[Baselines]:
     """All of them; a ledger without the table is asked for its old file. LedgerError for a row edited by hand."""
     if not inspect(connection).has_table(schema.baselines.name):
         return _from_old_file(connection)
-    entries = (entry._asdict() for entry in connection.execute(select(*_columns())))
+    query = select(*(schema.baselines.c[name] for name in Baselines.__dataclass_fields__))
+    entries = (entry._asdict() for entry in connection.execute(query))
     return [Baselines(**(entry | {"rows": _rows(entry)})) for entry in entries]
 
 
@@ -70,10 +71,6 @@ def add_table(connection: Connection) -> None:
         entries = _from_old_file(connection)
         schema.baselines.create(connection, checkfirst=True)
         store(connection, entries)
-
-
-def _columns() -> list[Any]:
-    return [schema.baselines.c[name] for name in Baselines.__dataclass_fields__]
 
 
 def _rows(entry: Mapping[str, Any]) -> dict[str, float]:

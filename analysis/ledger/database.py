@@ -16,8 +16,6 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 from analysis.ledger import baselines, schema
 from analysis.ledger.errors import LedgerError, ledger_error, shown_url
 
-__all__ = ["LedgerError", "connect", "parse_url", "transaction"]
-
 MALFORMED = "malformed JSON"
 """What SQLite says of a text that it is to look into."""
 BUSY_SECONDS = 60
@@ -182,14 +180,12 @@ def _check_schema(engine: Engine, create: bool) -> None:
             f"ledger schema: version={version} at {where}, this cse-search reads {schema.SCHEMA_VERSION}; "
             "use another --ledger or upgrade"
         )
-    if create and _lacks_baselines(engine):
-        with transaction(engine, writes=True) as connection:
-            baselines.add_table(connection)
-
-
-def _lacks_baselines(engine: Engine) -> bool:
-    with transaction(engine) as connection:
-        return not inspect(connection).has_table(schema.baselines.name)
+    if create:
+        with transaction(engine) as connection:
+            lacking = not inspect(connection).has_table(schema.baselines.name)
+        if lacking:
+            with transaction(engine, writes=True) as connection:
+                baselines.add_table(connection)
 
 
 def _create_or_join(engine: Engine) -> str | None:

@@ -31,15 +31,13 @@ def ledger_error(error: SQLAlchemyError | sqlite3.Error, url: URL) -> LedgerErro
     )
 
 
+_FULL = "ledger disk: url={url} has no space left; free some and give the same command again, nothing finished is lost"
 _MARKS = {
     "file is not a database": "ledger file: url={url} is no SQLite database; use another --ledger",
     "malformed": "ledger file: url={url} is damaged ({text}); restore a copy or use another --ledger",
     "unable to open": "ledger file: url={url} cannot be opened; check that the folder exists and is writable",
     "readonly": "ledger file: url={url} is read-only; make it writable or use another --ledger",
-    "disk is full": "ledger disk: url={url} has no space left; free some and give the same command again, "
-    "nothing finished is lost",
-    "No space left": "ledger disk: url={url} has no space left; free some and give the same command again, "
-    "nothing finished is lost",
+    **dict.fromkeys(("disk is full", "No space left"), _FULL),
     "disk I/O error": "ledger disk: url={url} cannot be written ({text}); check it and give the same command again",
     "is locked": "ledger busy: url={url} is locked by another process; wait for it and give the same command again",
     "no such": "ledger schema: url={url} was changed by hand ({text}); restore a copy or use another --ledger",

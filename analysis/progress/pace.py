@@ -11,7 +11,7 @@ from analysis.progress.rows import ENDED, ProgressRow
 
 
 def seconds_left(
-    connection: Connection, sweep: str, rows: Sequence[ProgressRow], asked: int | None, now: float
+    connection: Connection, sweep: str, rows: Sequence[ProgressRow], num_samples: int | None, now: float
 ) -> float | None:
     """Examples to come x seconds an example of the newest runs, shared by the runs that run at once."""
     costs = _seconds_an_example(rows, progress_rows.recent(connection, sweep), now)
@@ -25,7 +25,7 @@ def seconds_left(
         for row in rows
         if row.state not in ENDED
     )
-    unseen = max(0, (asked or 0) - len(rows))
+    unseen = max(0, (num_samples or 0) - len(rows))
     return (left + unseen * usual_total * usual_cost) / at_once
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import Connection, select
 
 from analysis.ledger import schema
 from analysis.ledger.integrity import intact
@@ -52,22 +52,19 @@ def clock(connection: Connection) -> float:
     return float(connection.scalar(select(schema.now())) or 0.0)
 
 
+_OF_RUN = ("state", "method", "examples", "best", "best_examples", "updated", "folder", "reason")
+
+
 def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[str, list[ProgressRow]]:
     """Sweep -> its rows by cell and seed; all sweeps, or these."""
     links, runs = schema.sweep_runs, schema.runs
     query = select(
-        links.c.sweep,
-        links.c.signature,
-        links.c.cell,
-        links.c.seed,
-        runs.c.state,
+        *(links.c[name] for name in ("sweep", "signature", "cell", "seed")),
+        *(runs.c[name] for name in _OF_RUN),
         LIVE.label("live"),
-        runs.c.method,
-        runs.c.examples,
-        _setting("train.examples").label("total_examples"),
-        _setting("train.batch_size").label("batch"),
+        runs.c.config["train.examples"].as_integer().label("total_examples"),
+        runs.c.config["train.batch_size"].as_integer().label("batch"),
         runs.c.config["train.dev"].as_string().label("dev"),
-        *(runs.c[name] for name in ("best", "best_examples", "updated", "folder", "reason")),
     ).outerjoin(runs, runs.c.signature == links.c.signature)
     if sweeps is not None:
         query = query.where(links.c.sweep.in_(list(sweeps)))
@@ -77,23 +74,15 @@ def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[st
     return dict(by_sweep)
 
 
-def _setting(key: str) -> ColumnElement[int]:
-    return schema.runs.c.config[key].as_integer()
-
-
 def _row(values: Mapping[str, Any]) -> ProgressRow:
     intact(schema.runs, values)
     kept = {name: values[name] for name in ProgressRow.__dataclass_fields__ if name in values}
     state = kept.pop("state") or "unclaimed"
     if state in schema.HELD and not values["live"]:
         state = "lost"
-    total = _whole_batches(values["total_examples"], values["batch"])
+    examples, batch = values["total_examples"], values["batch"]
+    total = max(1, examples // batch) * batch if examples and batch else None  # a run ends with its last whole batch
     return ProgressRow(**{**kept, "examples": kept["examples"] or 0, "state": state, "total": total})
-
-
-def _whole_batches(examples: int | None, batch: int | None) -> int | None:
-    """A run ends with its last whole batch."""
-    return max(1, examples // batch) * batch if examples and batch else None
 
 
 def recent(connection: Connection, sweep: str) -> dict[str, list[tuple[str, float]]]:

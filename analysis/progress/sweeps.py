@@ -30,7 +30,7 @@ class SweepProgress:
     title: str
     runs: int
     """(cell, seed) pairs that are recorded; a search records them as it goes."""
-    asked: int | None
+    num_samples: int | None
     """Runs that a search may make at most; None where all are recorded."""
     search: bool
     """Whether a sampler proposes the runs."""
@@ -48,7 +48,7 @@ class SweepProgress:
     """When the newest run said something, seconds since 1970."""
     dashboard: str
     """HOST:PORT of the Ray dashboard of its driver while one lives, else empty."""
-    blocked: int
+    missing_input: int
     """Cells that cannot be trained for want of data."""
 
     @property
@@ -91,10 +91,6 @@ class SweepDetail:
     unlisted: int
     curves: Sequence[Curve]
 
-    @property
-    def failures(self) -> list[RunProgress]:
-        return [run for run in self.runs if run.row.state == "failed"]
-
 
 def overview(engine: Engine) -> Overview:
     """All sweeps of a ledger. LedgerError."""
@@ -126,7 +122,7 @@ def _progress(
 ) -> SweepProgress:
     counts = Counter(row.state for row in rows)
     live = bool(counts["running"] or counts["claimed"])
-    asked = sweep.spec.get("asked")
+    num_samples = sweep.spec.get("asked")
     best = max((row for row in rows if row.best is not None), key=lambda row: row.best or 0.0, default=None)
     cluster = clusters.get(sweep.id)
     return SweepProgress(
@@ -134,17 +130,17 @@ def _progress(
         space=str(sweep.spec.get("space", sweep.id)),
         title=str(sweep.spec.get("title", "")),
         runs=len(rows),
-        asked=asked if isinstance(asked, int) and asked > len(rows) else None,
-        search=asked is not None,
+        num_samples=num_samples if isinstance(num_samples, int) and num_samples > len(rows) else None,
+        search=num_samples is not None,
         counts=dict(counts),
         share=sum(1.0 if row.state in ENDED else row.share for row in rows) / max(len(rows), 1),
         live=live,
         best=best.best if best else None,
         best_run=_labels(rows)[best.signature] if best else "",
-        seconds_left=pace.seconds_left(connection, sweep.id, rows, asked, now) if live else None,
+        seconds_left=pace.seconds_left(connection, sweep.id, rows, num_samples, now) if live else None,
         updated=max((row.updated for row in rows if row.updated is not None), default=None),
         dashboard=cluster.dashboard if cluster and live and cluster.ended is None else "",
-        blocked=len(sweep.spec.get("blocked") or ()),
+        missing_input=len(sweep.spec.get("blocked") or ()),
     )
 
 

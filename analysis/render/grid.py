@@ -15,7 +15,8 @@ REFERENCE = "paper: "
 """Stands before the name of a row that has no numbers of ours."""
 SIC = " sic"
 """Stands behind a printed number that cannot be right."""
-SHA256 = re.compile(r"[0-9a-f]{64}")
+SHA256 = re.compile(r"\A([0-9a-f]{12})[0-9a-f]{52}\Z")
+"""Its first digits stand below a table; JSON keeps them all."""
 
 
 def grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
@@ -55,7 +56,7 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
         return [name], ours
     deltas = [entry.delta for entry in entries] + [None] * len(table.spec.references)
     theirs = [
-        [_fixed(value, decimals, markup) + SIC * wrong, _signed(delta, places, markup)]
+        [_fixed(value, decimals, markup) + SIC * wrong, _fixed(delta, places, markup, "+")]
         for (value, wrong), delta in zip(printed, deltas, strict=True)
     ]
     return [name, f"{name} paper", markup.delta], [left + right for left, right in zip(ours, theirs, strict=True)]
@@ -97,20 +98,16 @@ def _decimals(value: float) -> int:
     return min(4, len(f"{value:.10g}".partition(".")[2]))
 
 
-def _fixed(value: float | None, decimals: int, markup: Markup) -> str:
-    return markup.none if value is None else f"{value:.{decimals}f}".replace("-", markup.minus)
-
-
-def _signed(value: float | None, places: int, markup: Markup) -> str:
-    return markup.none if value is None else f"{value:+.{places}f}".replace("-", markup.minus)
+def _fixed(value: float | None, decimals: int, markup: Markup, sign: str = "") -> str:
+    return markup.none if value is None else f"{value:{sign}.{decimals}f}".replace("-", markup.minus)
 
 
 def remark_lines(table: Table) -> list[str]:
     """Lines under a table: source, protocol, notes."""
     spec = table.spec
     source = ". ".join(part for part in (spec.citation, spec.metric) if part)
-    stated = ((name, value) for name, value in table.protocol.items() if value != "")
-    protocol = ", ".join(f"{name} {_digits(axis_text(value))}" for name, value in stated)
+    stated = ((k, SHA256.sub(r"\1", axis_text(value))) for k, value in table.protocol.items() if value != "")
+    protocol = ", ".join(f"{name} {text}" for name, text in stated)
     lines = [source, f"Protocol: {protocol}" if protocol else "", *_printed_remarks(spec), *table.notes]
     return [line for line in lines if line]
 
@@ -125,11 +122,6 @@ def _printed_remarks(spec: TableSpec) -> list[str]:
     ]
     about = [f'Rows that begin with "{REFERENCE.strip()}" are models that are not trained here'] * bool(spec.references)
     return about + wrong
-
-
-def _digits(text: str) -> str:
-    """The first digits of a SHA-256; JSON keeps them all."""
-    return text[:12] if SHA256.fullmatch(text) else text
 
 
 def baseline_grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:

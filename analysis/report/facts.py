@@ -9,7 +9,7 @@ from typing import Any
 from analysis.statistics.importance import Importance
 from analysis.study.study import Study
 from analysis.tables.aggregate import Table
-from analysis.tables.labels import axis_text, label
+from analysis.tables.labels import axis_text, label, some
 from analysis.tables.verdict import Verdicts
 
 EXAMPLES = 3
@@ -56,13 +56,9 @@ def missing(study: Study) -> Grid:
     for member in study.missing:
         reason = (member.run.reason if member.run else None) or ""
         groups[member.state, reason].append(f"{member.cell} seed {member.seed}")
-    body = [[state, reason, _some(runs), str(len(runs))] for (state, reason), runs in sorted(groups.items())]
+    named = sorted(groups.items())
+    body = [[state, reason, some(runs, EXAMPLES, "; "), str(len(runs))] for (state, reason), runs in named]
     return Grid("Runs without a result", ["state", "reason", "runs", "number"], _most(body, 4), texts=3)
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - EXAMPLES} more" if len(names) > EXAMPLES else ""
-    return "; ".join(names[:EXAMPLES]) + more
 
 
 def _most(body: list[list[str]], width: int) -> list[list[str]]:
@@ -99,12 +95,9 @@ def inputs(study: Study) -> Grid:
 
 def protocols(study: Study) -> Grid:
     """How each suite was scored."""
-    counts: Counter[tuple[str, str]] = Counter()
-    texts: dict[str, str] = {}
-    for score in study.scores:
-        if score.protocol_hash not in texts:
-            texts[score.protocol_hash] = ", ".join(f"{k} {axis_text(v)}" for k, v in sorted(score.protocol.items()))
-        counts[score.suite, texts[score.protocol_hash]] += 1
+    by_hash = {score.protocol_hash: sorted(score.protocol.items()) for score in study.scores}
+    texts = {name: ", ".join(f"{k} {axis_text(v)}" for k, v in fields) for name, fields in by_hash.items()}
+    counts = Counter((score.suite, texts[score.protocol_hash]) for score in study.scores)
     return _counted("Protocols of the scores", counts)
 
 

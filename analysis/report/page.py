@@ -2,6 +2,7 @@
 
 import html
 from pathlib import Path
+from string import Template
 
 from analysis.figures.canvas import data_uri, save
 from analysis.render.formats import render
@@ -12,37 +13,7 @@ LONG = 60
 """Rows above which a table is folded."""
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 """The browser itself refuses scripts and addresses, whatever a text may hold."""
-STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #fff; --stripe: #f6f8fa; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --soft: #9da7b1; --line: #3d444d; --page: #0d1117; --stripe: #161b22; }
-}
-body { color: var(--ink); background: var(--page); font: 16px/1.5 system-ui, sans-serif; margin: 0 auto;
-  max-width: 60rem; padding: 1.5rem; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .5rem; }
-h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid var(--line); padding-bottom: .2rem; }
-nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0; font-size: .9rem; }
-a { color: inherit; }
-figure { margin: 1rem 0 1.6rem; break-inside: avoid; }
-figure img { display: block; max-width: 100%; height: auto; background: #fff; border: 1px solid var(--line);
-  border-radius: 6px; padding: .5rem; box-sizing: border-box; }
-figcaption, caption, .soft, ul { color: var(--soft); font-size: .88rem; }
-.wide { overflow-x: auto; margin: 1rem 0; }
-table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; margin: .6rem 0; }
-caption { text-align: left; padding-bottom: .3rem; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
-th[scope=row], td.text { text-align: left; font-weight: normal; overflow-wrap: anywhere; }
-thead th { border-bottom: 2px solid var(--ink); }
-tbody tr:nth-child(even) { background: var(--stripe); }
-pre { background: var(--stripe); border: 1px solid var(--line); border-radius: 6px; padding: .8rem;
-  white-space: pre-wrap; overflow-wrap: anywhere; }
-@media print {
-  :root { --ink: #000; --soft: #333; --line: #999; --page: #fff; --stripe: #f2f2f2; }
-  body { max-width: none; padding: 0; font-size: 10pt; }
-  nav { display: none; }
-  h2 { break-after: avoid; }
-}
-"""
+FRAME, STYLE = (Path(__file__).with_name(name) for name in ("page.html", "page.css"))
 
 
 def page(report: Report) -> str:
@@ -52,28 +23,14 @@ def page(report: Report) -> str:
         f'<li><a href="#{id}">{html.escape(section.heading)}</a></li>'
         for id, section in zip(ids, report.sections, strict=True)
     ]
-    parts = [
-        "<!DOCTYPE html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{html.escape(report.title)}</title>",
-        '<link rel="icon" href="data:,">',
-        f"<style>{STYLE}</style>",
-        "</head>",
-        "<body>",
-        f"<header><h1>{html.escape(report.title)}</h1>",
-        f"<p>{html.escape(report.summary)}</p></header>",
-        f'<nav aria-label="Sections"><ul>{"".join(links)}</ul></nav>',
-        "<main>",
-        *(_section(id, section) for id, section in zip(ids, report.sections, strict=True)),
-        "</main>",
-        "</body>",
-        "</html>",
-    ]
-    return "\n".join(parts) + "\n"
+    return Template(FRAME.read_text(encoding="utf8")).substitute(
+        policy=POLICY,
+        style=STYLE.read_text(encoding="utf8"),
+        title=html.escape(report.title),
+        summary=html.escape(report.summary),
+        links="".join(links),
+        sections="\n".join(_section(id, section) for id, section in zip(ids, report.sections, strict=True)),
+    )
 
 
 def _section(id: str, section: Section) -> str:

@@ -1,6 +1,5 @@
 """A study's report as data: sections of sentences, tables and figures, each only where the ledger has what it needs."""
 
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,10 +12,11 @@ from analysis.figures.table import axis_plot
 from analysis.render.verdicts import order_lines
 from analysis.report import facts
 from analysis.report.facts import Grid
+from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.importance import Importance, importance
 from analysis.study.alignment import plane
 from analysis.study.budget import budget
-from analysis.study.learning_curves import SHOWN, Band, learning_bands
+from analysis.study.learning_curves import SHOWN, learning_bands
 from analysis.study.rating_groups import kept_cosines, rating_histogram
 from analysis.study.study import Study
 from analysis.tables.aggregate import Table
@@ -76,12 +76,11 @@ def make_report(
     assert study.finished, study.id
     makers: Sequence[Callable[[Study], Section]] = (
         _learning, _axes, _plane, _cosines, _budget, facts_of("Cost", facts.cost), _missing,
-        facts_of("Provenance", facts.environment, facts.inputs, facts.protocols), _repeat,
+        facts_of("Provenance", facts.environment, facts.inputs, facts.protocols),
     )  # fmt: skip
     title = " · ".join(part for part in (study.id, study.title) if part)
-    return Report(
-        title, _summary(study), [_results(table, verdicts or {}, ordering), *(make(study) for make in makers)]
-    )
+    sections = [_results(table, verdicts or {}, ordering), *(make(study) for make in makers)]
+    return Report(title, _summary(study), [*sections, Section("How to repeat it", code=study.command)])
 
 
 def facts_of(heading: str, *grids: Callable[[Study], Grid]) -> Callable[[Study], Section]:
@@ -92,10 +91,11 @@ def facts_of(heading: str, *grids: Callable[[Study], Grid]) -> Callable[[Study],
 def _summary(study: Study) -> str:
     best = study.ranked[0]
     values = [run.best for _, run in study.cells[best] if run.best is not None]
-    spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+    mean, sd = mean_and_sd(values)
+    spread = "" if sd is None else f" ± {sd:.2f}"
     return (
         f"{len(study.finished)} of {len(study.members)} runs finished, {len(study.cells)} cells. Best on {study.dev}: "
-        f"{best}, {statistics.fmean(values):.2f}{spread} (n {len(values)}), picked as the highest of "
+        f"{best}, {mean:.2f}{spread} (n {len(values)}), picked as the highest of "
         f"{len(study.cells)} means."
     )
 
@@ -132,14 +132,11 @@ def _learning(study: Study) -> Section:
     if not bands:
         return Section("Learning curves", ["The ledger has no curve of a finished run."])
     few = f"The {SHOWN - 1} best of {len(study.cells)} cells, and the worst. " if len(study.cells) > SHOWN else ""
-    alt = f"{study.dev} over training examples for {len(bands)} cells; at the end from {_ends(bands)}"
+    ends = [band.means[-1] for band in bands]
+    reached = f"at the end from {min(ends):.2f} to {max(ends):.2f}"
+    alt = f"{study.dev} over training examples for {len(bands)} cells; {reached}"
     caption = f"{few}Mean over seeds at each evaluation, with a band of one standard deviation."
     return Section("Learning curves", pictures=[Picture("learning", alt, caption, learning_plot(bands, study.dev))])
-
-
-def _ends(bands: Sequence[Band]) -> str:
-    ends = [band.means[-1] for band in bands]
-    return f"{min(ends):.2f} to {max(ends):.2f}"
 
 
 def _axes(study: Study) -> Section:
@@ -208,7 +205,3 @@ def _missing(study: Study) -> Section:
     if not study.missing:
         return Section("Runs without a result", ["None: every run finished."])
     return Section("Runs without a result", grids=[facts.missing(study)])
-
-
-def _repeat(study: Study) -> Section:
-    return Section("How to repeat it", code=study.command)

@@ -1,9 +1,9 @@
 """The alignment-uniformity plane: how close positives lie, how evenly the sphere is covered; lower is better."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.ledger import RunRow, ScoreRow
+from analysis.ledger import ScoreRow
 from analysis.study.study import Study
 
 ALIGNMENT, UNIFORMITY = "alignment", "uniformity"
@@ -14,7 +14,6 @@ class PlanePoint:
     """One run on the plane."""
 
     cell: str
-    seed: int
     alignment: float
     uniformity: float
     score: float
@@ -35,7 +34,7 @@ def plane(study: Study) -> Plane | None:
     scored = _scores(study.scores)
     for source, measured in (("geometry suite", scored), ("training batch at the best checkpoint", _curves(study))):
         points = [
-            PlanePoint(member.cell, member.seed, *measured[run.signature], run.best or 0.0)
+            PlanePoint(member.cell, *measured[run.signature], run.best or 0.0)
             for member, run in study.finished
             if run.signature in measured
         ]
@@ -55,14 +54,10 @@ def _scores(scores: Sequence[ScoreRow]) -> dict[str, tuple[float, float]]:
 
 
 def _curves(study: Study) -> dict[str, tuple[float, float]]:
-    by_run = {run.signature: _at_best(study, run) for _, run in study.finished}
-    return {
-        signature: (float(metrics[ALIGNMENT]), float(metrics[UNIFORMITY]))
-        for signature, metrics in by_run.items()
-        if metrics.get(ALIGNMENT) is not None and metrics.get(UNIFORMITY) is not None
-    }
-
-
-def _at_best(study: Study, run: RunRow) -> Mapping[str, float]:
-    points = study.curves.get(run.signature, ())
-    return next((point["metrics"] for point in points if point["examples"] == run.best_examples), {})
+    pairs = {}
+    for _, run in study.finished:
+        for point in study.curves.get(run.signature, ()):
+            values = point["metrics"].get(ALIGNMENT), point["metrics"].get(UNIFORMITY)
+            if point["examples"] == run.best_examples and None not in values:
+                pairs[run.signature] = (float(values[0]), float(values[1]))
+    return pairs

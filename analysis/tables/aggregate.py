@@ -67,8 +67,6 @@ class Table:
     baselines: list[Baseline]
     protocol: dict[str, Any]
     notes: list[str]
-    no_signal: bool = False
-    """All entries lie within their median standard deviation between seeds of the untrained encoder."""
 
     def seed_spread(self, column: str) -> Spread | None:
         """Standard deviation between seeds, pooled over the column's entries; None where no entry has two seeds."""
@@ -95,18 +93,9 @@ def aggregate(
     table = Table(spec, rows, list(baselines), _protocol(spec, results), [*spec.notes, *_remarks(spec, results)])
     if untrained and _without_signal(table, untrained):
         starts = ", ".join(f"{column} {value:.2f}" for column, value in untrained.items() if column in spec.columns)
-        note = f"no signal at this scale: every cell lies within the median seed sd of no training ({starts})"
-        return Table(spec, rows, table.baselines, table.protocol, [*table.notes, note], no_signal=True)
+        flat = "no signal at this scale: every cell lies within the median seed sd of no training"
+        table.notes.append(f"{flat} ({starts})")
     return table
-
-
-def _records(spec: TableSpec, results: Sequence[Line]) -> list[Line]:
-    """The lines that belong to the table's columns."""
-    needed = {*spec.axes, "seed", "column", "value"}
-    missing = sorted(next((needed - line.keys() for line in results if not needed <= line.keys()), ()))
-    if missing:
-        raise TableError(f"results: fields={missing} are missing for table {spec.id}; name the axes as the spec")
-    return [line for line in results if line["column"] in spec.columns]
 
 
 Identity = tuple[Any, ...]
@@ -116,7 +105,7 @@ Values = Mapping[tuple[Identity, str], Mapping[int, float]]
 
 def _values(spec: TableSpec, results: Sequence[Line]) -> Values:
     values: dict[tuple[Identity, str], dict[int, float]] = defaultdict(dict)
-    for line in _records(spec, results):
+    for line in results:
         value, seed = float(line["value"]), int(line["seed"])
         if not math.isfinite(value):
             continue
@@ -133,7 +122,7 @@ def _values(spec: TableSpec, results: Sequence[Line]) -> Values:
 
 def _keys(spec: TableSpec, results: Sequence[Line]) -> list[dict[str, Any]]:
     """Row keys in order of first appearance, for a table whose spec lists none."""
-    keys = {identify(line, spec.axes): {axis: line[axis] for axis in spec.axes} for line in _records(spec, results)}
+    keys = {identify(line, spec.axes): {axis: line[axis] for axis in spec.axes} for line in results}
     return list(keys.values())
 
 
@@ -193,7 +182,9 @@ def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, list[dict[s
     whole = [protocol for protocols in by_column.values() for protocol in protocols]
     groups = {"the table": whole}
     if name in SUITE_FIELDS:
-        groups = {**by_column, "the table": [protocol for protocol in whole if _is_rival(protocol, name)]}
+        rivals = RIVALS.get(name, ())
+        among = [protocol for protocol in whole if str(protocol.get(name, "")).partition(",")[0] in rivals]
+        groups = {**by_column, "the table": among}
     for group, protocols in groups.items():
         values = sorted({_field(protocol, name) for protocol in protocols})
         if len(values) > 1:
@@ -206,10 +197,6 @@ def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, list[dict[s
 def _field(protocol: Mapping[str, Any], name: str) -> str:
     """A field as JSON."""
     return json.dumps(protocol.get(name, ABSENT.get(name)))
-
-
-def _is_rival(protocol: Mapping[str, Any], name: str) -> bool:
-    return str(protocol.get(name, "")).partition(",")[0] in RIVALS.get(name, ())
 
 
 def _without_signal(table: Table, untrained: Mapping[str, float]) -> bool:

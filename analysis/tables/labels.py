@@ -38,6 +38,12 @@ def shortened(text: str, most: int = 48) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most // 2 - 1) :]}"
 
 
+def some(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return between.join(names[:most]) + more
+
+
 def axis_text(value: object) -> str:
     """An axis value as a reader writes it: `off` for None, `yes`/`no`, numbers without a needless tail."""
     if value is None:

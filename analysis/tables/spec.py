@@ -17,7 +17,7 @@ class TableError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class TableSpec:
-    """A table as data. Raises TableError where the published values do not fit the rows and columns."""
+    """A table as data; that published values fit rows and columns was checked where their file was read."""
 
     id: str
     title: str = ""
@@ -44,45 +44,6 @@ class TableSpec:
     notes: list[str] = field(default_factory=list)
     best: Literal["max", "min", "none"] = "max"
     """Which mean of a column is set in bold."""
-
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            self._check_axes(row)
-        rows = {identify(row) for row in self.rows}
-        for row in self.published:
-            self._check_row("published row", row["key"], rows)
-            self._check_columns("published column", row)
-        for row in self.references:
-            self._check_columns("reference column", row)
-        for column in self.scores:
-            self._check_column("scored column", column)
-        if self.default is not None:
-            self._check_row("default row", self.default, rows)
-
-    def _check_row(self, what: str, key: Key, rows: set[tuple[Any, ...]]) -> None:
-        self._check_axes(key)
-        if rows and identify(key) not in rows:
-            raise TableError(f"{what}: key={key} of table {self.id} is no row; correct its `paper:` block")
-
-    def _check_columns(self, what: str, row: Mapping[str, Any]) -> None:
-        for column in row["cells"]:
-            self._check_column(what, column)
-        if (
-            bool(row.get("as_printed")) != bool(row.get("recomputed"))
-            or row.get("recomputed", {}).keys() - row["cells"]
-        ):
-            raise TableError(
-                f"half a misprint: recomputed={row.get('recomputed')} of table {self.id}; "
-                "give `as_printed` and a value for a column of the row"
-            )
-
-    def _check_column(self, what: str, column: str) -> None:
-        if column not in self.columns:
-            raise TableError(f"{what}: name={column} of table {self.id} is not among {self.columns}")
-
-    def _check_axes(self, key: Key) -> None:
-        if set(key) != set(self.axes):
-            raise TableError(f"table row: key={dict(key)} of table {self.id} must name exactly the axes {self.axes}")
 
 
 def plain(value: Any) -> Any:

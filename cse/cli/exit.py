@@ -49,14 +49,8 @@ def is_ours(error: Exception) -> bool:
     """Whether the message was written by us for a person: one of our classes, or a ValueError raised in our code."""
     if type(error).__module__.partition(".")[0] in OURS:
         return True
-    return isinstance(error, ValueError) and _raised_in(error).partition(".")[0] in OURS
-
-
-def _raised_in(error: Exception) -> str:
-    at = error.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
-    return "" if at is None else str(at.tb_frame.f_globals.get("__name__", ""))
+    modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return isinstance(error, ValueError) and any(name.partition(".")[0] in OURS for name in modules[-1:])
 
 
 def _of_the_system(error: OSError) -> tuple[int, list[str]]:

@@ -19,6 +19,10 @@ from search_spaces.strict_yaml import parse_yaml
 RESULTS = Path("results")
 
 SpaceName = Annotated[str, typer.Argument(metavar="FILE|ID", help="A space: a YAML file, or a shipped ID such as E7.")]
+SpaceNames = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or `all` for every paper"),
+]
 Profile = Annotated[
     str | None,
     typer.Option(help="Scale settings: paper, small, or a YAML file (default: the space's).", show_default=False),
@@ -97,37 +101,24 @@ def settings(pairs: list[str] | None) -> dict[str, Scalar]:
         raise ConfigError([f"wrong --set: set={pair}; write --set key=value" for pair in wrong])
     split = (pair.split("=", 1) for pair in pairs or [])
     values = {key.strip(): parse_yaml(f"value: {value}", f"--set {key}")["value"] for key, value in split}
-    nested = [f"wrong --set: {key}={value}; give one plain value" for key, value in values.items() if _nested(value)]
+    nested = {key: value for key, value in values.items() if isinstance(value, list | dict)}
     if nested:
-        raise ConfigError(nested)
+        raise ConfigError([f"wrong --set: {key}={value}; give one plain value" for key, value in nested.items()])
     return values
-
-
-def _nested(value: object) -> bool:
-    return isinstance(value, list | dict)
 
 
 def data_paths(data: Path | None, train_file: Path | None, senteval: Path | None) -> DataPaths:
     """Absolute paths of the inputs; ConfigError for every path that is given and absent."""
     given = {"--data": data, "--train-file": train_file, "--senteval": senteval}
-    absent = [f"no such path: {name}={path}; give one that exists" for name, path in given.items() if _absent(path)]
+    absent = {name: path for name, path in given.items() if path is not None and not path.exists()}
     if absent:
-        raise ConfigError(absent)
+        raise ConfigError([f"no such path: {name}={path}; give one that exists" for name, path in absent.items()])
     paths = DataPaths.from_folder(data) if data is not None else DataPaths()
-    corpora = {"senteval": senteval} | _as_corpora(train_file)
-    resolved = {name: path.resolve() for name, path in corpora.items() if path is not None}
+    inputs = {"senteval": senteval, "train_file": train_file}
+    if train_file is not None:  # beside what `corpus: file` reads it is the text or the NLI file, over that of --data
+        inputs["nli" if train_file.suffix == ".csv" else "wiki"] = train_file
+    resolved = {name: path.resolve() for name, path in inputs.items() if path is not None}
     return dataclasses.replace(paths, cache=cache_folder(), **resolved)
-
-
-def _absent(path: Path | None) -> bool:
-    return path is not None and not path.exists()
-
-
-def _as_corpora(train_file: Path | None) -> dict[str, Path | None]:
-    """`--train-file` is what `corpus: file` reads, and stands in for --data's text or NLI file."""
-    if train_file is None:
-        return {}
-    return {"train_file": train_file, "nli" if train_file.suffix == ".csv" else "wiki": train_file}
 
 
 def cache_folder() -> Path:

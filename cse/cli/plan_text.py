@@ -49,8 +49,10 @@ def _totals(plan: Plan) -> list[str]:
     for what, spaces in groups:
         if spaces:
             totals = counts(spaces)
+            lacking = totals["missing_input"]
+            more = f", {lacking} lack{'s' if lacking == 1 else ''} an input" if lacking else ""
             sentence = (SENTENCE if len(spaces) == 1 else MANY).format(**totals, shared=_shared(totals))
-            lines.append(f"{what if plan.tables else ''}{sentence}{_lacking(totals)}")
+            lines.append(f"{what if plan.tables else ''}{sentence}{more}")
             lines.append(_left(plan, spaces))
     training = [space for space in plan.tables if space.kind == "training"]
     if 1 < len(training) < len(plan.tables):
@@ -62,11 +64,6 @@ def _totals(plan: Plan) -> list[str]:
 def _shared(counts: dict[str, int]) -> str:
     """The part of the runs that sharing saves."""
     return f"{1 - counts['unique'] / max(1, counts['runs']):.1%} shared"
-
-
-def _lacking(counts: dict[str, int]) -> str:
-    lacking = counts["missing_input"]
-    return f", {lacking} lack{'s' if lacking == 1 else ''} an input" if lacking else ""
 
 
 def _left(plan: Plan, spaces: list[SpacePlan]) -> str:

@@ -74,18 +74,10 @@ class SweepArguments:
 
     def unchecked_options(self) -> SweepOptions:
         """Whether or not a run fits here; ConfigError for a quota that is no size."""
-        return SweepOptions(
-            storage=arguments.storage_folder(self.storage),
-            workers=self.workers,
-            cpus_per_worker=self.cpus_per_worker,
-            gpus_per_worker=self.gpus_per_worker,
-            max_concurrent=self.max_concurrent,
-            isolation=self.isolation,
-            address=self.address,
-            retry_failed=self.retry_failed,
-            keep_top=self.keep_top,
-            disk_quota=None if self.disk_quota is None else parse_size(self.disk_quota),
-        )
+        quota = None if self.disk_quota is None else parse_size(self.disk_quota)
+        names = [field.name for field in dataclasses.fields(SweepOptions) if field.name in vars(self)]
+        given = {name: getattr(self, name) for name in names}
+        return SweepOptions(**given | {"storage": arguments.storage_folder(self.storage), "disk_quota": quota})
 
 
 def check_fit(options: SweepOptions) -> None:
@@ -99,7 +91,10 @@ def with_sweep_arguments(command: Callable[..., int]) -> Callable[..., int]:
     """The command with an option for each field of `SweepArguments` in place of its parameter `given`."""
     declared = inspect.signature(command, eval_str=True).parameters
     hints = typing.get_type_hints(SweepArguments, include_extras=True)
-    shared = {field.name: _parameter(field, hints[field.name]) for field in dataclasses.fields(SweepArguments)}
+    shared = {
+        f.name: inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+        for f in dataclasses.fields(SweepArguments)
+    }
     parameters = [p.replace(kind=p.KEYWORD_ONLY) for name, p in declared.items() if name != "given"]
 
     @functools.wraps(command)
@@ -111,7 +106,3 @@ def with_sweep_arguments(command: Callable[..., int]) -> Callable[..., int]:
     called.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
     return called
-
-
-def _parameter(field: dataclasses.Field[Any], annotation: Any) -> inspect.Parameter:
-    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=annotation)

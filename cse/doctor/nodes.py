@@ -44,15 +44,13 @@ def cluster(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
 def nodes(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
     """The nodes of the cluster that this process has joined: room, code, versions, storage and data."""
 
-    def room() -> str:
-        return f"{slots_that_fit(options, cluster_nodes())} runs at once of {options.workers} workers"
-
     def shared() -> str:
         check_nodes(options.storage, inputs)
         return f"every node reads and writes {options.storage} and has the data given"
 
-    findings = [Finding("fine", "node", str(node)) for node in cluster_nodes()]
-    findings += tried("cluster", room)
+    here, workers = cluster_nodes(), options.workers
+    findings = [Finding("fine", "node", str(node)) for node in here]
+    findings += tried("cluster", lambda: f"{slots_that_fit(options, here)} runs at once of {workers} workers")
     findings += compare(facts(), run_on_nodes(other_nodes(), facts))
     if options.storage.is_dir():
         findings += tried("storage", shared)

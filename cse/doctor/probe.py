@@ -80,17 +80,13 @@ def probe(
         advice = packing(measured, options, node)
     except ConfigError as error:
         return [Finding("stop", "probe", line) for line in error.problems]
-    lines = measured_lines(measured, cell_name(run.cell), measured.seconds * whole / measured.examples)
-    advised = Finding("note", "probe", f"packing for {node}; cse run {resolved.space.id} {advice}")
-    return [*(Finding("fine", "probe", line) for line in lines), advised]
-
-
-def measured_lines(measured: Measured, cell: str, whole_s: float) -> list[str]:
-    """What was measured, in words; `whole_s`: seconds of a whole run at this speed."""
     gpu = f", {measured.gpu_gb:.1f} of {measured.gpu_size_gb:.0f} GB on the GPU" if measured.gpu_gb else ""
+    took = f"{measured.examples} examples in {measured.seconds:.1f} s, at most {measured.group_gb:.1f} GB{gpu}"
+    seconds = measured.seconds * whole / measured.examples
     return [
-        f"{cell}: {measured.examples} examples in {measured.seconds:.1f} s, at most {measured.group_gb:.1f} GB{gpu}",
-        f"a whole run at this speed, alone on the machine: about {whole_s:.0f} s",
+        Finding("fine", "probe", f"{cell_name(run.cell)}: {took}"),
+        Finding("fine", "probe", f"a whole run at this speed, alone on the machine: about {seconds:.0f} s"),
+        Finding("note", "probe", f"packing for {node}; cse run {resolved.space.id} {advice}"),
     ]
 
 

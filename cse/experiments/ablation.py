@@ -15,8 +15,8 @@ from analysis.statistics.leave_one_out import Without, leave_one_out
 from analysis.tables.results import results_of
 from cluster.plan.match import match
 from cse.tables.build import columns_of
-from cse.tables.lookup import by_signature, row_of, space_of_sweep
-from cse.tables.selection import selected
+from cse.tables.lookup import by_signature, row_of, space_of_sweep, sweep_of
+from cse.tables.selection import finished
 from cse_train.checkpoint import read_best
 from cse_train.config import parse_run
 from cse_train.fields import ConfigError, Scalar
@@ -124,13 +124,12 @@ def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapp
     run, name, sweep = _run_of(what, ledger)
     spec, resolved = (sweep.spec, space_of_sweep(sweep)) if sweep else ({}, None)
     flat = parse_run({**run, **changed}).flat()
-    seeds_of_sweep = list(spec.get("seeds", range(SEEDS)))
     title = " ".join([name, *(f"{key}={value}" for key, value in sorted(changed.items()))])
     return Origin(
         name=title,
         flat=flat,
         profile=str(spec.get("profile", "small")),
-        seeds=list(range(seeds)) if seeds else seeds_of_sweep,
+        seeds=list(range(seeds) if seeds else spec.get("seeds", range(SEEDS))),
         evaluate=resolved.space.evaluate if resolved else (),
     )
 
@@ -139,9 +138,9 @@ def _run_of(what: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str
     """A flat configuration, what to call it, and the sweep it was chosen in."""
     if Path(what).is_dir():
         return _of_folder(Path(what), ledger)
-    sweeps = {row.id: row for row in ledger.sweeps()} if ledger else {}
-    if ledger and what in sweeps:
-        return selected(ledger, what).run.config, what, sweeps[what]
+    sweep = sweep_of(what, ledger)
+    if ledger and sweep is not None:
+        return finished(ledger, what)[0].best_run.config, what, sweep
     row = by_signature(what, ledger) if ledger else None
     if row is None:
         raise ConfigError([f"no such run: run={what}; give a folder, a signature (cse trials) or a sweep (cse ls)"])

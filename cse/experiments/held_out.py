@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, RunRow
 from analysis.ledger.selection_log import Look, count, looks_by_suite
 from cse.tables.held_out import HeldOutScores
 from cse.tables.lookup import require_files
-from cse.tables.selection import RULE, Selected
+from cse.tables.selection import RULE, CellRuns
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import split_of
 from cse_train.evaluate.score import score_checkpoint
@@ -16,38 +16,34 @@ from cse_train.fields import ConfigError
 DEFAULT = ("sts_test",)
 
 
-def score_once(chosen: Selected, ledger: Ledger, suites: Sequence[str] | None, paths: DataPaths) -> HeldOutScores:
-    """The picked run's test scores: those of suites that no look of this run has are made now and logged.
+def score_once(
+    sweep: str, cells: Sequence[CellRuns], ledger: Ledger, suites: Sequence[str] | None, paths: DataPaths
+) -> HeldOutScores:
+    """Test scores of the first cell's best run: those of suites that no look of this run has are made now and logged.
 
     Raises ConfigError for an unknown suite, one that is no test set, missing data, and a run without files.
     """
     names = list(dict.fromkeys(name.strip() for part in suites or DEFAULT for name in part.split(",")))
-    _check(names)
-    have = looks_by_suite(ledger.looks(chosen.sweep), chosen.run.signature)
+    require_known(names)
+    wrong = [name for name in names if split_of(name) != "test"]
+    if wrong:
+        how = "is for development; cse eval scores it, --score-test takes sts, sts_test, mr ..."
+        raise ConfigError([f"no test set: suite={name} {how}" for name in wrong])
+    run = cells[0].best_run
+    have = looks_by_suite(ledger.looks(sweep), run.signature)
     missing = tuple(suite for suite in names if suite not in have)
-    values = _score(chosen, ledger, missing, paths) if missing else {}
+    values = _score(run, ledger, missing, paths) if missing else {}
     if missing:
-        ledger.add_look(Look(chosen.sweep, RULE, len(chosen.candidates), chosen.run.signature, missing, values))
-    looks = ledger.looks(chosen.sweep)
+        ledger.add_look(Look(sweep, RULE, len(cells), run.signature, missing, values))
+    looks = ledger.looks(sweep)
     stored = {name: have[suite].values[name] for suite in names if suite in have for name in columns(suite)}
-    return HeldOutScores({**stored, **values}, missing, max(count(looks, suite) for suite in names), chosen.sweep)
+    return HeldOutScores({**stored, **values}, missing, max(count(looks, suite) for suite in names), sweep)
 
 
-def _check(suites: Sequence[str]) -> None:
-    require_known(suites)
-    lines = [
-        f"no test set: suite={name} is for development; cse eval scores it, --score-test takes sts, sts_test, mr ..."
-        for name in suites
-        if split_of(name) != "test"
-    ]
-    if lines:
-        raise ConfigError(lines)
-
-
-def _score(chosen: Selected, ledger: Ledger, suites: Sequence[str], paths: DataPaths) -> dict[str, float]:
+def _score(run: RunRow, ledger: Ledger, suites: Sequence[str], paths: DataPaths) -> dict[str, float]:
     """Score the checkpoint; the scores go into the ledger as those of `cse eval` do."""
-    folder = require_files(chosen.run)
+    folder = require_files(run)
     scores = score_checkpoint(folder / "best", list(suites), paths, folder / "scores")
     for score in scores:
-        ledger.add_score(chosen.run.signature, **score.record())
+        ledger.add_score(run.signature, **score.record())
     return {score.column: score.value for score in scores}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from analysis.ledger import Ledger
 from cluster.plan.missing_inputs import IncompleteCell
-from cluster.plan.plan import PlannedRun, SpacePlan
+from cluster.plan.plan import PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all
 from cluster.runtime.options import SweepOptions
 from cluster.search.budget import Budget
@@ -34,7 +34,6 @@ class Work:
 
     spaces: Sequence[SpacePlan]
     runs: Sequence[PlannedRun]
-    total: int
     finished: frozenset[str]
     """Signatures that the ledger has as done."""
     scored: bool
@@ -44,6 +43,10 @@ class Work:
     """Signature -> the suites of every table that the run belongs to, but for those below."""
     unscorable: Mapping[str, str] = field(default_factory=dict)
     """Suites whose data are not at hand, with the reason."""
+
+    @property
+    def total(self) -> int:
+        return len(self.runs)
 
     @property
     def done(self) -> int:
@@ -78,11 +81,10 @@ def work_of(requests: Sequence[Request], ledger: Ledger) -> Work:
             suites = (name for name in request.resolved.space.evaluate if name not in planned.unscorable)
             wanted.setdefault(run.signature, []).extend(suites)
         runs += sweep_runs
-    unique = list({run.signature: run for run in runs}.values())
     done = frozenset(signature for space in planned.spaces for signature in space.done)
     incomplete = [cell for space in planned.spaces for cell in space.incomplete]
     return Work(
-        planned.spaces, unique, len(unique), done, _scored(ledger, done, wanted), incomplete, wanted, planned.unscorable
+        planned.spaces, unique(runs), done, _scored(ledger, done, wanted), incomplete, wanted, planned.unscorable
     )
 
 

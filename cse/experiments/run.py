@@ -1,27 +1,133 @@
-"""Runs of a plan, trained with progress, monitoring and retention around them."""
+"""Planned runs, or those that a search proposes within its budget, trained with progress, monitoring and retention."""
 
+import contextlib
 import dataclasses
+import functools
+import threading
 from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from analysis.ledger import Ledger
 from cluster.monitor.exporter import Monitor, each
 from cluster.monitor.progress import Progress
-from cluster.sweep.events import OnEvent, SweepOutcome
+from cluster.plan.match import RunMatcher
+from cluster.plan.plan import PlannedRun
+from cluster.plan.planner import Identify, runs_of
+from cluster.plan.run_source import RunSource
+from cluster.plan.signature import identity, signature
+from cluster.runtime.options import AshaOptions
+from cluster.search.budget import Account, Budget, BudgetSource, parse_budget
+from cluster.search.optuna_mirror import StudyMirror, mirror_url
+from cluster.search.search import make_search
+from cluster.search.source import SearchSource
+from cluster.sweep.events import OnEvent, SweepEvent, SweepOutcome
+from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
-from cse.experiments.request import Request, Work
+from cse.experiments.request import Request, Work, record
+from cse_train.config import RunConfig
 from search_spaces.cell_names import cell_name
+from search_spaces.cells import Cell, ResolvedSpace, some_cells, sweep_name
+
+RunsFor = Callable[[Cell, Sequence[int]], list[PlannedRun]]
+
+
+@contextlib.contextmanager
+def _listeners(
+    request: Request,
+    sweeps: Mapping[str, str],
+    totals: Mapping[str, int],
+    labels: Mapping[str, str],
+    reused: Collection[str] = (),
+) -> Iterator[tuple[OnEvent, Pruner]]:
+    """What hears every event: progress on stderr, the metrics, and the pruner, whose figures the outcome takes."""
+    with (
+        Progress(sum(totals.values()), labels=labels, reused=reused) as progress,
+        Monitor(request.ledger, sweeps, totals=totals, labels=labels, reused=reused) as monitor,
+        Pruner(request.ledger, request.options) as pruner,
+    ):
+        yield each(progress, monitor, pruner), pruner
 
 
 def run_grid(request: Request, work: Work, *also: OnEvent) -> SweepOutcome:
     """Train and score what the ledger lacks; shows progress on stderr, and passes every event to `also`."""
     labels = {run.signature: cell_name(run.cell, run.seed) for run in work.runs}
     sweeps = {run.signature: run.sweep for run in work.runs}
-    totals, options = Counter(sweeps.values()), request.options
-    with (
-        Progress(len(work.runs), labels=labels, reused=work.finished) as progress,
-        Monitor(request.ledger, sweeps, totals=totals, labels=labels, reused=work.finished) as monitor,
-        Pruner(request.ledger, options) as pruner,
-    ):
-        listeners = each(progress, monitor, pruner, *also)
-        outcome = run_sweep(work.runs, request.ledger, request.paths, options, listeners, work.suites)
+    with _listeners(request, sweeps, Counter(sweeps.values()), labels, work.finished) as (tell, pruner):
+        listeners = each(tell, *also)
+        outcome = run_sweep(work.runs, request.ledger, request.paths, request.options, listeners, work.suites)
     return dataclasses.replace(outcome, freed=pruner.freed, over=pruner.over)
+
+
+def budget_of(text: str | None, resolved: ResolvedSpace) -> Budget | None:
+    """What `--budget` says; ConfigError for what is no budget, or too little for the space's methods."""
+    return None if text is None else parse_budget(text, methods_of(resolved))
+
+
+def methods_of(resolved: ResolvedSpace) -> list[str]:
+    """The methods that share a budget."""
+    fixed = resolved.overrides.get("method")
+    return [str(fixed)] if fixed else resolved.space.methods()
+
+
+def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
+    """Let the space's sampler propose cells until it is done; every run is recorded as it is proposed."""
+    resolved, name = request.resolved, sweep_name(request.resolved)
+    identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
+    labels: dict[str, str] = {}
+    sweeps: dict[str, str] = {}
+    num_samples = _cells_of_search(resolved) * len(request.seeds)
+
+    def runs_for(cell: Cell, seeds: Sequence[int]) -> list[PlannedRun]:
+        planned = runs_of(resolved, cell, seeds, identify(cell.run(0)))
+        runs = [dataclasses.replace(run, sweep=name) for run in planned]
+        record(request, retrying, runs, num_samples=num_samples)  # type: ignore[arg-type]
+        sweeps.update({run.signature: name for run in runs})
+        labels.update({run.signature: cell_name(run.cell, run.seed) for run in runs})
+        return runs
+
+    options = dataclasses.replace(request.options, asha=_asha(resolved))
+    over = threading.Event()
+    suites = {name: resolved.space.evaluate}
+    with _listeners(request, sweeps, {name: num_samples}, labels) as (tell, pruner):
+        retrying = RetryingLedger(ledger, over, lambda line: tell(SweepEvent(kind="ledger", reason=line)))
+        source, account = _source_of(request, retrying, identify, runs_for)  # type: ignore[arg-type]
+        outcome = run_sweep(source, request.ledger, request.paths, options, tell, suites, over)
+    if account:
+        print(account.line())
+    return dataclasses.replace(outcome, freed=pruner.freed, over=pruner.over)
+
+
+def _source_of(
+    request: Request, ledger: Ledger, identify: Identify, runs_for: RunsFor
+) -> tuple[RunSource, Account | None]:
+    """The search, with the budget kept where one is given."""
+    resolved, rows, seeds = request.resolved, ledger.runs(), tuple(request.seeds)
+
+    def sign(run: RunConfig) -> str:
+        return signature(run, identify(run))
+
+    mirror = StudyMirror(mirror_url(request.ledger), resolved)
+    name = sweep_name(resolved)
+    search = make_search(resolved, rows, sign, seeds=seeds, mirror=mirror, recorded=lambda: ledger.runs(sweep=name))
+    source = SearchSource(search, lambda cell: runs_for(cell, seeds))
+    if request.budget is None:
+        return source, None
+    matcher = RunMatcher(resolved, sign)
+    account = Account(request.budget, methods_of(resolved), [row for row in rows if matcher.cells(row)])
+    return BudgetSource(source, account, ledger.run), account
+
+
+def _cells_of_search(resolved: ResolvedSpace) -> int:
+    """Cells that a search visits at most."""
+    num_samples = resolved.space.search.num_samples if resolved.space.search else None
+    return min(count for count in (resolved.size(), num_samples) if count is not None)
+
+
+def _asha(resolved: ResolvedSpace) -> AshaOptions | None:
+    settings = resolved.space.search
+    if settings is None or settings.scheduler is None:
+        return None
+    top = max(cell.run(0).train.examples for cell in some_cells(resolved))
+    grace = max(1, round(settings.grace_fraction * top))
+    return AshaOptions(grace_examples=grace, max_examples=top, reduction_factor=settings.reduction_factor)

@@ -5,6 +5,7 @@ from typing import Any
 
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.aggregate import Baseline, Table, aggregate
+from analysis.tables.labels import some
 from analysis.tables.results import Planned, results_of
 from analysis.tables.spec import TableSpec
 from cluster.plan.match import match
@@ -12,7 +13,7 @@ from cse.tables import baselines
 from cse_train.evaluate.suites.registry import columns
 from search_spaces import cells
 from search_spaces.cell_names import cell_name
-from search_spaces.cells import Key, ResolvedSpace, setups
+from search_spaces.cells import ResolvedSpace, setups
 from search_spaces.paper import Paper
 
 UNTRAINED = {"mean": "mean", "first_last": "first_last", "first_last_layer1": "first_last_layer1"}
@@ -116,12 +117,12 @@ NAMED = 20
 
 def unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[str]:
     """What a table lacks, for a person: rows with fewer seeds than asked for, and those that lack an input."""
-    short = {_named(row.key): max(entry.n for entry in row.entries.values()) for row in table.rows}
+    keys = [{axis: value for axis, value in row.key.items() if value is not None} for row in table.rows]
+    seen = [max(entry.n for entry in row.entries.values()) for row in table.rows]
+    short = dict(zip(map(cell_name, keys), seen, strict=True))
     lacking = [f"{name} {n}" for name, n in short.items() if n < seeds]
-    some = "; ".join(lacking[:NAMED]) + (f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else "")
-    line = f"not finished: {len(lacking)} of {len(short)} cells have fewer than {seeds} seeds: {some}"
-    return ([line] if lacking else []) + [f"missing input: {label}: {why}" for label, why in incomplete.items()]
-
-
-def _named(key: Key) -> str:
-    return cell_name({axis: value for axis, value in key.items() if value is not None})
+    lines = [f"missing input: {label}: {why}" for label, why in incomplete.items()]
+    if not lacking:
+        return lines
+    what = f"{len(lacking)} of {len(short)} cells have fewer than {seeds} seeds"
+    return [f"not finished: {what}: {some(lacking, NAMED, '; ')}", *lines]

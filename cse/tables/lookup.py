@@ -1,6 +1,6 @@
 """What the ledger knows of a run, for its model card."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +19,14 @@ def lineage_of(folder: Path, ledger: Ledger | None) -> Lineage:
     linked = _links(row.signature, ledger)
     sweeps = list(linked)
     cell, seeds = linked[sweeps[-1]] if sweeps else ({}, [row.signature])
-    attempts = [
-        entry.details
-        for entry in ledger.provenance([row.signature]).get(row.signature, [])
-        if entry.attempt == row.attempt
-    ]
+    attempts = {entry.attempt: entry.details for entry in ledger.provenance([row.signature]).get(row.signature, [])}
     return Lineage(
         signature=row.signature,
         sweeps=sweeps,
         cell=cell,
         seeds={run.seed: run.best for run in ledger.runs(states=["done"], signatures=seeds)},
         hashes=row.identity,
-        provenance=attempts[-1] if attempts else {},
+        provenance=attempts.get(row.attempt, {}),
         scores=[(s.suite, s.value, s.protocol) for s in ledger.scores([row.signature]) if s.value is not None],
     )
 
@@ -50,7 +46,7 @@ def run_folder(name: str, ledger: Ledger | None) -> Path:
     """The run folder: a path that exists, the run whose signature starts so, or the best run of a sweep."""
     if Path(name).is_dir():
         return Path(name).resolve()
-    row = (by_signature(name, ledger) or _best_of(name, ledger)) if ledger else None
+    row = (by_signature(name, ledger) or best_of(ledger.runs(sweep=name, states=["done"]))) if ledger else None
     if row is None:
         raise ConfigError([f"no such run: run={name}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
     return require_files(row)
@@ -79,16 +75,16 @@ def by_signature(name: str, ledger: Ledger) -> RunRow | None:
     return rows[0] if rows else None
 
 
-def _best_of(sweep: str, ledger: Ledger) -> RunRow | None:
-    scored = [run for run in ledger.runs(sweep=sweep, states=["done"]) if run.best is not None]
-    return max(scored, key=lambda run: run.best or 0.0, default=None)
+def best_of(done: Iterable[RunRow]) -> RunRow | None:
+    """The run with the highest dev score, if one has any."""
+    return max((run for run in done if run.best is not None), key=lambda run: run.best or 0.0, default=None)
 
 
 def space_or_sweep(
     name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar]
 ) -> ResolvedSpace:
     """The space of a sweep as it was run, or else that of an ID or file; profile and settings given here win."""
-    sweep = _sweep(name, ledger)
+    sweep = sweep_of(name, ledger)
     if sweep is not None and "file" in sweep.spec:
         return _as_run(sweep, profile, settings)
     try:
@@ -109,7 +105,8 @@ def space_of_sweep(sweep: SweepRow) -> ResolvedSpace | None:
         return None
 
 
-def _sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
+def sweep_of(name: str, ledger: Ledger | None) -> SweepRow | None:
+    """The sweep of this name, if the ledger has it."""
     return next((row for row in ledger.sweeps() if row.id == name), None) if ledger else None
 
 

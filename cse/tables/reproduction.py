@@ -13,7 +13,7 @@ from analysis.report.facts import environment, inputs
 from analysis.study.cost import Spent, spent
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Entry, Row, Table
-from analysis.tables.labels import label
+from analysis.tables.labels import label, some
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.pair_cosines import column_cosines
 from analysis.tables.results import Planned
@@ -87,8 +87,7 @@ class Reproduction:
     def lacking(self) -> list[str]:
         """Lines on missing runs and cells that lack an input; none for a whole table."""
         runs = [f"{run.cell} seed {run.seed} ({run.state})" for run in self.missing]
-        more = f" and {len(runs) - NAMED} more" if len(runs) > NAMED else ""
-        missing = [f"Missing: {len(runs)} of {len(self.study.members)} runs: {', '.join(runs[:NAMED])}{more}"]
+        missing = [f"Missing: {len(runs)} of {len(self.study.members)} runs: {some(runs, NAMED)}"]
         return (missing if runs else []) + [line[0].upper() + line[1:] for line in by_reason(self.incomplete)]
 
 
@@ -182,10 +181,9 @@ def _winners(ranked: Sequence[Row], winners: Sequence[Any], visited: int) -> lis
 
 def write(page: Reproduction, folder: Path) -> list[Path]:
     """ID.md and ID.json in the folder, written aside and renamed."""
-    folder.mkdir(parents=True, exist_ok=True)
     plain = json.dumps(page.as_dict(), indent=1, ensure_ascii=False, allow_nan=False, default=str)
-    texts = {"md": page.markdown(), "json": plain + "\n"}
-    for ending, text in texts.items():
-        content = text.encode()
-        replace_file(folder / f"{page.table.spec.id}.{ending}", functools.partial(Path.write_bytes, data=content))
-    return [folder / f"{page.table.spec.id}.{ending}" for ending in texts]
+    id = page.table.spec.id
+    texts = {folder / f"{id}.md": page.markdown(), folder / f"{id}.json": plain + "\n"}
+    for path, text in texts.items():
+        replace_file(path, functools.partial(Path.write_bytes, data=text.encode()))
+    return list(texts)

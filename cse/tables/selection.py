@@ -30,6 +30,7 @@ class CellRuns:
 
     @property
     def best_run(self) -> RunRow:
+        """The run with the highest dev score: of the picked cell the one whose checkpoint is used."""
         return max(self.runs, key=lambda run: run.best or 0.0)
 
     @property
@@ -37,30 +38,12 @@ class CellRuns:
         return " ".join(f"{key}={value}" for key, value in self.cell.items())
 
 
-@dataclass(frozen=True)
-class Selected:
-    """The cell that `RULE` names among all that have finished runs."""
-
-    sweep: str
-    candidates: tuple[CellRuns, ...]
-    """Every cell with a finished run, the highest mean first."""
-
-    @property
-    def cell(self) -> CellRuns:
-        return self.candidates[0]
-
-    @property
-    def run(self) -> RunRow:
-        """The picked cell's run with the highest dev score: whose checkpoint is used."""
-        return self.cell.best_run
-
-
-def selected(ledger: Ledger, sweep: str) -> Selected:
-    """The cell with the highest mean. ConfigError for a sweep without a finished run."""
+def finished(ledger: Ledger, sweep: str) -> list[CellRuns]:
+    """As `ranked`. ConfigError for a sweep without a finished run."""
     cells = ranked(ledger, sweep)
     if not cells:
         raise ConfigError([f"nothing finished: sweep={sweep} has no done run; let cse run go on"])
-    return Selected(sweep, tuple(cells))
+    return cells
 
 
 def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
@@ -69,11 +52,7 @@ def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
     by_cell: dict[str, tuple[dict[str, Any], dict[str, RunRow]]] = {}
     for link in ledger.cells(sweep):
         if link.signature in done:
-            _, runs = by_cell.setdefault(_id(link.cell), (link.cell, {}))
+            _, runs = by_cell.setdefault(json.dumps(link.cell, sort_keys=True), (link.cell, {}))
             runs[link.signature] = done[link.signature]
     rows = [CellRuns(cell, tuple(runs.values())) for cell, runs in by_cell.values()]
     return sorted(rows, key=lambda row: -row.mean)
-
-
-def _id(cell: Mapping[str, Any]) -> str:
-    return json.dumps(dict(cell), sort_keys=True)

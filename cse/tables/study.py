@@ -52,12 +52,12 @@ def of_sweep(sweep: SweepRow, ledger: Ledger, url: str | None) -> tuple[Resolved
         resolved = None  # the file has other axes today
     axes = resolved.space.axis_names if resolved else sorted(linked)
     planned = [({axis: link.cell.get(axis) for axis in axes}, link.signature, link.seed) for link in links]
-    title = str(sweep.spec.get("title", ""))
     made = build.of_planned(resolved, ledger, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
     spec = sweep.spec
     command = _command(
         str(spec.get("file", sweep.id)), spec.get("profile"), spec.get("set", {}), spec.get("seeds"), url
     )
+    title = str(spec.get("title", ""))
     study = read_study(ledger, planned, id=sweep.id, title=title, axes=axes, command=command)
     return resolved, study, made
 

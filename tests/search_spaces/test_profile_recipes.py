@@ -40,7 +40,7 @@ def test_an_axis_wins_over_a_recipe(tmp_path):
 
 def test_a_substitution_of_one_method_goes_before_the_shared_one(tmp_path):
     by_method = {"declutr": {"train.encoder": {"base": "wiki-l4-h128"}}}
-    profile = Profile("p", substitutions={"train.encoder": {"base": None}}, method_substitutions=by_method)
+    profile = Profile("p", substitutions={"train.encoder": {"base": None}, **by_method})
     runs = [(cell.label, cell.run(0).train.encoder) for cell in cells(tmp_path, profile)]
     assert runs == [("one", "large"), ("three", "wiki-l4-h128")]
 

@@ -28,13 +28,10 @@ def _mirror(sweep: SweepProgress, storage: Path) -> str | None:
     return f"sqlite:///{file}" if sweep.search and file.is_file() else None
 
 
-OF_SWEEP = "id title runs asked ended counts share live best best_run seconds_left updated dashboard blocked".split()
-OF_RUN = "signature state share examples total best reason".split()
-
-
 def short(sweep: SweepProgress) -> dict[str, Any]:
     """A sweep's line; also what `cse status --format json` prints."""
-    return {name: getattr(sweep, name) for name in OF_SWEEP}
+    plain = {name: value for name, value in vars(sweep).items() if name not in ("space", "search")}
+    return plain | {"ended": sweep.ended}
 
 
 def whole(sweep: SweepDetail) -> dict[str, Any]:
@@ -48,7 +45,8 @@ def whole(sweep: SweepDetail) -> dict[str, Any]:
 
 
 def run(progress: RunProgress) -> dict[str, Any]:
-    return {"label": progress.label, **{name: getattr(progress.row, name) for name in OF_RUN}}
+    names = ("signature", "state", "share", "examples", "total", "best", "reason")
+    return {"label": progress.label, **{name: getattr(progress.row, name) for name in names}}
 
 
 def log(engine: Engine, signature: str, storage: Path) -> Mapping[str, Any]:

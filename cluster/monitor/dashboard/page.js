@@ -31,10 +31,10 @@ function facts(sweep) {
   const count = (state) => sweep.counts[state] ?? 0;
   const waiting = count("unclaimed") + count("claimed") + count("lost");
   const parts = [`${count("done")}/${sweep.runs} done`];
-  for (const [word, number] of [["running", count("running")], ["waiting", waiting], ["stopped", count("stopped")], ["failed", count("failed")], ["blocked cells", sweep.blocked]]) {
+  for (const [word, number] of [["running", count("running")], ["waiting", waiting], ["stopped", count("stopped")], ["failed", count("failed")], ["missing input", sweep.missing_input]]) {
     if (number) parts.push(`${number} ${word}`);
   }
-  if (sweep.asked) parts.push(`at most ${sweep.asked} asked for`);
+  if (sweep.num_samples) parts.push(`at most ${sweep.num_samples} runs`);
   if (sweep.seconds_left) parts.push(`about ${clock(sweep.seconds_left)} left`);
   if (!sweep.live && sweep.ended < sweep.runs) parts.push("no driver works on it");
   return parts.join(", ");

@@ -142,13 +142,8 @@ def _shown(score: Score) -> str:
 
 def _lists(scores: Sequence[Score]) -> list[str]:
     """The nearest texts of each query, where a result lists them."""
-    queries = [query for score in scores for query in score.details.get("nearest", [])]
-    return [
-        line
-        for query in queries
-        for line in (
-            "",
-            f"nearest to: {query['query']}",
-            *(f"  {text['cosine']:.3f}  {text['text']}" for text in query["nearest"]),
-        )
-    ]
+    lines: list[str] = []
+    for query in (query for score in scores for query in score.details.get("nearest", [])):
+        lines += ["", f"nearest to: {query['query']}"]
+        lines += [f"  {text['cosine']:.3f}  {text['text']}" for text in query["nearest"]]
+    return lines

@@ -8,8 +8,7 @@ import typer
 
 from cse.cli import options
 from cse_train import fields
-from cse_train.data_paths import DataPaths
-from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError
 from cse_train.pretrain.config import PretrainConfig
 from cse_train.pretrain.pretrain import pretrain as pretrain_one
@@ -37,13 +36,9 @@ def pretrain(
         raise ConfigError(
             ["missing data: pretraining needs wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE"]
         )
-    folder = pretrain_one(config, text, to.resolve(), dev=_dev(paths), progress=_tell)
+    dev = load_pairs("sts_dev", paths) if paths.senteval else None  # its score against tokens seen stands in the card
+    folder = pretrain_one(config, text, to.resolve(), dev=dev, progress=_tell)
     print(f"wrote {folder}; use it: --set train.encoder={folder}")
-
-
-def _dev(paths: DataPaths) -> Pairs | None:
-    """STS-B dev where SentEval is at hand: its score against tokens seen stands in the card."""
-    return load_pairs("sts_dev", paths) if paths.senteval else None
 
 
 def _tell(point: dict[str, Any]) -> None:

@@ -1,6 +1,8 @@
 """`cse best`: a sweep's best cells, what the pick among so many is worth, and its one look at the test sets."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +15,7 @@ from cse.cli.listing import FormatOption, listing
 from cse.cli.loader import load
 from cse.cli.options import LedgerUrl, check_sweep, existing_ledger
 from cse.tables.held_out import HeldOutScores
-from cse.tables.selection import RULE, CellRuns, Selected, ranked, selected
+from cse.tables.selection import RULE, CellRuns, finished, ranked
 from cse_train.fields import ConfigError
 
 Sweep = Annotated[str, typer.Argument(help="A sweep's name (cse ls).")]
@@ -40,19 +42,19 @@ def best(
     opened = existing_ledger(ledger)
     check_sweep(sweep, opened)
     assert opened is not None
-    rows = [row_of(cell) for cell in ranked(opened, sweep)[:top]]
-    chosen = selected(opened, sweep) if rows else None
+    cells = finished(opened, sweep) if score_test else ranked(opened, sweep)
+    rows = [row_of(cell) for cell in cells[:top]]
     scores: HeldOutScores | None = None
     if score_test:
         paths = options.data_paths(data, None, senteval)
         score_once = load("cse.experiments.held_out").score_once
-        scores = score_once(chosen or selected(opened, sweep), opened, suite, paths)
+        scores = score_once(sweep, cells, opened, suite, paths)
     if form == "json":
-        print(json.dumps({"cells": rows, **_facts(chosen, scores)}, indent=1, default=str))
+        print(json.dumps({"cells": rows, **_facts(cells, scores)}, indent=1, default=str))
         return
     print(listing(rows, form, "no finished run yet"))
-    if chosen is not None:
-        print("\n" + "\n".join(lines(chosen, scores)))
+    if cells:
+        print("\n" + "\n".join(lines(cells, scores)))
     if scores is not None and scores.warning:
         exit.say([scores.warning])
 
@@ -65,44 +67,39 @@ def row_of(cell: CellRuns) -> dict[str, Any]:
     return {"cell": cell.name, **numbers, "signature": first.signature, "folder": first.folder}
 
 
-def guarded(chosen: Selected) -> Selection:
-    """What the choice is worth."""
-    return select([cell.scores for cell in chosen.candidates], chosen.candidates.index(chosen.cell))
+def guarded(cells: Sequence[CellRuns]) -> Selection:
+    """What the choice of the first cell is worth."""
+    return select([cell.scores for cell in cells], 0)
 
 
-def _facts(chosen: Selected | None, scores: HeldOutScores | None) -> dict[str, Any]:
-    if chosen is None:
+def _facts(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> dict[str, Any]:
+    if not cells:
         return {"pick": None}
-    worth = guarded(chosen)
+    chosen, worth = cells[0], guarded(cells)
     pick = {
-        "cell": dict(chosen.cell.cell),
+        "cell": dict(chosen.cell),
         "rule": RULE,
-        "ranked_by": chosen.cell.mean,
-        "value": worth.value,
-        "candidates": worth.candidates,
-        "signature": chosen.run.signature,
+        "ranked_by": chosen.mean,
+        "signature": chosen.best_run.signature,
         "checkpoint": _checkpoint(chosen),
-        "expected_best": {str(draws): value for draws, value in worth.expected_best.items()},
-        "best_run": worth.best_run,
-        "other_seeds": worth.other_seeds,
+        **asdict(worth),
         "optimism_of_run": worth.optimism_of_run,
-        "shrunken": worth.shrunken,
         "optimism": worth.optimism,
     }
     return {"pick": pick} | ({"test": scores.as_dict()} if scores else {})
 
 
-def _checkpoint(chosen: Selected) -> str | None:
-    return str(Path(chosen.run.folder) / "best") if chosen.run.folder else None
+def _checkpoint(chosen: CellRuns) -> str | None:
+    return str(Path(chosen.best_run.folder) / "best") if chosen.best_run.folder else None
 
 
-def lines(chosen: Selected, scores: HeldOutScores | None) -> list[str]:
+def lines(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> list[str]:
     """The pick in words: value, expected best of fewer cells, optimism, test scores."""
-    worth = guarded(chosen)
+    chosen, worth = cells[0], guarded(cells)
     curve = ", ".join(f"{value:.2f} of {draws}" for draws, value in worth.expected_best.items())
     sentences = [
-        f"pick: {chosen.cell.name} ({RULE} of {worth.candidates} cells, {chosen.cell.mean:.2f}); "
-        f"run {chosen.run.signature[:12]}, checkpoint {_checkpoint(chosen) or 'none'}",
+        f"pick: {chosen.name} ({RULE} of {worth.candidates} cells, {chosen.mean:.2f}); "
+        f"run {chosen.best_run.signature[:12]}, checkpoint {_checkpoint(chosen) or 'none'}",
         f"expected best of random cells: {curve}",
     ]
     if worth.other_seeds is not None:

@@ -147,7 +147,7 @@ def _line(facts: Explained, row: SeedRun) -> dict[str, Any]:
 
 def _origin_lines(facts: Explained) -> Iterator[str]:
     for name, by_value in facts.origins.differing.items():
-        listed = ", ".join(f"{_short(value)} (seed {_seeds(seeds)})" for value, seeds in by_value.items())
+        listed = ", ".join(f"{_short(value)} (seed {', '.join(map(str, seeds))})" for value, seeds in by_value.items())
         yield f"DIFFERS between seeds: {name}: {listed}"
     if facts.origins.shared:
         yield "all seeds: " + ", ".join(f"{name} {_short(value)}" for name, value in facts.origins.shared.items())
@@ -158,10 +158,6 @@ def _origin_lines(facts: Explained) -> Iterator[str]:
     swept = dict.fromkeys(sweep for row in facts.runs for sweep in row.sweeps)
     if swept:
         yield f"sweeps: {', '.join(swept)}"
-
-
-def _seeds(seeds: tuple[int, ...]) -> str:
-    return ", ".join(map(str, seeds))
 
 
 def _short(value: Any) -> str:

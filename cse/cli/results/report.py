@@ -10,7 +10,9 @@ from analysis.report.facts import slug
 from analysis.report.page import write_report
 from analysis.report.report import make_report
 from analysis.study.study import Study
+from analysis.tables.labels import some
 from cse.cli import options
+from cse.tables.lookup import sweep_of
 from cse.tables.study import compared, of_space, of_sweep
 from cse_train.fields import ConfigError, nearest
 from search_spaces.catalog import catalog, load_space
@@ -55,17 +57,19 @@ def report(
 
 def _sweep(name: str, ledger: Ledger | None) -> SweepRow | None:
     """The sweep of this very name, unless a shipped ID or a file has it."""
-    if Path(name).is_file() or name.lower() in map(str.lower, catalog()):
-        return None
-    return next((sweep for sweep in ledger.sweeps() if sweep.id == name), None) if ledger else None
+    return None if _is_space(name) else sweep_of(name, ledger)
 
 
 def _space(name: str, ledger: Ledger | None) -> Any:
     """The space; ConfigError with the nearest of all IDs and sweeps."""
     names = [*catalog(), *(sweep.id for sweep in (ledger.sweeps() if ledger else []))]
-    if not (Path(name).is_file() or name.lower() in map(str.lower, catalog())):
+    if not _is_space(name):
         raise ConfigError([f"unknown study: study={name}; {nearest(name, names)}"])
     return load_space(name)
+
+
+def _is_space(name: str) -> bool:
+    return Path(name).is_file() or name.lower() in map(str.lower, catalog())
 
 
 def _there(ledger: Ledger | None) -> Ledger:
@@ -78,7 +82,6 @@ def _check_finished(study: Study) -> None:
     """ConfigError that names what is missing when no run has a result."""
     if study.finished:
         return
-    some = ", ".join(f"{run.cell} seed {run.seed} ({run.state})" for run in study.missing[:NAMED])
-    more = f" and {len(study.missing) - NAMED} more" if len(study.missing) > NAMED else ""
-    lacking = f"; missing: {some}{more}" if some else ""
+    missing = [f"{run.cell} seed {run.seed} ({run.state})" for run in study.missing]
+    lacking = f"; missing: {some(missing, NAMED)}" if missing else ""
     raise ConfigError([f"no finished run: study={study.id}{lacking}; {study.command} runs them"])

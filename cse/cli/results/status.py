@@ -1,6 +1,7 @@
 """`cse status`: how far the sweeps of a ledger are, in the terminal; the same figures as the page."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -44,7 +45,9 @@ def chosen(name: str, sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
     exact = [row for row in sweeps if row.id == name]
     named = exact or [row for row in sweeps if row.space.lower() == name.lower()]
     if named and not any(row.runs for row in named):
-        raise ConfigError([f"no runs: sweep={name}, {named[0].blocked} cells lack an input; cse plan {name} says why"])
+        raise ConfigError(
+            [f"no runs: sweep={name}, {named[0].missing_input} cells lack an input; cse plan {name} says why"]
+        )
     if named:
         return named
     if name.lower() in map(str.lower, catalog()):
@@ -66,9 +69,9 @@ def block(sweep: SweepProgress) -> str:
 
 def long_block(sweep: SweepDetail) -> str:
     """A sweep with the runs that run and those that failed."""
-    running = [run for run in sweep.runs if run.row.state == "running"]
+    running, failed = ([run for run in sweep.runs if run.row.state == state] for state in ("running", "failed"))
     lines = [block(sweep.progress), *(f"  {run.row.share:4.0%}  {run.label}{_score(run)}" for run in running[:LISTED])]
-    for run in sweep.failures[:LISTED]:
+    for run in failed[:LISTED]:
         lines.append(f"  failed  {run.label}: {run.row.reason or 'no reason is recorded'}")
         if run.row.folder:
             lines.append(f"          log {run.row.folder}/logs")
@@ -77,17 +80,12 @@ def long_block(sweep: SweepDetail) -> str:
 
 def facts(sweep: SweepProgress) -> list[str]:
     """Runs by state, and the time left."""
-    count = sweep.counts.get
-    waiting = count("unclaimed", 0) + count("claimed", 0) + count("lost", 0)
-    states = {
-        "running": count("running", 0),
-        "waiting": waiting,
-        "stopped": count("stopped", 0),
-        "failed": count("failed", 0),
-    }
-    parts = [f"{count('done', 0)}/{sweep.runs} done", *(f"{n} {state}" for state, n in states.items() if n)]
-    parts += [f"at most {sweep.asked} runs"] if sweep.asked else []
-    parts += [f"{sweep.blocked} cells lack an input"] if sweep.blocked else []
+    counts = Counter(sweep.counts)
+    counts["waiting"] = counts["unclaimed"] + counts["claimed"] + counts["lost"]
+    parts = [f"{counts['done']}/{sweep.runs} done"]
+    parts += [f"{counts[state]} {state}" for state in ("running", "waiting", "stopped", "failed") if counts[state]]
+    parts += [f"at most {sweep.num_samples} runs"] if sweep.num_samples else []
+    parts += [f"{sweep.missing_input} cells lack an input"] if sweep.missing_input else []
     parts += [f"about {clock(sweep.seconds_left)} left"] if sweep.seconds_left else []
     return parts if sweep.live or sweep.ended == sweep.runs else [*parts, "no driver works on it"]
 

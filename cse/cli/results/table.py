@@ -9,11 +9,9 @@ from analysis.render import formats
 from analysis.render.formats import render
 from cse.cli import exit, options
 from cse.cli.loader import load
-from cse.tables import build as tables_build
-from cse.tables.build import build
-from search_spaces import cells
+from cse.tables.build import build, unfinished
 from search_spaces.catalog import load_space
-from search_spaces.cells import resolve
+from search_spaces.cells import resolve, sweep_name
 
 FORMATS = formats.names()
 FormatOption = Annotated[
@@ -53,7 +51,7 @@ def table(
     made = build(resolved, opened, range(seeds) if seeds else None)
     print(render(made, form), end="", flush=True)
     if opened is not None and resolved.space.search is None:
-        incomplete = opened.sweep_spec(cells.sweep_name(resolved)).get("blocked", {})
-        exit.say(tables_build.unfinished(made, seeds or len(resolved.space.seeds), incomplete))
+        incomplete = opened.sweep_spec(sweep_name(resolved)).get("blocked", {})
+        exit.say(unfinished(made, seeds or len(resolved.space.seeds), incomplete))
     if figure is not None:
         load("analysis.figures.table").draw(made, figure)

@@ -13,10 +13,8 @@ from cluster.plan.planner import plan
 from cse.cli import exit, options
 from cse.cli.listing import aligned
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
-from cse.cli.sweeps import run as sweeps_run
-from cse.cli.sweeps.run import Yes, agreed
+from cse.cli.sweeps.run import Yes, run_grid
 from cse.experiments import request as sweeping
-from cse.experiments import run as experiments_run
 from cse.experiments.ablation import FULL, Ablation, ablation, losses, origin_of
 from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace, resolve
@@ -66,14 +64,10 @@ def run_ablation(made: Ablation, request: sweeping.Request, yes: bool) -> int:
     """Run what the ledger lacks and print what each component is worth; returns the exit code."""
     opened = options.open_ledger(request.ledger, create=True)
     file = made.write()
-    work = sweeping.work_of([request], opened)
-    sweeps_run.announce(work, opened.url)
-    if not work.nothing_left and not (yes or agreed(work.total - work.done)):
-        return exit.DONE
-    code = exit.DONE if work.nothing_left else exit.print_outcome(experiments_run.run_grid(request, work), opened.url)
-    if code != exit.INTERRUPTED:
+    code = run_grid(request, opened, yes)
+    if code not in (None, exit.INTERRUPTED):
         print(f"\n{losses_text(request.resolved, opened, request.seeds)}\n\nthe table: cse table {file}")
-    return code
+    return code or exit.DONE
 
 
 def described(made: Ablation) -> list[str]:

@@ -14,7 +14,7 @@ from cse.experiments import baselines as experiments_baselines
 from cse.experiments import request as sweeping
 from cse.experiments import run as experiments_run
 from cse.tables import baselines, build
-from cse.tables.lookup import lineage_of
+from cse.tables.lookup import best_of, lineage_of
 from cse_train.export.export import export
 from cse_train.fields import Scalar
 from search_spaces import cells
@@ -57,7 +57,8 @@ def run_demo(request: sweeping.Request) -> int:
     if not work.nothing_left or not figure.exists():
         draw(made, figure)
     print(f"figure {figure}")
-    model = export_best(best_run(ledger, work), folder / "demo-model", ledger)
+    done = ledger.runs(states=["done"], signatures=[run.signature for run in work.runs])
+    model = export_best(best_of(done), folder / "demo-model", ledger)
     if model:
         print(f"model  {model}  (SentenceTransformer('{model}') loads it)")
     return code
@@ -75,12 +76,6 @@ def demo_request(
         ledger=ledger_url,
         options=SweepOptions(storage=folder, workers=workers),
     )
-
-
-def best_run(ledger: Ledger, work: sweeping.Work) -> RunRow | None:
-    """The finished run of the demo with the highest dev score."""
-    rows = ledger.runs(states=["done"], signatures=[run.signature for run in work.runs])
-    return max(rows, key=lambda row: row.best or 0.0, default=None)
 
 
 def export_best(run: RunRow | None, to: Path, ledger: Ledger) -> Path | None:

@@ -1,9 +1,8 @@
 """`cse launch`: the same sweep on a cluster. Mistakes in it are found here, before it waits in a queue."""
 
 import dataclasses
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -77,7 +76,7 @@ def _command(
 
 
 def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> None:
-    """ConfigError for spaces, settings, paths and shapes that cannot be, all before anything is submitted."""
+    """ConfigError for spaces, settings and paths that cannot be, and where not one run fits the nodes of the file."""
     shipped_ids = {name.lower() for name in catalog()} | {ALL}
     problems = [
         f"own file: space={name}; the cluster has only shipped spaces, give an ID"
@@ -87,7 +86,9 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
     problems += [line for name in PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))]
     if line := wrong_ledger(given.ledger):
         problems.append(line)
-    problems += _own_profile(given.profile)
+    if given.profile is not None and find_profile(given.profile).parent != shipped() / "profiles":
+        what = f"own file: profile={given.profile}; the cluster has only shipped profiles"
+        problems.append(f"{what}, name one and say the rest by --set")
     if given.address is not None:
         problems.append(f"address of a driver: address={given.address}; leave it out, the cluster's is in cluster.yaml")
     if problems:
@@ -95,18 +96,6 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
     overrides = arguments.settings(given.settings)
     for space in load_all(ids):
         resolve(space, given.profile, overrides)
-    _check_fit(cluster, given)
-
-
-def _own_profile(profile: str | None) -> list[str]:
-    """One line for a profile that only this machine has."""
-    if profile is None or find_profile(profile).parent == shipped() / "profiles":
-        return []
-    return [f"own file: profile={profile}; the cluster has only shipped profiles, name one and say the rest by --set"]
-
-
-def _check_fit(cluster: ClusterConfig, given: SweepArguments) -> None:
-    """ConfigError when not one run fits the nodes that the file describes."""
     node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))
     slots_that_fit(dataclasses.replace(given, storage=cluster.storage).unchecked_options(), [node] * cluster.nodes)
 
@@ -124,10 +113,7 @@ def _travelling(ctx: typer.Context) -> dict[str, list[str]]:
     for parameter in ctx.command.params:
         source = ctx.get_parameter_source(parameter.name or "")
         if parameter.name not in OURS and source is not None and source.name == "COMMANDLINE":
-            options[max(parameter.opts, key=len)] = list(_words(ctx.params[str(parameter.name)]))
+            value = ctx.params[str(parameter.name)]
+            words = value if isinstance(value, list | tuple) else [value]
+            options[max(parameter.opts, key=len)] = [str(word) for word in words]
     return options
-
-
-def _words(value: Any) -> Iterable[str]:
-    for word in value if isinstance(value, list | tuple) else (value,):
-        yield str(word)

@@ -1,9 +1,6 @@
 """`cse plan`: what spaces would run, how much of it is done, and what the rest costs. Trains nothing."""
 
 import json
-from typing import Annotated
-
-import typer
 
 from cluster.plan.planner import plan as planned
 from cse.cli import exit, options
@@ -11,14 +8,9 @@ from cse.cli.listing import FormatOption
 from cse.cli.plan_text import text
 from search_spaces.catalog import load_all
 
-What = Annotated[
-    list[str],
-    typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or `all` for every paper"),
-]
-
 
 def plan(
-    spaces: What,
+    spaces: options.SpaceNames,
     profile: options.Profile = None,
     data: options.Data = None,
     train_file: options.TrainFile = None,

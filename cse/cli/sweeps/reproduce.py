@@ -19,7 +19,6 @@ from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.experiments import baselines as experiments_baselines
 from cse.experiments import request as sweeping
 from cse.experiments import run as experiments_run
-from cse.experiments import run_search
 from cse.experiments.finished_tables import FinishedTables
 from cse.tables import reproduction
 from cse_train.fields import ConfigError
@@ -87,21 +86,17 @@ def _train(tables: Tables, ledger: Ledger, yes: bool, finished: FinishedTables) 
     if work is not None:
         print(f"{work.line()}  (ledger {ledger.url})", flush=True)
     left = (0 if work is None else work.total - work.done) + len(searches)
-    if left and not (yes or _agreed(left)):
+    ask = left and not yes and sys.stdin.isatty()
+    if ask and not typer.confirm(f"Start {left} runs (of a search: its budget)?"):
         return exit.DONE
     code = exit.DONE
     if work is not None and not work.nothing_left:
         code = exit.print_outcome(experiments_run.run_grid(grids[0], work, finished), ledger.url)
     for place, request in searches:
         if code != exit.INTERRUPTED:
-            code = max(code, exit.print_outcome(run_search.run_search(request, ledger), ledger.url))
+            code = max(code, exit.print_outcome(experiments_run.run_search(request, ledger), ledger.url))
             finished.whole(place)
     return code
-
-
-def _agreed(left: int) -> bool:
-    """Ask a person at a terminal."""
-    return not sys.stdin.isatty() or typer.confirm(f"Start {left} runs (of a search: its budget)?")
 
 
 def _show(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArguments, out: Path | None) -> int:

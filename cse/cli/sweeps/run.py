@@ -14,8 +14,6 @@ from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.experiments import baselines as experiments_baselines
 from cse.experiments import request as sweeping
 from cse.experiments import run as experiments_run
-from cse.experiments import run_search
-from cse.experiments.request import Work
 from cse.tables import build
 from search_spaces.catalog import load_space
 
@@ -37,24 +35,30 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more 
 def run(space: options.SpaceName, given: SweepArguments, budget: BudgetOption = None, yes: Yes = False) -> int:
     """Train a space and print its table; the same command resumes and trains no run twice."""
     (request,) = given.requests([load_space(space)])
-    return run_request(dataclasses.replace(request, budget=run_search.budget_of(budget, request.resolved)), yes)
+    return run_request(dataclasses.replace(request, budget=experiments_run.budget_of(budget, request.resolved)), yes)
 
 
 def run_request(request: sweeping.Request, yes: bool = True) -> int:
     """Run what is missing and print the table; returns the exit code."""
     opened = options.open_ledger(request.ledger, create=True)
     if request.resolved.space.search is None and request.budget is None:
-        work = sweeping.work_of([request], opened)
-        announce(work, opened.url)
-        if not work.nothing_left and not (yes or agreed(work.total - work.done)):
-            return exit.DONE
-        outcome = None if work.nothing_left else experiments_run.run_grid(request, work)
-        code = exit.print_outcome(outcome, opened.url) if outcome else exit.DONE
+        code = run_grid(request, opened, yes)
     else:
-        code = exit.print_outcome(run_search.run_search(request, opened), opened.url)
-    if code != exit.INTERRUPTED:
+        code = exit.print_outcome(experiments_run.run_search(request, opened), opened.url)
+    if code not in (None, exit.INTERRUPTED):
         show(request, opened)
-    return code
+    return code or exit.DONE
+
+
+def run_grid(request: sweeping.Request, opened: Ledger, yes: bool) -> int | None:
+    """Train what the ledger lacks; the exit code, or None where a person says no."""
+    work = sweeping.work_of([request], opened)
+    announce(work, opened.url)
+    if work.nothing_left:
+        return exit.DONE
+    if not (yes or agreed(work.total - work.done)):
+        return None
+    return exit.print_outcome(experiments_run.run_grid(request, work), opened.url)
 
 
 def show(request: sweeping.Request, opened: Ledger) -> None:
@@ -69,7 +73,7 @@ def agreed(count: int) -> bool:
     return count <= MANY or not sys.stdin.isatty() or typer.confirm(f"Train {count} runs?")
 
 
-def announce(work: Work, ledger: str) -> None:
+def announce(work: sweeping.Work, ledger: str) -> None:
     """Print what there is to do, and which cells lack an input."""
     unscored = [f"not scored: {suite}: {why}" for suite, why in work.unscorable.items()]
     print(

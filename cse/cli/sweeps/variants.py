@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from analysis.ledger import Ledger, RunRow
+from analysis.ledger import Ledger
 from analysis.render.markup import MARKDOWN, aligned
 from cluster.plan.plan import SpacePlan
 from cse.cli import exit, options
@@ -36,16 +36,12 @@ HEAD = ("space", "cell", "method", "state", "dev", "loss", *SHOWN.values())
 TEXTS = 4
 """Columns set to the left."""
 
-Spaces = Annotated[
-    list[str],
-    typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or `all` for every paper"),
-]
 Examples = Annotated[int, typer.Option(min=1, help="Training examples of each cell.")]
 Out = Annotated[Path | None, typer.Option(help="Also write the table here.", show_default=False)]
 
 
 @with_sweep_arguments
-def variants(spaces: Spaces, given: SweepArguments, examples: Examples = EXAMPLES, out: Out = None) -> int:
+def variants(spaces: options.SpaceNames, given: SweepArguments, examples: Examples = EXAMPLES, out: Out = None) -> int:
     """Train every cell of some tables for a few steps and print what each logs, to see that it trains."""
     short = [f"train.examples={examples}", f"train.evaluations={EVALUATIONS}", *(given.settings or [])]
     named = [space for word in spaces for space in load_all([word]) if word.lower() != ALL or on_the_dev_set(space)]
@@ -87,17 +83,14 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
             logged = [_number(metrics.get(key)) for key in SHOWN]
             dev = _number(metrics.get(run.run.train.dev))
             body.append([space.id, name, run.run.method, state, dev, loss_parts(metrics), *logged])
-            why |= _failure(f"{space.id} {name}", row)
+            if row is not None and row.state == "failed":
+                why[f"{space.id} {name}"] = f"failed: {row.reason}"
         why |= {f"{space.id} {cell.label}": f"missing input: {cell.reason}" for cell in space.incomplete}
         left_out = [name for name, value in space.resolved.substitutions().items() if value is None]
         why |= {f"{space.id} {n}": f"no counterpart in profile {space.resolved.profile.name}" for n in left_out}
     lines = [[MARKDOWN.escape(entry) for entry in line] for line in body]
     reasons = [f"- {name}: {reason}" for name, reason in why.items()]
     return "\n".join([aligned(list(HEAD), lines, TEXTS), "", *reasons]).rstrip() + "\n"
-
-
-def _failure(name: str, row: RunRow | None) -> dict[str, str]:
-    return {name: f"failed: {row.reason}"} if row is not None and row.state == "failed" else {}
 
 
 def loss_parts(metrics: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import inputs_of
 from cse.cli import exit
 from cse.cli import options as arguments
@@ -20,7 +19,7 @@ from cse.doctor.probe import probe
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
-from search_spaces.cells import resolve
+from search_spaces.cells import ResolvedSpace, resolve
 
 Space = Annotated[
     str | None, typer.Argument(metavar="FILE|ID", help="Also what this space needs (cse ls).", show_default=False)
@@ -61,16 +60,21 @@ def examined(given: SweepArguments, space: str | None) -> list[Finding]:
     findings += checks.tried("ledger", lambda: checks.check_ledger(url))
     findings += absent or checks.data(paths)
     if space is not None:
-        findings += _needs(given, space, paths, options)
+        resolved = _resolved(given, space)
+        seeds = range(given.seeds) if given.seeds else resolved.space.seeds
+        findings += needs(resolved, seeds, paths, options.workers)
     return findings if options.address is None else [*findings, *cluster(options, inputs_of(paths))]
 
 
 def probed(given: SweepArguments, space: str) -> list[Finding]:
     """One short run of the space here."""
-    settings = arguments.settings(given.settings)
-    examples = settings.get("train.examples")
-    resolved = resolve(load_space(space), given.profile, settings)
-    return probe(resolved, _paths(given)[0], given.unchecked_options(), int(str(examples)) if examples else None)
+    examples = arguments.settings(given.settings).get("train.examples")
+    few = int(str(examples)) if examples else None
+    return probe(_resolved(given, space), _paths(given)[0], given.unchecked_options(), few)
+
+
+def _resolved(given: SweepArguments, space: str) -> ResolvedSpace:
+    return resolve(load_space(space), given.profile, arguments.settings(given.settings))
 
 
 def _paths(given: SweepArguments) -> tuple[DataPaths, list[Finding]]:
@@ -80,12 +84,6 @@ def _paths(given: SweepArguments) -> tuple[DataPaths, list[Finding]]:
     except ConfigError as error:
         none = arguments.data_paths(None, None, None)
         return none, [Finding("stop", "data", line) for line in error.problems]
-
-
-def _needs(given: SweepArguments, space: str, paths: DataPaths, options: SweepOptions) -> list[Finding]:
-    resolved = resolve(load_space(space), given.profile, arguments.settings(given.settings))
-    seeds = range(given.seeds) if given.seeds else resolved.space.seeds
-    return needs(resolved, seeds, paths, options.workers)
 
 
 def text(findings: list[Finding]) -> str:

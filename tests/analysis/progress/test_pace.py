@@ -21,11 +21,11 @@ def left(
     monkeypatch: pytest.MonkeyPatch,
     rows: Sequence[ProgressRow],
     recent: Mapping[str, list[tuple[str, float]]],
-    asked: int | None = None,
+    num_samples: int | None = None,
 ) -> float | None:
     monkeypatch.setattr(progress_rows, "recent", lambda connection, sweep: dict(recent))
     with create_engine("sqlite://").connect() as connection:
-        return pace.seconds_left(connection, "s", rows, asked, NOW)
+        return pace.seconds_left(connection, "s", rows, num_samples, NOW)
 
 
 ROWS = [row("a", "done", 100), row("b", "running", 20), row("c", "unclaimed", 0, None)]
@@ -38,7 +38,7 @@ def test_what_is_left_at_the_pace_of_the_newest_runs(monkeypatch: pytest.MonkeyP
 
 
 def test_runs_that_a_search_has_not_proposed_count_and_runs_at_once_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert left(monkeypatch, ROWS, RECENT, asked=5) == pytest.approx((180 + 200) * 0.5)
+    assert left(monkeypatch, ROWS, RECENT, num_samples=5) == pytest.approx((180 + 200) * 0.5)
     both = [*ROWS[:2], row("c", "running", 0)]
     assert left(monkeypatch, both, RECENT) == pytest.approx(180 * 0.5 / 2)
 

@@ -12,7 +12,7 @@ from cse.cli import exit
 from cse.cli.options import data_paths
 from cse.cli.sweeps import run as run_command
 from cse.experiments import request as sweeping
-from cse.experiments import run_search
+from cse.experiments import run as experiments_run
 from search_spaces import cell_names, cells
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
@@ -96,11 +96,11 @@ def test_asha_counts_examples(tmp_path: Path) -> None:
     resolved = resolve(
         load_space("simcse"),
     )
-    options = run_search._asha(resolved)
+    options = experiments_run._asha(resolved)
     assert options is not None
     assert (options.max_examples, options.grace_examples) == (25600, 5120)
     assert (
-        run_search._asha(
+        experiments_run._asha(
             resolve(
                 load_space("E7"),
             )
@@ -117,10 +117,10 @@ def test_a_search_is_handed_over_with_its_budget(tmp_path: Path, monkeypatch: py
         seen.update(first=first, options=options, suites=suites)
         return SweepOutcome(done=1)
 
-    monkeypatch.setattr("cse.experiments.run_search.run_sweep", stub)
+    monkeypatch.setattr("cse.experiments.run.run_sweep", stub)
     request = request_for(tmp_path, "simcse")
     ledger = Ledger.open(request.ledger)
-    assert run_search.run_search(request, ledger).done == 1
+    assert experiments_run.run_search(request, ledger).done == 1
     assert seen["options"].asha is not None  # type: ignore[attr-defined]
     (row,) = ledger.sweeps()
     assert row.spec["asked"] == 60
