@@ -28,6 +28,20 @@ RetryFailed = Annotated[
 ]
 
 
+MANY = 100
+"""Runs above which a person at a terminal is asked first."""
+
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="40runs|500000examples|2hours",
+        help="Stop once this much is in the ledger, methods sharing it equally (run-hours).",
+        show_default=False,
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more than {MANY} runs.")]
+
+
 @dataclass(frozen=True, kw_only=True)
 class SweepArguments:
     """Where, how widely and with what a sweep runs, as a person gave it."""

@@ -9,7 +9,7 @@ from cluster.plan.missing_inputs import IncompleteCell
 from cluster.plan.plan import PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all
 from cluster.runtime.options import SweepOptions
-from cluster.search.budget import Budget
+from cluster.search.budget import Budget, parse_budget
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import unscored
 from search_spaces.cells import ResolvedSpace, sweep_name
@@ -120,3 +120,14 @@ def record(
     name = sweep_name(request.resolved)
     ledger.record_sweep(name, spec)
     ledger.link(name, [(run.signature, run.cell, run.seed) for run in runs])
+
+
+def budget_of(text: str | None, resolved: ResolvedSpace) -> Budget | None:
+    """What `--budget` says; ConfigError for what is no budget, or too little for the space's methods."""
+    return None if text is None else parse_budget(text, methods_of(resolved))
+
+
+def methods_of(resolved: ResolvedSpace) -> list[str]:
+    """The methods that share a budget."""
+    fixed = resolved.overrides.get("method")
+    return [str(fixed)] if fixed else resolved.space.methods()

@@ -16,7 +16,7 @@ from cluster.plan.planner import Identify, runs_of
 from cluster.plan.run_source import RunSource
 from cluster.plan.signature import identity, signature
 from cluster.runtime.options import AshaOptions
-from cluster.search.budget import Account, Budget, BudgetSource, parse_budget
+from cluster.search.budget import Account, BudgetSource
 from cluster.search.optuna_mirror import StudyMirror, mirror_url
 from cluster.search.search import make_search
 from cluster.search.source import SearchSource
@@ -24,7 +24,7 @@ from cluster.sweep.events import OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
-from cse.experiments.request import Request, Work, record
+from cse.experiments.request import Request, Work, methods_of, record
 from cse_train.config import RunConfig
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, some_cells, sweep_name
@@ -57,17 +57,6 @@ def run_grid(request: Request, work: Work, *also: OnEvent) -> SweepOutcome:
         listeners = each(tell, *also)
         outcome = run_sweep(work.runs, request.ledger, request.paths, request.options, listeners, work.suites)
     return dataclasses.replace(outcome, freed=pruner.freed, over=pruner.over)
-
-
-def budget_of(text: str | None, resolved: ResolvedSpace) -> Budget | None:
-    """What `--budget` says; ConfigError for what is no budget, or too little for the space's methods."""
-    return None if text is None else parse_budget(text, methods_of(resolved))
-
-
-def methods_of(resolved: ResolvedSpace) -> list[str]:
-    """The methods that share a budget."""
-    fixed = resolved.overrides.get("method")
-    return [str(fixed)] if fixed else resolved.space.methods()
 
 
 def run_search(request: Request, ledger: Ledger) -> SweepOutcome:

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from cse.cli import options
+from cse.cli.loader import Deferred
 from cse.cli.options import MaxLength, Model, Pooler, model_folder
 from cse_train.evaluate.embed_file import count_sentences, embed_file
-from cse_train.evaluate.models.open import open_model
+
+models = Deferred("cse_train.evaluate.models.open")
 
 File = Annotated[Path, typer.Argument(help="One sentence a line, or .csv, .tsv, .jsonl; each also as .gz.")]
 To = Annotated[Path, typer.Option(help="The file to write: .npy (float32, a row a sentence) or .parquet.")]
@@ -29,7 +31,7 @@ def embed(
     """Embed the sentences of a file, in order, blank lines too; memory stays the same for any number of lines."""
     folder = model_folder(model, ledger)
     count = count_sentences(file, to, column)
-    opened = open_model(folder, pooler=pooler, max_length=max_length)
+    opened = models.open_model(folder, pooler=pooler, max_length=max_length)
     with _progress(count) as report:
         embed_file(opened, file, to.resolve(), count, column, report)
     print(f"wrote {to.resolve()} ({count} sentences, pooler {opened.pooler}, max_length {opened.max_length})")

@@ -9,14 +9,16 @@ import typer
 
 from cse.cli import options
 from cse.cli.listing import aligned
+from cse.cli.loader import Deferred
 from cse.cli.options import MaxLength, Model, Pooler, model_folder
 from cse.tables.lookup import row_of
-from cse_train.evaluate.models.open import is_run, open_model
 from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.run_suites import options as suite_options
-from cse_train.evaluate.score import with_file
 from cse_train.evaluate.suites.registry import suites
+
+models = Deferred("cse_train.evaluate.models.open")
+scoring = Deferred("cse_train.evaluate.score")
 
 Suites = Annotated[
     list[str] | None,
@@ -65,14 +67,14 @@ def eval(
     folder = model_folder(model, ledger)
     paths = options.data_paths(data, None, senteval)
     chosen = suite_options(protocol, mode, aggregation, query, positives)
-    opened = open_model(folder, pooler=pooler, max_length=max_length)
-    recorded = is_run(folder) and (pooler, max_length, aggregation) == (None, None, "all")
+    opened = models.open_model(folder, pooler=pooler, max_length=max_length)
+    recorded = models.is_run(folder) and (pooler, max_length, aggregation) == (None, None, "all")
     run = folder.parent if folder.name == "best" else folder
     out = to.resolve() if to else run / "scores" if recorded else None
     names = [name.strip() for part in suite or ["sts_dev"] for name in part.split(",")]
     scores = evaluate(opened, paths, names, chosen)
     if out is not None:
-        scores = [with_file(score, out) for score in scores]
+        scores = [scoring.with_file(score, out) for score in scores]
     print(report(scores, form))
     if recorded:
         _record(run, ledger, scores)

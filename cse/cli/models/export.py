@@ -6,9 +6,11 @@ from typing import Annotated, Literal
 import typer
 
 from cse.cli import options
+from cse.cli.loader import Deferred
 from cse.tables.lookup import lineage_of, run_folder
-from cse_train.export.export import export as write
 from cse_train.fields import ConfigError
+
+exporting = Deferred("cse_train.export.export")
 
 Layout = Literal["sentence-transformers", "hf"]
 """Whose folder layout is written."""
@@ -33,6 +35,6 @@ def export(
     paths = options.data_paths(data, None, senteval)
     lineage = lineage_of(folder.parent if folder.name == "best" else folder, options.existing_ledger(ledger))
     best = folder / "best" if (folder / "best").is_dir() else folder
-    agreement = write(best, to.resolve(), form, paths=paths, lineage=lineage)
+    agreement = exporting.export(best, to.resolve(), form, paths=paths, lineage=lineage)
     print(f"wrote {to.resolve()} ({form})")
     print("\n".join(agreement.lines()))

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from cse.cli import options
+from cse.cli.loader import Deferred
 from cse_train import fields
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError
-from cse_train.pretrain.config import PretrainConfig
-from cse_train.pretrain.pretrain import pretrain as pretrain_one
+
+pretraining = Deferred("cse_train.pretrain.pretrain")
 
 To = Annotated[Path, typer.Option(help="The folder to write; holds the state from which the same command goes on.")]
 Set = Annotated[
@@ -30,14 +31,14 @@ def pretrain(
     """Pretrain a miniature encoder by masked LM."""
     given = options.settings(settings)
     paths = options.data_paths(data, train_file, senteval)
-    config = fields.make(PretrainConfig, given)
+    config = fields.make(pretraining.PretrainConfig, given)
     text = paths.wiki
     if text is None:
         raise ConfigError(
             ["missing data: pretraining needs wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE"]
         )
     dev = load_pairs("sts_dev", paths) if paths.senteval else None  # its score against tokens seen stands in the card
-    folder = pretrain_one(config, text, to.resolve(), dev=dev, progress=_tell)
+    folder = pretraining.pretrain(config, text, to.resolve(), dev=dev, progress=_tell)
     print(f"wrote {folder}; use it: --set train.encoder={folder}")
 
 

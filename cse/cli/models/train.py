@@ -4,17 +4,18 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cse.cli import options as arguments
+from cse.cli.loader import Deferred
 from cse_train import methods
 from cse_train.config import parse_run
 from cse_train.fields import ConfigError, Scalar, nearest
-from cse_train.training.loop import Point
-from cse_train.training.loop import train as train_one
 from search_spaces.profiles import load_profile
+
+training = Deferred("cse_train.training.loop")
 
 Method = Annotated[str, typer.Argument(metavar="METHOD", help="A method, such as simcse.")]
 Folder = Annotated[Path | None, typer.Option("--to", help="The run's folder (results/train/...).", show_default=False)]
@@ -37,7 +38,7 @@ def train(
     folder = (to or arguments.RESULTS / "train" / f"{method}-{digest(flat)}").resolve()
     run = parse_run(flat)
     print(f"run folder: {folder}")
-    outcome = train_one(run, paths, folder, lambda point: _tell(point, run.train.dev, run.train.examples))
+    outcome = training.train(run, paths, folder, lambda point: _tell(point, run.train.dev, run.train.examples))
     print(f"{outcome.state}: best {run.train.dev} {outcome.best:.2f} at {outcome.best_examples} examples")
     print(f"score it: cse eval {folder} --suite {run.train.dev}   use it: cse export {folder} --to MODEL")
 
@@ -52,7 +53,8 @@ def digest(flat: Mapping[str, Scalar]) -> str:
     return hashlib.sha256(json.dumps(dict(flat), sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _tell(point: Point, dev: str, examples: int) -> bool:
+def _tell(point: Any, dev: str, examples: int) -> bool:
+    """Print a `Point` of the training loop."""
     loss = f"  loss {point.metrics['loss']:.4f}" if "loss" in point.metrics else ""
     score = f"{dev} {point.metrics[dev]:.2f}  best {point.best:.2f}"
     print(f"{point.examples:>9}/{examples}  {score}{loss}  {point.seconds:.0f} s", flush=True)

@@ -7,16 +7,18 @@ import typer
 
 from analysis.ledger import Ledger, SweepRow
 from analysis.report.facts import slug
-from analysis.report.page import write_report
-from analysis.report.report import make_report
 from analysis.study.study import Study
 from analysis.tables.labels import some
 from cse.cli import options
+from cse.cli.loader import Deferred
 from cse.tables.lookup import sweep_of
 from cse.tables.study import compared, of_space, of_sweep
 from cse_train.fields import ConfigError, nearest
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve
+
+page = Deferred("analysis.report.page")
+reports = Deferred("analysis.report.report")
 
 NAMED = 5
 """Missing runs that a message names."""
@@ -52,7 +54,7 @@ def report(
     _check_finished(study)
     verdicts, ordering = compared(resolved, study, made, _there(opened))
     target = out or folder / "reports" / slug(study.id)
-    print(write_report(make_report(study, made, verdicts, ordering), target, figures=figures))
+    print(page.write_report(reports.make_report(study, made, verdicts, ordering), target, figures=figures))
 
 
 def _sweep(name: str, ledger: Ledger | None) -> SweepRow | None:

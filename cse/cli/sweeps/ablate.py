@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,12 +12,14 @@ from analysis.statistics.leave_one_out import Without
 from cluster.plan.planner import plan
 from cse.cli import exit, options
 from cse.cli.listing import aligned
-from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
-from cse.cli.sweeps.run import Yes, run_grid
+from cse.cli.loader import Deferred
+from cse.cli.sweep_options import SweepArguments, Yes, with_sweep_arguments
+from cse.cli.sweeps.run import run_grid
 from cse.experiments import request as sweeping
-from cse.experiments.ablation import FULL, Ablation, ablation, losses, origin_of
 from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace, resolve
+
+ablations = Deferred("cse.experiments.ablation")
 
 FOLDER = "ablations"
 What = Annotated[
@@ -37,8 +39,10 @@ def ablate(what: What, given: SweepArguments, yes: Yes = False, plan_only: PlanO
             [f"no profile: profile={given.profile}; the settings are those of {what}, change one by --set"]
         )
     url, storage = options.ledger_url(given.ledger), options.storage_folder(given.storage)
-    origin = origin_of(what, options.existing_ledger(given.ledger), given.seeds, options.settings(given.settings))
-    made = ablation(origin, options.notes_folder(url, storage) / FOLDER)
+    origin = ablations.origin_of(
+        what, options.existing_ledger(given.ledger), given.seeds, options.settings(given.settings)
+    )
+    made = ablations.ablation(origin, options.notes_folder(url, storage) / FOLDER)
     request = sweeping.Request(
         resolved=resolve(made.space),
         seeds=made.space.seeds,
@@ -60,7 +64,7 @@ def plan_alone(request: sweeping.Request) -> int:
     return exit.DONE
 
 
-def run_ablation(made: Ablation, request: sweeping.Request, yes: bool) -> int:
+def run_ablation(made: Any, request: sweeping.Request, yes: bool) -> int:
     """Run what the ledger lacks and print what each component is worth; returns the exit code."""
     opened = options.open_ledger(request.ledger, create=True)
     file = made.write()
@@ -70,7 +74,7 @@ def run_ablation(made: Ablation, request: sweeping.Request, yes: bool) -> int:
     return code or exit.DONE
 
 
-def described(made: Ablation) -> list[str]:
+def described(made: Any) -> list[str]:
     """What is about to be left out."""
     space = made.space
     lines = [f"{space.id}: {space.title}"]
@@ -82,9 +86,17 @@ def described(made: Ablation) -> list[str]:
 
 def losses_text(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -> str:
     """The losses as a table, the greatest first, on the first column of the space's table."""
-    column, full, components = losses(resolved, ledger, seeds)
+    column, full, components = ablations.losses(resolved, ledger, seeds)
     mean, sd = mean_and_sd(list(full.values()))
-    head = {column: FULL, "n": len(full), "mean": mean, "sd": sd, "difference": None, "95% interval": "", "by": ""}
+    head = {
+        column: ablations.FULL,
+        "n": len(full),
+        "mean": mean,
+        "sd": sd,
+        "difference": None,
+        "95% interval": "",
+        "by": "",
+    }
     return aligned([head, *({column: component.label, **_shown(component)} for component in components)])
 
 

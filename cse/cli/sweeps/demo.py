@@ -4,22 +4,24 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from analysis.figures.table import draw
 from analysis.ledger import Ledger, RunRow
 from analysis.render.formats import render
 from cluster.runtime.options import SweepOptions
 from cse.cli import exit, options
+from cse.cli.loader import Deferred
 from cse.cli.sweep_options import check_fit
-from cse.experiments import baselines as experiments_baselines
 from cse.experiments import request as sweeping
-from cse.experiments import run as experiments_run
 from cse.tables import baselines, build
 from cse.tables.lookup import best_of, lineage_of
-from cse_train.export.export import export
 from cse_train.fields import Scalar
 from search_spaces import cells
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+
+untrained = Deferred("cse.experiments.baselines")
+experiments = Deferred("cse.experiments.run")
+figures = Deferred("analysis.figures.table")
+exporting = Deferred("cse_train.export.export")
 
 
 def demo(storage: options.Storage = None, ledger: options.LedgerUrl = None, workers: options.Workers = 2) -> int:
@@ -43,19 +45,19 @@ def run_demo(request: sweeping.Request) -> int:
     print(f"{work.line()}  (ledger {ledger.url})", flush=True)
     code = exit.DONE
     if not work.nothing_left:
-        code = exit.print_outcome(experiments_run.run_grid(request, work), ledger.url)
+        code = exit.print_outcome(experiments.run_grid(request, work), ledger.url)
     if code == exit.INTERRUPTED:
         return code
     setups, columns = cells.setups(request.resolved), build.columns_of(request.resolved)
     if not work.nothing_left or not baselines.stored(setups, columns, ledger):
-        experiments_baselines.ensure(request.resolved, ledger, request.paths)
+        untrained.ensure(request.resolved, ledger, request.paths)
     made = build.build(request.resolved, ledger)
     print()
     print(render(made))
     print(SMALL)
     figure = folder / "demo.png"
     if not work.nothing_left or not figure.exists():
-        draw(made, figure)
+        figures.draw(made, figure)
     print(f"figure {figure}")
     done = ledger.runs(states=["done"], signatures=[run.signature for run in work.runs])
     model = export_best(best_of(done), folder / "demo-model", ledger)
@@ -88,7 +90,7 @@ def export_best(run: RunRow | None, to: Path, ledger: Ledger) -> Path | None:
     if mark.exists():
         shutil.rmtree(to)
     made = Path(run.folder)
-    agreement = export(made / "best", to, "sentence-transformers", lineage=lineage_of(made, ledger))
+    agreement = exporting.export(made / "best", to, "sentence-transformers", lineage=lineage_of(made, ledger))
     print("\n".join(agreement.lines()))
     mark.write_text(run.signature + "\n", encoding="utf8")
     return to

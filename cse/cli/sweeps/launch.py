@@ -12,8 +12,7 @@ from cluster.launch.job import Job
 from cluster.runtime.resources import Node, slots_that_fit
 from cse.cli import exit
 from cse.cli import options as arguments
-from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
-from cse.cli.sweeps.run import BudgetOption
+from cse.cli.sweep_options import BudgetOption, SweepArguments, with_sweep_arguments
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, catalog, find_profile, load_all, shipped
 from search_spaces.cells import resolve

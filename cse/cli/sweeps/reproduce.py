@@ -15,14 +15,16 @@ from cluster.plan.plan import SpacePlan
 from cluster.plan.planner import plan_all
 from cse.cli import exit, options
 from cse.cli import plan_text as plan_command
+from cse.cli.loader import Deferred
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
-from cse.experiments import baselines as experiments_baselines
 from cse.experiments import request as sweeping
-from cse.experiments import run as experiments_run
 from cse.experiments.finished_tables import FinishedTables
 from cse.tables import reproduction
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_all
+
+untrained = Deferred("cse.experiments.baselines")
+experiments = Deferred("cse.experiments.run")
 
 Tables = list[tuple[sweeping.Request, SpacePlan]]
 
@@ -91,10 +93,10 @@ def _train(tables: Tables, ledger: Ledger, yes: bool, finished: FinishedTables) 
         return exit.DONE
     code = exit.DONE
     if work is not None and not work.nothing_left:
-        code = exit.print_outcome(experiments_run.run_grid(grids[0], work, finished), ledger.url)
+        code = exit.print_outcome(experiments.run_grid(grids[0], work, finished), ledger.url)
     for place, request in searches:
         if code != exit.INTERRUPTED:
-            code = max(code, exit.print_outcome(experiments_run.run_search(request, ledger), ledger.url))
+            code = max(code, exit.print_outcome(experiments.run_search(request, ledger), ledger.url))
             finished.whole(place)
     return code
 
@@ -134,7 +136,7 @@ def _reproduced(
     request, space = tables[place]
     elsewhere = {run.signature for _, other in tables if other is not space for run in other.runs}
     if baselines_too:
-        experiments_baselines.ensure(request.resolved, ledger, request.paths)
+        untrained.ensure(request.resolved, ledger, request.paths)
     return reproduction.gather(space, request.seeds, ledger, repeated(space.id, given), elsewhere)
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import sys
-from typing import Annotated
 
 import typer
 
@@ -10,32 +9,21 @@ from analysis.ledger import Ledger, shown_url
 from analysis.render.formats import render
 from cluster.plan.missing_inputs import by_reason
 from cse.cli import exit, options
-from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
-from cse.experiments import baselines as experiments_baselines
+from cse.cli.loader import Deferred
+from cse.cli.sweep_options import MANY, BudgetOption, SweepArguments, Yes, with_sweep_arguments
 from cse.experiments import request as sweeping
-from cse.experiments import run as experiments_run
 from cse.tables import build
 from search_spaces.catalog import load_space
 
-MANY = 100
-"""Runs above which a person at a terminal is asked first."""
-
-BudgetOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="40runs|500000examples|2hours",
-        help="Stop once this much is in the ledger, methods sharing it equally (run-hours).",
-        show_default=False,
-    ),
-]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more than {MANY} runs.")]
+untrained = Deferred("cse.experiments.baselines")
+experiments = Deferred("cse.experiments.run")
 
 
 @with_sweep_arguments
 def run(space: options.SpaceName, given: SweepArguments, budget: BudgetOption = None, yes: Yes = False) -> int:
     """Train a space and print its table; the same command resumes and trains no run twice."""
     (request,) = given.requests([load_space(space)])
-    return run_request(dataclasses.replace(request, budget=experiments_run.budget_of(budget, request.resolved)), yes)
+    return run_request(dataclasses.replace(request, budget=sweeping.budget_of(budget, request.resolved)), yes)
 
 
 def run_request(request: sweeping.Request, yes: bool = True) -> int:
@@ -44,7 +32,7 @@ def run_request(request: sweeping.Request, yes: bool = True) -> int:
     if request.resolved.space.search is None and request.budget is None:
         code = run_grid(request, opened, yes)
     else:
-        code = exit.print_outcome(experiments_run.run_search(request, opened), opened.url)
+        code = exit.print_outcome(experiments.run_search(request, opened), opened.url)
     if code not in (None, exit.INTERRUPTED):
         show(request, opened)
     return code or exit.DONE
@@ -58,12 +46,12 @@ def run_grid(request: sweeping.Request, opened: Ledger, yes: bool) -> int | None
         return exit.DONE
     if not (yes or agreed(work.total - work.done)):
         return None
-    return exit.print_outcome(experiments_run.run_grid(request, work), opened.url)
+    return exit.print_outcome(experiments.run_grid(request, work), opened.url)
 
 
 def show(request: sweeping.Request, opened: Ledger) -> None:
     """Print the table as it stands, with the rows without training."""
-    experiments_baselines.ensure(request.resolved, opened, request.paths)
+    untrained.ensure(request.resolved, opened, request.paths)
     print()
     print(render(build.build(request.resolved, opened)), end="")
 

@@ -12,14 +12,16 @@ from analysis.ledger import Ledger
 from analysis.render.markup import MARKDOWN, aligned
 from cluster.plan.plan import SpacePlan
 from cse.cli import exit, options
+from cse.cli.loader import Deferred
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.cli.sweeps.run import announce
 from cse.experiments.request import work_of
-from cse.experiments.run import run_grid
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cell_names import cell_name
 from search_spaces.space import Space
+
+experiments = Deferred("cse.experiments.run")
 
 EXAMPLES = 12800
 EVALUATIONS = 2
@@ -55,7 +57,7 @@ def variants(spaces: options.SpaceNames, given: SweepArguments, examples: Exampl
     announce(work, ledger.url)
     code = exit.DONE
     if work.done < work.total:
-        code = exit.print_outcome(run_grid(requests[0], dataclasses.replace(work, suites={})), ledger.url)
+        code = exit.print_outcome(experiments.run_grid(requests[0], dataclasses.replace(work, suites={})), ledger.url)
     text = report(work.spaces, ledger)
     print(f"\n{text}", end="")
     if out is not None:

@@ -11,15 +11,17 @@ from cluster.runtime.storage import inputs_of
 from cse.cli import exit
 from cse.cli import options as arguments
 from cse.cli.listing import FormatOption
+from cse.cli.loader import Deferred
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.doctor import checks
 from cse.doctor.checks import Finding, needs, stops
 from cse.doctor.nodes import cluster
-from cse.doctor.probe import probe
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
+
+probing = Deferred("cse.doctor.probe")
 
 Space = Annotated[
     str | None, typer.Argument(metavar="FILE|ID", help="Also what this space needs (cse ls).", show_default=False)
@@ -70,7 +72,7 @@ def probed(given: SweepArguments, space: str) -> list[Finding]:
     """One short run of the space here."""
     examples = arguments.settings(given.settings).get("train.examples")
     few = int(str(examples)) if examples else None
-    return probe(_resolved(given, space), _paths(given)[0], given.unchecked_options(), few)
+    return probing.probe(_resolved(given, space), _paths(given)[0], given.unchecked_options(), few)
 
 
 def _resolved(given: SweepArguments, space: str) -> ResolvedSpace:

@@ -62,6 +62,14 @@ def test_help_and_listings_start_without_torch_and_ray() -> None:
         assert heavy not in loaded
 
 
+def test_help_and_mistakes_of_every_command_wait_for_no_library() -> None:
+    calls = "[main([name, '--help']) for name in command_files()]; main(['run', 'E77']); main(['train', 'simsce'])"
+    code = f"import sys; from cse.cli.app import command_files, main; {calls}; print(sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    for heavy in ("'torch'", "'ray'", "'transformers'", "'pandas'", "'optuna'", "'matplotlib'"):
+        assert heavy not in loaded
+
+
 def test_a_table_is_made_without_torch(somewhere: Path) -> None:
     code = "import sys; from cse.cli.app import main; main(['table', 'E7']); print(sorted(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -8,6 +8,7 @@ from analysis.ledger import Ledger
 from cluster.sweep.events import SweepOutcome
 from cse.cli.app import main
 from cse.cli.sweeps import variants
+from cse.experiments import run as experiments
 from search_spaces.catalog import load_all
 
 SPACE = """version: 1
@@ -59,7 +60,7 @@ def test_a_line_for_each_cell_and_why_others_have_none(
 ) -> None:
     space, profile = files
     handed = []
-    monkeypatch.setattr(variants, "run_grid", lambda *given: handed.append(given[1].runs) or trained(*given))
+    monkeypatch.setattr(experiments, "run_grid", lambda *given: handed.append(given[1].runs) or trained(*given))
     words = ["variants", space, "--profile", profile, "--ledger", "l.db", "--examples", "16", "--out", "variants.md"]
     assert main(words) == 0
     said = capsys.readouterr().out
@@ -81,11 +82,11 @@ def test_done_cells_are_not_trained_again(
     files: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     space, profile = files
-    monkeypatch.setattr(variants, "run_grid", trained)
+    monkeypatch.setattr(experiments, "run_grid", trained)
     words = ["variants", space, "--profile", profile, "--ledger", "l.db", "--set", "train.corpus=generated"]
     assert main([*words, "--set", "method.dup_rate=0.1"]) == 0
     assert "1 runs: 0 already in the ledger, 1 to run" in capsys.readouterr().out
-    monkeypatch.setattr(variants, "run_grid", lambda *given: pytest.fail("trained again"))
+    monkeypatch.setattr(experiments, "run_grid", lambda *given: pytest.fail("trained again"))
     assert main([*words, "--set", "method.dup_rate=0.1"]) == 0
     assert "1/1 already in the ledger, 0 run" in capsys.readouterr().out
 
