@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from analysis.ledger import schema
 from analysis.ledger.integrity import intact
@@ -64,7 +64,8 @@ def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[st
         LIVE.label("live"),
         runs.c.method,
         runs.c.examples,
-        _setting("train.examples").label("total_examples"),
+        # A length in epochs stands in the configuration as text; what it comes to is among the run's inputs.
+        func.coalesce(runs.c.identity["examples"].as_integer(), _setting("train.examples")).label("total_examples"),
         _setting("train.batch_size").label("batch"),
         runs.c.config["train.dev"].as_string().label("dev"),
         *(runs.c[name] for name in ("best", "best_examples", "updated", "folder", "reason")),

@@ -10,8 +10,9 @@ import typer
 
 from cse.cli import options as arguments
 from cse_train import methods
-from cse_train.config import parse_run
+from cse_train.config import counted, parse_run
 from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.text.sources import rows_of
 from cse_train.training.loop import Point
 from cse_train.training.loop import train as train_one
 from search_spaces.profiles import load_profile
@@ -36,6 +37,7 @@ def train(
     flat = configuration(method, profile, arguments.settings(settings))
     folder = (to or arguments.RESULTS / "train" / f"{method}-{digest(flat)}").resolve()
     run = parse_run(flat)
+    run = counted(run, lambda: rows_of(run.train.corpus, paths))
     print(f"run folder: {folder}")
     outcome = train_one(run, paths, folder, lambda point: _tell(point, run.train.dev, run.train.examples))
     print(f"{outcome.state}: best {run.train.dev} {outcome.best:.2f} at {outcome.best_examples} examples")
@@ -52,7 +54,7 @@ def digest(flat: Mapping[str, Scalar]) -> str:
     return hashlib.sha256(json.dumps(dict(flat), sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _tell(point: Point, dev: str, examples: int) -> bool:
+def _tell(point: Point, dev: str, examples: int | str) -> bool:
     loss = f"  loss {point.metrics['loss']:.4f}" if "loss" in point.metrics else ""
     score = f"{dev} {point.metrics[dev]:.2f}  best {point.best:.2f}"
     print(f"{point.examples:>9}/{examples}  {score}{loss}  {point.seconds:.0f} s", flush=True)
