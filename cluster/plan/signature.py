@@ -73,8 +73,8 @@ def _length(run: RunConfig, paths: DataPaths, absent: Mapping[str, str] | None) 
     epochs = epochs_in(run.train.examples)
     if epochs is None:
         return {}
-    known = "corpus" not in (absent or {})
-    rows = rows_of(run.train.corpus, paths) if known else printed_rows(run.train.corpus)
+    corpus = run.train.corpus
+    rows = printed_rows(corpus) if "corpus" in (absent or {}) else rows_of(corpus, paths)
     return {} if rows is None else {LENGTH: examples_of(epochs, rows)}
 
 
