@@ -88,7 +88,7 @@ def _label(resolved: ResolvedSpace, key: Key) -> str | None:
     if resolved.size() is None:
         return cell_name(key) if resolved.contains(key) else None
     wanted = full_key(resolved, key)
-    fitting = (cell for cell in resolved.cells() if full_key(resolved, cell.key) == wanted)
+    fitting = (cell for cell in resolved.rows() if full_key(resolved, cell.key) == wanted)
     return next((cell.label or cell_name(cell.key) for cell in fitting), None)
 
 
