@@ -1,7 +1,8 @@
 """What one run is (`RunConfig`) and where its inputs lie on this machine (`DataPaths`); only the first is identity."""
 
 import dataclasses
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -23,8 +24,9 @@ class TrainConfig:
     """Tokens of a training sentence kept, special tokens included."""
     dev_max_length: Annotated[int, Range(low=4, high=512)] = 512
     """Tokens of a dev sentence kept, special tokens included."""
-    examples: Annotated[int, Range(low=1)] = 1_000_000
-    """Training examples in all, over as many epochs as that takes; the ragged last batch of an epoch is dropped."""
+    examples: Annotated[int, Range(low=1)] | str = 1_000_000
+    """Training examples in all, or "3 epochs": so often the rows of the corpus. They come in as many epochs as that
+    takes; the ragged last batch of an epoch is dropped."""
     batch_size: Annotated[int, Range(low=2)] = 64
     """Examples in one optimiser step over all ranks."""
     learning_rate: Annotated[float, Range(above=0)] = 3e-5
@@ -90,9 +92,48 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
     else:
         problems = [f"unknown method: method={method}; {fields.nearest(str(method), methods.names())}"]
     problems += fields.problems(TrainConfig, _under(flat, "train."), "train.")
+    problems += _length_problems(flat.get("train.examples"))
     problems += _bucket_problems(flat.get("train.length_buckets"))
     others = [key for key in flat if key != "method" and not key.startswith(("train.", "method."))]
     return problems + [f"unknown key: {k}={flat[k]}; {fields.nearest(k, valid_keys(str(method)))}" for k in others]
+
+
+EPOCHS = re.compile(r"(\d+(?:\.\d+)?) epochs?")
+
+
+def epochs_in(examples: int | str) -> float | None:
+    """The epochs that `train.examples` asks for; None for a count. ValueError for any other text, and for none."""
+    if isinstance(examples, int):
+        return None
+    written = EPOCHS.fullmatch(examples)
+    if written is None or float(written[1]) == 0:
+        raise ValueError(examples)
+    return float(written[1])
+
+
+def counted(run: RunConfig, rows: Callable[[], int]) -> RunConfig:
+    """The run with its length in examples; `rows()` counts those of its corpus and is asked for epochs alone."""
+    epochs = epochs_in(run.train.examples)
+    return run if epochs is None else with_examples(run, examples_of(epochs, rows()))
+
+
+def examples_of(epochs: float, rows: int) -> int:
+    """Examples of so many passes over so many rows, at least one."""
+    return max(1, round(epochs * rows))
+
+
+def with_examples(run: RunConfig, examples: int) -> RunConfig:
+    """The run with another length."""
+    return dataclasses.replace(run, train=dataclasses.replace(run.train, examples=examples))
+
+
+def _length_problems(value: object) -> list[str]:
+    try:
+        if isinstance(value, str):
+            epochs_in(value)
+        return []
+    except ValueError:
+        return [f"wrong length: train.examples={value}; give a number of examples, or epochs as in 3 epochs"]
 
 
 def bucket_edges(text: str) -> list[int]:

@@ -118,7 +118,7 @@ def problem(config: type, name: str, value: object, prefix: str = "") -> str | N
     allowed = range_of(annotation)
     if not fits(annotation, value):
         return f"wrong type: {prefix}{name}={value!r} is a {type(value).__name__}; give {describe(annotation)}"
-    if allowed and value is not None and not allowed.admits(value):  # type: ignore[arg-type]
+    if allowed and isinstance(value, int | float) and not allowed.admits(value):
         return f"out of range: {prefix}{name}={value}; give {describe(annotation)}"
     return None
 

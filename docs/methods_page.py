@@ -79,7 +79,7 @@ def _table(space: Space, proofs: Proofs) -> str:
     rows = [(row.key, row.cells) for row in space.paper.rows]
     printed = [({a: key.get(a) for a in space.axis_names}, cells) for key, cells in rows]
     lines = []
-    for cell in resolve(space, "paper").cells():
+    for cell in resolve(space, "paper").rows():
         settings = settings_of(space, cell)
         key = {axis: cell.key.get(axis) for axis in space.axis_names}
         paper = next((cells for row, cells in printed if row == key), {})
@@ -93,7 +93,7 @@ def _table(space: Space, proofs: Proofs) -> str:
 
 
 def _options(spaces: list[Space], proofs: Proofs) -> str:
-    used = {(s.settings["method"], key) for space in spaces for s in resolve(space, "paper").cells() for key in s.key}
+    used = {(s.settings["method"], key) for space in spaces for s in resolve(space, "paper").rows() for key in s.key}
     lines = []
     for method in methods.names():
         for name, default in _defaults(method):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from cse_train.fields import ConfigError, Scalar, nearest
 from search_spaces import keys
-from search_spaces.cells import Cell, ResolvedSpace
+from search_spaces.cells import PART, Cell, ResolvedSpace
 from search_spaces.strict_yaml import parse_yaml
 
 SHOWN = 8
@@ -75,12 +75,12 @@ def _pairs(resolved: ResolvedSpace, wanted: Sequence[str]) -> dict[str, Scalar]:
     for name, text in (pair.split("=", 1) for pair in split):
         axis = _axis(resolved, name.strip())
         value = parse_yaml(f"value: {text}", f"--cell {name}")["value"]
-        values[axis] = keys.normal(axis, value, resolved.space.methods()[0])
+        values[axis] = value if axis == PART else keys.normal(axis, value, resolved.space.methods()[0])
     return values
 
 
 def _axis(resolved: ResolvedSpace, name: str) -> str:
-    axes = resolved.space.axis_names
+    axes = [*resolved.space.axis_names, *([PART] if resolved.space.set_for else [])]
     ends = [axis for axis in axes if name in (axis, axis.rpartition(".")[2])]
     if name in axes or len(ends) == 1:
         return name if name in axes else ends[0]

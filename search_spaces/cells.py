@@ -15,6 +15,9 @@ from search_spaces.domains import Domain
 from search_spaces.profiles import Profile, load_profile
 from search_spaces.space import ExplicitCell, Key, Space
 
+PART = "set_for"
+"""The entry of a key that names the one suite that a cell's runs are for."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -25,6 +28,12 @@ class Cell:
     settings: Mapping[str, Scalar]
     """Dotted keys without `train.seed`, as given: defaults are not spelled out."""
     label: str | None = None
+
+    @property
+    def part(self) -> str | None:
+        """The one suite that its runs are for (`set_for:`); None for the run of a whole row."""
+        part = self.key.get(PART)
+        return None if part is None else str(part)
 
     @functools.cached_property
     def id(self) -> str:
@@ -66,30 +75,54 @@ class ResolvedSpace:
         return {"method": self.space.method} if self.space.method else {}
 
     def size(self) -> int | None:
-        """Number of cells; None where an axis is continuous (or the product is beyond listing)."""
+        """Number of rows; None where an axis is continuous (or the product is beyond listing)."""
         return domains.size(self.axes, self.fixed) if self.axes else len(list(self._explicit()))
 
     def cells(self) -> list[Cell]:
-        """Every cell in the file's order; ConfigError for a space that only a search can walk."""
+        """Every cell in the file's order, each row's before those for one of its columns; ConfigError for a space that
+        only a search can walk."""
         return list(self._cells)
+
+    def rows(self) -> list[Cell]:
+        """The cells that are rows of the table: all but those for a single column."""
+        return [cell for cell in self._cells if cell.part is None]
+
+    def suites_of(self, key: Key) -> tuple[str, ...]:
+        """The suites that score the runs of a cell of this space: its own, or what no other cell of its row is for."""
+        if PART in key:
+            return (str(key[PART]),)
+        apart = (
+            [cell.part for cell in self._cells if {**key, PART: cell.part} == cell.key] if self.space.set_for else []
+        )
+        return tuple(suite for suite in self.space.evaluate if suite not in apart)
 
     @functools.cached_property
     def _cells(self) -> tuple[Cell, ...]:
-        if not self.axes:
-            return tuple({cell.id: cell for cell in self._explicit()}.values())
-        if self.size() is None:
+        if self.axes and self.size() is None:
             raise ConfigError([f"{self.space.file}: no finite list of cells: id={self.space.id}; give it a `search:`"])
-        return tuple(self.cell(key) for key in domains.assignments(self.axes, self.fixed))
+        keys_of_axes = domains.assignments(self.axes, self.fixed) if self.axes else []
+        listed = [self.cell(key) for key in keys_of_axes] if self.axes else self._explicit()
+        rows = {cell.id: cell for cell in listed}.values()
+        return tuple(cell for row in rows for cell in (row, *self._parts(row)))
 
-    def cell(self, key: Mapping[str, Scalar], label: str | None = None) -> Cell:
-        """The cell with these axis values."""
+    def _parts(self, row: Cell) -> Iterator[Cell]:
+        """The row's cells for single columns; none where the method lacks a key, or they would train the row's run."""
+        for suite, settings in self.space.set_for.items():
+            part = self.cell(row.key, row.label and f"{row.label}, {suite}", suite)
+            if keys.have(settings, str(row.settings["method"])) and part.settings != row.settings:
+                yield part
+
+    def cell(self, key: Mapping[str, Scalar], label: str | None = None, part: str | None = None) -> Cell:
+        """The cell with these axis values; `part`: the suite alone that its runs are for."""
         method = str(self.overrides.get("method", key.get("method", self.space.method)))
         ordered = {axis: key[axis] for axis in self.space.axis_names if axis in key}
-        given = {"method": method, **self.profile.settings(method), **self.space.settings, **ordered}
+        fixed = {**self.space.settings, **(self.space.set_for[part] if part else {})}
+        given = {"method": method, **self.profile.settings(method), **fixed, **ordered}
         counted = {k: v for k, v in self.overrides.items() if k not in self.axes or self.axes[k].active(given)}
         recipe = self.profile.recipe({**given, **counted})
         run = {axis: self.profile.substitution(axis, value, method) for axis, value in ordered.items()}
-        return Cell(ordered, {**given, **recipe, **self.space.settings, **run, **counted}, label)
+        named = {**ordered, PART: part} if part else ordered
+        return Cell(named, {**given, **recipe, **fixed, **run, **counted}, label)
 
     def contains(self, key: Mapping[str, Scalar]) -> bool:
         """Whether these axis values name a cell of this space."""
@@ -185,8 +218,9 @@ def _narrow(
 
 
 def full_key(resolved: ResolvedSpace, key: Key) -> dict[str, Scalar]:
-    """A row's key with every axis; one that does not count there is None."""
-    return {axis: key.get(axis) for axis in resolved.space.axis_names}
+    """A row's key with every axis; one that does not count there is None. A cell for one column keeps its suite."""
+    part = {PART: key[PART]} if PART in key else {}
+    return {axis: key.get(axis) for axis in resolved.space.axis_names} | part
 
 
 def sweep_name(resolved: ResolvedSpace) -> str:

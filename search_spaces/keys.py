@@ -19,6 +19,11 @@ def annotation(key: str, method: str) -> Any | None:
     return None
 
 
+def have(settings: Iterable[str], method: str) -> bool:
+    """Whether a run of the method has every one of these keys."""
+    return all(annotation(key, method) is not None for key in settings)
+
+
 def problem(key: str, value: object, method: str) -> str | None:
     """What is wrong with `key=value` in a run of `method`; None when nothing is."""
     if key == "method":

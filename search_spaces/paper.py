@@ -55,6 +55,10 @@ class Reference(PrintedRow):
     """The row of a model that is not trained here."""
 
     label: Text
+    evaluated: Text = ""
+    """What of ours is the same model, which is scored without any training; empty for a model that we do not have."""
+    reason: Text = ""
+    """Why none of our methods trains it, where that does not go without saying."""
 
     @property
     def name(self) -> str:
@@ -102,7 +106,7 @@ class Paper:
     citation: Text
     table: Text
     source: Text
-    """File name of the paper that the values were read from."""
+    """Where the paper is to be had: its number in the ACL Anthology, on arXiv."""
     metric: Text
     notes: Text = ""
     finding: Text = ""

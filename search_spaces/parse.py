@@ -40,6 +40,7 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
         problems += lines
         settings = _normal(settings, methods[0])
         axes = {name: _normal_domain(name, domain, methods) for name, domain in axes.items()}
+        problems += _set_for_problems(file, methods)
         cells = tuple(ExplicitCell(c.label, _normal(c.settings, _method_of(c, methods))) for c in cells)
     paper, lines = (None, []) if file.paper is None else read(Paper, file.paper, "paper.")
     problems += lines if lines or paper is None else _misprint_problems(paper)
@@ -52,8 +53,8 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
         return None, problems
     space = Space(
         id=file.id, title=file.title or file.id, file=path, method=file.method, profile=file.profile, seeds=seeds,
-        settings=settings, axes=axes, cells=cells, evaluate=file.evaluate, search=search, paper=paper,
-        components=components, notes=file.notes,
+        settings=settings, axes=axes, cells=cells, evaluate=file.evaluate, set_for=file.set_for,
+        search=search, paper=paper, components=components, notes=file.notes,
     )  # fmt: skip
     return space, row_problems(space)
 
@@ -74,6 +75,21 @@ def _is_the_papers_alone(raw: Mapping[str, Any]) -> bool:
 def _suite_problems(suites: Sequence[str]) -> list[str]:
     unknown = [suite for suite in suites if not registry.is_known(suite)]
     return [f"unknown suite: evaluate={suite}; {fields.nearest(suite, registry.names())}" for suite in unknown]
+
+
+def _set_for_problems(file: SpaceFile, methods: Sequence[str]) -> list[str]:
+    """Of settings for one suite's column: each key is one of some method here, and the suite scores its own name."""
+    problems = [f"nothing to set for: set_for={file.set_for}; a search proposes cells, give `evaluate:` alone"] * bool(
+        file.set_for and file.search
+    )
+    for suite, settings in file.set_for.items():
+        if suite not in file.evaluate or suite not in registry.columns(suite):
+            problems.append(
+                f"no such column: set_for.{suite}={brief(settings)}; {fields.nearest(suite, file.evaluate)}"
+            )
+        fitting = [method for method in methods if keys.have(settings, method)] or methods[:1]
+        problems += keys.problems(settings, fitting)
+    return problems
 
 
 def _parse_axes(block: Mapping[str, Any]) -> tuple[dict[str, Domain], list[str]]:

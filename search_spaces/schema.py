@@ -37,6 +37,7 @@ def schema() -> Json:
     nested = {
         "method": named["method"],
         "set": settings,
+        "set_for": {"type": "object", "additionalProperties": settings},
         "space": _closed({key: _axis(value) for key, value in named.items()}),
         "cells": {**file["properties"]["cells"], "minItems": 1},
         "search": search,

@@ -62,6 +62,7 @@ class Component:
 
 MOST_SEEDS = 10_000
 """Seeds of one cell that a count may ask for."""
+SET_FOR = "give {suite: {key: value}} such as {transfer_dev: {train.batch_size: 128}}"
 OFF = "give {name: {key: value that turns it off}}, or {key: {value: what replaces it}}"
 Settings = Annotated[dict[str, Any] | None, Give("give a mapping of dotted keys")]
 Seeds = (
@@ -88,6 +89,7 @@ class SpaceFile:
         tuple[ExplicitCell, ...], Give("give a list of {label: ..., set: {key: value}}", "wrong cell")
     ] = ()
     evaluate: Annotated[tuple[Text, ...], Give("give a list of suites such as [sts_dev]")] = ()
+    set_for: Annotated[dict[str, dict[str, Any]], Give(SET_FOR)] = field(default_factory=dict)
     search: Settings = None
     paper: Annotated[dict[str, Any] | None, Give("give a mapping")] = None
     components: Annotated[dict[str, Any], Give(OFF)] = field(default_factory=dict)
@@ -111,6 +113,8 @@ class Space:
     cells: tuple[ExplicitCell, ...] = ()
     evaluate: tuple[str, ...] = ()
     """Suites that score each best checkpoint once."""
+    set_for: Mapping[str, Key] = field(default_factory=dict)
+    """Suite -> dotted keys under which each row trains once more, for that suite's column alone."""
     search: SearchConfig | None = None
     paper: Paper | None = None
     components: Mapping[str, Component] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from analysis.ledger import schema
 from analysis.ledger.integrity import intact
@@ -62,8 +62,9 @@ def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[st
         *(links.c[name] for name in ("sweep", "signature", "cell", "seed")),
         *(runs.c[name] for name in _OF_RUN),
         LIVE.label("live"),
-        runs.c.config["train.examples"].as_integer().label("total_examples"),
-        runs.c.config["train.batch_size"].as_integer().label("batch"),
+        # A length in epochs stands in the configuration as text; what it comes to is among the run's inputs.
+        func.coalesce(runs.c.identity["examples"].as_integer(), _setting("train.examples")).label("total_examples"),
+        _setting("train.batch_size").label("batch"),
         runs.c.config["train.dev"].as_string().label("dev"),
     ).outerjoin(runs, runs.c.signature == links.c.signature)
     if sweeps is not None:
@@ -72,6 +73,10 @@ def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[st
     for row in connection.execute(query.order_by(links.c.sweep, links.c.cell_hash, links.c.seed)):
         by_sweep[row.sweep].append(_row(dict(row._mapping)))
     return dict(by_sweep)
+
+
+def _setting(key: str) -> ColumnElement[int]:
+    return schema.runs.c.config[key].as_integer()
 
 
 def _row(values: Mapping[str, Any]) -> ProgressRow:

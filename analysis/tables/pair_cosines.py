@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 
 from analysis.ledger import Ledger, ScoreRow
-from analysis.tables.results import Planned
+from analysis.tables.results import Planned, behind, without_part
 from analysis.tables.spec import Key, TableError, identify
 
 
@@ -59,7 +59,9 @@ def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Ke
 
     Seeds whose grades differ from the first one's (another set under one name) are left out, with a line that says so.
     """
-    wanted = sorted(planned, key=lambda run: run[2])
+    rows_and_runs = list(planned)
+    standing = [run for run, stands in zip(rows_and_runs, behind(rows_and_runs, suite), strict=True) if stands]
+    wanted = sorted(((without_part(key), name, seed) for key, name, seed in standing), key=lambda run: run[2])
     kept = {s.signature: s for s in ledger.scores([name for _, name, _ in wanted]) if s.suite == suite}
     index = {identify(key): row for row, key in enumerate(keys)}
     gold: np.ndarray | None = None

@@ -4,14 +4,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow, ScoreRow, schema
+from analysis.tables.spec import identify
 
 BEST = "best"
 """The column name that always means the run's best dev score."""
 DEV = "train.dev"
 """The setting that names the dev set."""
 
+PART = "set_for"
+"""The entry of a cell's key that names the one suite that its runs are for; the row's other columns stand on others."""
+
 Planned = tuple[Mapping[str, Any], str, int]
 """(cell key, signature, seed)."""
+
+
+def without_part(key: Mapping[str, Any]) -> dict[str, Any]:
+    """The key of the table's row."""
+    return {axis: value for axis, value in key.items() if axis != PART}
+
+
+def behind(planned: Sequence[Planned], suite: str) -> list[bool]:
+    """For each run whether a suite's column stands on it: a row's runs for that suite alone, where it has any."""
+    apart = {identify(without_part(key)) for key, _, _ in planned if key.get(PART) == suite}
+    return [
+        key.get(PART) == suite or (PART not in key and identify(without_part(key)) not in apart)
+        for key, _, _ in planned
+    ]
 
 
 def results_of(
@@ -35,13 +53,15 @@ def results_of(
     scored = {suite for _, suite in scores}
     protocols = {score.protocol_hash: score.protocol for score in scores.values()}
     texts = {name: schema.dumps(protocol) for name, protocol in protocols.items()}
+    suites = {column: (names or {}).get(column, column) for column in columns}
+    stands = {column: behind(rows, suite) for column, suite in suites.items()}
     lines: list[dict[str, Any]] = []
-    for key, signature, seed in rows:
+    for place, (key, signature, seed) in enumerate(rows):
         run = runs_by_signature.get(signature)
         state = "unclaimed" if run is None else run.state
-        about = {**key, "seed": seed, "signature": signature, "state": state}
-        for column in columns:
-            suite = (names or {}).get(column, column)
+        about = {**without_part(key), "seed": seed, "signature": signature, "state": state}
+        for column in (column for column in columns if stands[column][place]):
+            suite = suites[column]
             value, name = _cell(run, suite, scores.get((signature, suite)), suite in scored)
             lines.append({**about, "column": column, "value": value, "protocol": texts.get(name)})
     return lines

@@ -40,7 +40,7 @@ RULE = "layers x width^2"
 
 @dataclass(frozen=True)
 class Cost:
-    """Of many runs; `unknown` of them have an encoder or method of which nothing is known and count for no seconds."""
+    """Of many runs; of `unknown` ones encoder, method or length is not known, and they count for no seconds."""
 
     examples: int = 0
     core_seconds: float = 0.0
@@ -66,13 +66,16 @@ class Rates:
     workers: int = 1
 
     def seconds(self, run: RunConfig) -> float | None:
-        """Seconds of one run on `workers` cores; None where nothing is known of its method or encoder."""
+        """Seconds of one run on `workers` cores; None where nothing is known of its method, encoder or length."""
+        examples = run.train.examples
+        if not isinstance(examples, int):
+            return None
         measured = self.measured.get((run.method, run.train.encoder))
         if measured:
-            return run.train.examples / measured
+            return examples / measured
         shipped, scale = EXAMPLES_PER_SECOND.get(run.method), _relative(run.train.encoder)
         reference = self.measured.get((run.method, REFERENCE), shipped)
-        return None if reference is None or scale is None else run.train.examples * scale / reference
+        return None if reference is None or scale is None else examples * scale / reference
 
     def cost(self, run: RunConfig) -> Cost:
         """Of one run; the bytes of an encoder that is not known are those of the reference."""
@@ -80,7 +83,8 @@ class Rates:
         parameters = SHAPES.get(run.train.encoder, SHAPES[REFERENCE])[2]
         scaled = round(size * parameters / SHAPES[REFERENCE][2])
         cores = self.workers * (seconds or 0.0)
-        return Cost(run.train.examples, cores, scaled, int(seconds is None))
+        examples = run.train.examples if isinstance(run.train.examples, int) else 0
+        return Cost(examples, cores, scaled, int(seconds is None))
 
     def wall(self, cost: Cost) -> float:
         """Seconds on this machine with a run on every core."""

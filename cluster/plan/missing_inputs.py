@@ -4,26 +4,13 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from cluster.plan.published_corpora import source_of
 from cluster.plan.signature import Identity, identity
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import problems
 from cse_train.fields import Scalar
 
-DATASETS = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse"
-SNLI_MNLI = f"SNLI and MNLI, nli_for_simcse.csv of {DATASETS}"
-SOURCES = {
-    "file": f"wiki1m_for_simcse.txt of {DATASETS}",
-    "wiki": f"wiki1m_for_simcse.txt of {DATASETS}",
-    "documents": "OpenWebText, https://skylion007.github.io/OpenWebTextCorpus",
-    "nli": SNLI_MNLI,
-    "pairs:qqp": "Quora Question Pairs, https://quoradata.quora.com/First-Quora-Dataset-Release-Question-Pairs",
-    "pairs:flickr30k": "Flickr30k, https://shannon.cs.illinois.edu/DenotationGraph",
-    "pairs:paranmt": "ParaNMT-50M, https://www.cs.cmu.edu/~jwieting",
-    "pairs:nli": SNLI_MNLI,
-    "pairs:nli_anli": "ANLI, https://github.com/facebookresearch/anli",
-}
-"""Beginning of a corpus's name -> where its text is published; the longest that fits counts."""
 SENTEVAL = "SentEval, https://github.com/facebookresearch/SentEval"
 STANDARD = ("wiki", "documents", "nli")
 """Corpora that any `--data` folder is expected to hold."""
@@ -79,6 +66,10 @@ class Inputs:
         self.assumed += [lack.line for lack in assumed if lack.line not in self.assumed]
         return hashes, [lack for lack in missing if lack not in assumed], not absent
 
+    def assumed_of(self, run: RunConfig) -> Identity:
+        """The run's identity with placeholders for what is absent, which is not noted."""
+        return identity(run, self.paths, self.workers, {})
+
     def unscorable(self, suites: Iterable[str]) -> dict[str, str]:
         """The suites whose data are not at hand, with the reason: runs go without their columns."""
         if self.expected and not self._given():
@@ -101,8 +92,8 @@ def _where(lack: Missing, run: RunConfig, axes: Sequence[str]) -> str:
         give = f"--profile FILE with `substitutions: {{{key}: {{{name}: DIR}}}}`" if key in axes else f"--set {key}=DIR"
         return f"; get it by `hf download {name}` where the hub can be reached, or give its folder by {give}"
     if lack.part == "corpus":
-        names = [name for name in SOURCES if run.train.corpus.startswith(name)]
-        return f"; get it from {SOURCES[max(names, key=len)]}" if names else ""
+        source = source_of(run.train.corpus)
+        return f"; get it from {source}" if source else ""
     if "senteval" in lack.line.lower():
         return f"; get it from {SENTEVAL}"
     return ""

@@ -4,12 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from cluster.plan.cost import Cost, Rates
 from cluster.plan.missing_inputs import IncompleteCell
-from cluster.plan.signature import Identity
-from cse_train.config import RunConfig
+from cluster.plan.signature import Identity, examples_in
+from cse_train.config import RunConfig, with_examples
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
 
@@ -32,6 +30,16 @@ class PlannedRun:
     sweep: str
     """ID of the space."""
 
+    @property
+    def examples(self) -> int | None:
+        """Training examples in all; None where they depend on a corpus of unknown size."""
+        return examples_in(self.run, self.identity)
+
+    @property
+    def counted(self) -> RunConfig:
+        """The run with its length in examples where that is known, as it always is of a run that can be trained."""
+        return self.run if self.examples is None else with_examples(self.run, self.examples)
+
 
 @dataclass(frozen=True)
 class SpacePlan:
@@ -44,6 +52,8 @@ class SpacePlan:
     """Signatures of this space's runs that are finished."""
     searched: int | None = None
     """Cells that a search will visit at most; None for a space whose cells are all run."""
+    like: PlannedRun | None = None
+    """Of a search, one of the runs that it may make: what each costs."""
     incomplete: tuple[IncompleteCell, ...] = ()
     """Cells without an input; their runs count, by their settings, and are not to run."""
 
@@ -105,7 +115,7 @@ class Plan:
         chosen = (self.tables or self.searches) if spaces is None else spaces
         done, lacking = _union(s.done for s in chosen), _union(s.incomplete_runs for s in chosen)
         left = [run for run in unique(run for space in chosen for run in space.runs) if run.signature not in done]
-        costs = [self.rates.cost(run.run) for run in left if incomplete or run.signature not in lacking]
+        costs = [self.rates.cost(run.counted) for run in left if incomplete or run.signature not in lacking]
         costs += [self._of_search(space) for space in chosen if space.searched is not None]
         return sum(costs, Cost())
 
@@ -138,9 +148,8 @@ class Plan:
         }
 
     def _of_search(self, space: SpacePlan) -> Cost:
-        assert space.searched is not None
-        run = space.resolved.sample(np.random.default_rng(0)).run(0)
-        return self.rates.cost(run).times(max(0, space.searched * len(space.seeds) - len(space.done)))
+        assert space.searched is not None and space.like is not None
+        return self.rates.cost(space.like.counted).times(max(0, space.searched * len(space.seeds) - len(space.done)))
 
 
 def counts(spaces: Sequence[SpacePlan]) -> dict[str, int]:

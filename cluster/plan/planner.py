@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from analysis.ledger import Ledger, RunRow
 from cluster.plan.cost import rates
 from cluster.plan.match import FINAL, RunMatcher, match
@@ -122,7 +124,9 @@ def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Rec
     cells = min(n for n in (size, num_samples) if n is not None)
     matcher = RunMatcher(resolved, lambda run: signature(run, inputs.of(run)[0]))
     ended = (row for row in recorded.rows if row.state in FINAL and row.seed in seeds and matcher.cells(row))
-    return SpacePlan(resolved, seeds, (), frozenset(row.signature for row in ended), cells)
+    cell = resolved.sample(np.random.default_rng(0))
+    (like,) = runs_of(resolved, cell, seeds[:1], inputs.assumed_of(cell.run(seeds[0])))
+    return SpacePlan(resolved, seeds, (), frozenset(row.signature for row in ended), cells, like)
 
 
 def _seeds(space: Space, seeds: int | Sequence[int] | None) -> tuple[int, ...]:

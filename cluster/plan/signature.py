@@ -11,17 +11,20 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cluster.plan.published_corpora import printed_rows
 from cse_train import fields, methods
 from cse_train.backbone.identity import backbone_identity
-from cse_train.config import RunConfig
+from cse_train.config import RunConfig, epochs_in, examples_of
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.protocol import CODE_VERSION
 from cse_train.fields import ConfigError, Scalar
-from cse_train.text.sources import open_source
+from cse_train.text.sources import open_source, rows_of
 
 NAMED_BY_HASH = ("encoder", "corpus", "dev")
 """Fields whose content is hashed instead of their name."""
+LENGTH = "examples"
+"""What a run's length in epochs comes to, among its inputs; a run whose length is a count has no such input."""
 PLACE = "\0seed"
 """Stands for a seed in a text into which many are put."""
 RULES = {
@@ -48,7 +51,7 @@ def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[st
     hashes: Identity = {"encoder": encoder[0], "tokenizer": encoder[-1]}
     hashes["corpus"] = _or_placeholder("corpus", _corpus, absent, run.train.corpus, paths)[0]
     hashes["dev"] = _or_placeholder("dev", _dev, absent, run.train.dev, paths)[0]
-    hashes |= _further(run, absent)
+    hashes |= _further(run, absent) | _length(run, paths, absent)
     depends = getattr(methods.config_module(run.method), "rank_dependent", lambda _: False)
     return hashes | {"workers": workers} if depends(run.options) else hashes
 
@@ -63,6 +66,23 @@ def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
         absent["method"] = "; ".join(error.problems)
         inputs = {"inputs": "absent"}
     return {f"method.{name}": digest for name, digest in inputs.items()}
+
+
+def _length(run: RunConfig, paths: DataPaths, absent: Mapping[str, str] | None) -> Identity:
+    """The examples that a run's epochs come to on its corpus: of one that is absent, by the rows that papers print."""
+    epochs = epochs_in(run.train.examples)
+    if epochs is None:
+        return {}
+    corpus = run.train.corpus
+    rows = printed_rows(corpus) if "corpus" in (absent or {}) else rows_of(corpus, paths)
+    return {} if rows is None else {LENGTH: examples_of(epochs, rows)}
+
+
+def examples_in(run: RunConfig, identity: Mapping[str, str | int]) -> int | None:
+    """Training examples of the whole run; None where they depend on a corpus of unknown size."""
+    given = run.train.examples
+    counted = identity.get(LENGTH) if isinstance(given, str) else given
+    return counted if isinstance(counted, int) else None
 
 
 def _or_placeholder(

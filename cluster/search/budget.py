@@ -89,7 +89,7 @@ class Account:
     def _expected(self, planned: PlannedRun) -> float:
         ended = self._ended[planned.run.method].values()
         mean = sum(ended) / len(ended) if ended else 0.0
-        return {"runs": 1.0, "examples": float(planned.run.train.examples), "hours": mean}[self.budget.unit]
+        return {"runs": 1.0, "examples": float(planned.examples or 0), "hours": mean}[self.budget.unit]
 
 
 class BudgetSource(RunSource):

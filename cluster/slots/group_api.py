@@ -20,6 +20,7 @@ class Job:
     kind: Literal["train", "score"]
     """`score`: the run is finished and only its suites are wanted."""
     run: RunConfig
+    """Its length is counted in examples."""
     paths: DataPaths
     folder: Path
     previous: tuple[Path, ...] = ()
@@ -39,6 +40,7 @@ class Job:
     def total_examples(self) -> int:
         """Examples of the whole run: whole batches, at least one."""
         train = self.run.train
+        assert isinstance(train.examples, int), train.examples
         return max(1, train.examples // train.batch_size) * train.batch_size
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Job":

@@ -75,7 +75,7 @@ class Dispatcher:
         return Job(
             signature=planned.signature,
             kind="train" if claim else "score",
-            run=planned.run,
+            run=planned.counted,
             paths=self.paths,
             folder=claimed.folder,
             previous=earlier(claim, self._home(claim.signature)) if claim else (),

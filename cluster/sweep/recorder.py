@@ -100,7 +100,7 @@ class Recorder:
         """Send the listener an event, with what the run's row says first."""
         if row:
             facts = {"state": row.state, "examples": row.examples or 0, "best": row.best, **facts}
-        total = planned.run.train.examples
+        total = planned.examples or 0
         self.on_event(SweepEvent(kind=kind, signature=planned.signature, total_examples=total, **facts))
 
     def _record_result(self, claimed: ClaimedRun, state: str, result: SlotResult) -> None:

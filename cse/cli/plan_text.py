@@ -5,6 +5,7 @@ from dataclasses import replace
 from cluster.plan.missing_inputs import by_reason
 from cluster.plan.plan import Plan, SpacePlan, counts
 from cse.cli.listing import aligned, duration, size
+from cse.tables.coverage import counted, printed_values
 
 SENTENCE = "{cells} cells x {seeds} seeds = {runs} runs, {unique} unique: {done} done, {to_run} to run"
 MANY = "{cells} cells, {runs} runs, {unique} unique ({shared}): {done} done, {to_run} to run"
@@ -23,7 +24,20 @@ def text(plan: Plan) -> str:
         named = [(space.id, cell) for space in plan.spaces for cell in space.incomplete]
         lacking = by_reason([replace(cell, label=f"{table} {cell.label}") for table, cell in named], NAMED)
     lacking += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
-    return "\n".join([*listing, *_totals(plan), *lacking, plan.rates.source()])
+    return "\n".join([*listing, *_totals(plan), *_published(plan), *lacking, plan.rates.source()])
+
+
+def published(plan: Plan) -> dict[str, int]:
+    """How many of the numbers that the papers print are trained and scored, and what the others are."""
+    absent = [{cell.label: cell.reason for cell in space.incomplete} for space in plan.spaces]
+    both = zip(plan.spaces, absent, strict=True)
+    return counted(value for space, lacks in both for value in printed_values(space.resolved, lacks, plan.unscorable))
+
+
+def _published(plan: Plan) -> list[str]:
+    total, *states = published(plan).items()
+    shown = ", ".join(f"{number} {state}" for state, number in states if number)
+    return [f"published numbers: {total[1]}, of them {shown}"] if total[1] else []
 
 
 def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from analysis.ledger import Ledger
 from cluster.plan.missing_inputs import Inputs
 from cluster.plan.plan import PlannedRun
-from cluster.plan.signature import signature
+from cluster.plan.signature import examples_in, signature
 from cluster.runtime.background import background
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import Node, slots_that_fit, this_machine
@@ -102,8 +102,8 @@ def first_run(resolved: ResolvedSpace, paths: DataPaths, workers: int, examples:
             length = examples or STEPS * whole.train.batch_size
             train = dataclasses.replace(whole.train, examples=length, evaluations=EVALUATIONS)
             run = dataclasses.replace(whole, train=train)
-            key = dict(cell.key)
-            return PlannedRun(signature(run, hashes), run, hashes, key, 0, "probe"), whole.train.examples
+            planned = PlannedRun(signature(run, hashes), run, hashes, dict(cell.key), 0, "probe")
+            return planned, examples_in(whole, hashes) or length
     raise ConfigError(list(dict.fromkeys(lines)))
 
 

@@ -78,7 +78,7 @@ def work_of(requests: Sequence[Request], ledger: Ledger) -> Work:
         sweep_runs = [dataclasses.replace(run, sweep=sweep) for run in complete]
         record(request, ledger, sweep_runs, space.incomplete)
         for run in sweep_runs:
-            suites = (name for name in request.resolved.space.evaluate if name not in planned.unscorable)
+            suites = (name for name in request.resolved.suites_of(run.cell) if name not in planned.unscorable)
             wanted.setdefault(run.signature, []).extend(suites)
         runs += sweep_runs
     done = frozenset(signature for space in planned.spaces for signature in space.done)

@@ -14,7 +14,7 @@ from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import Identify, runs_of
 from cluster.plan.run_source import RunSource
-from cluster.plan.signature import identity, signature
+from cluster.plan.signature import examples_in, identity, signature
 from cluster.runtime.options import AshaOptions
 from cluster.search.budget import Account, BudgetSource
 from cluster.search.optuna_mirror import StudyMirror, mirror_url
@@ -75,7 +75,7 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
         labels.update({run.signature: cell_name(run.cell, run.seed) for run in runs})
         return runs
 
-    options = dataclasses.replace(request.options, asha=_asha(resolved))
+    options = dataclasses.replace(request.options, asha=_asha(resolved, identify))
     over = threading.Event()
     suites = {name: resolved.space.evaluate}
     with _listeners(request, sweeps, {name: num_samples}, labels) as (tell, pruner):
@@ -113,10 +113,11 @@ def _cells_of_search(resolved: ResolvedSpace) -> int:
     return min(count for count in (resolved.size(), num_samples) if count is not None)
 
 
-def _asha(resolved: ResolvedSpace) -> AshaOptions | None:
+def _asha(resolved: ResolvedSpace, identify: Identify) -> AshaOptions | None:
     settings = resolved.space.search
     if settings is None or settings.scheduler is None:
         return None
-    top = max(cell.run(0).train.examples for cell in some_cells(resolved))
+    runs = [cell.run(0) for cell in some_cells(resolved)]
+    top = max(examples_in(run, identify(run)) or 0 for run in runs)
     grace = max(1, round(settings.grace_fraction * top))
     return AshaOptions(grace_examples=grace, max_examples=top, reduction_factor=settings.reduction_factor)

@@ -12,7 +12,7 @@ from cluster.plan.match import match
 from cse.tables import baselines
 from cse_train.evaluate.suites.registry import columns
 from search_spaces import cells
-from search_spaces.cell_names import cell_name
+from search_spaces.cell_names import cell_name, setting
 from search_spaces.cells import ResolvedSpace, setups
 from search_spaces.paper import Paper
 
@@ -45,7 +45,7 @@ def of_planned(
 def spec_of(resolved: ResolvedSpace) -> TableSpec:
     """What the space says of its table, for `analysis`."""
     space, paper = resolved.space, resolved.space.paper
-    rows = [] if resolved.size() is None else [cells.full_key(resolved, cell.key) for cell in resolved.cells()]
+    rows = [] if resolved.size() is None else [cells.full_key(resolved, cell.key) for cell in resolved.rows()]
     printed = [{**row.as_dict(), "key": cells.full_key(resolved, row.key)} for row in paper.rows] if paper else []
     default = cells.full_key(resolved, paper.default) if paper and paper.default else None
     return TableSpec(
@@ -62,7 +62,7 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
         citation=f"{paper.citation}, {paper.table}" if paper else "",
         metric=paper.metric if paper else "",
         protocol=scale(resolved),
-        notes=[note for note in (space.notes, *said(paper), scaled(resolved)) if note],
+        notes=[note for note in (space.notes, *said(paper), *apart(resolved), scaled(resolved)) if note],
     )
 
 
@@ -71,6 +71,16 @@ def said(paper: Paper | None) -> list[str]:
     if paper is None:
         return []
     return [paper.notes, f"The paper's finding: {paper.finding}" if paper.finding else ""]
+
+
+def apart(resolved: ResolvedSpace) -> list[str]:
+    """Which columns stand on runs of their own, and with what settings."""
+    shown = {
+        suite: ", ".join(setting(key, value) for key, value in given.items())
+        for suite, given in resolved.space.set_for.items()
+    }
+    parts = {cell.part for cell in resolved.cells()} if shown else set()
+    return [f"{suite} stands on runs of its own, with {text}." for suite, text in shown.items() if suite in parts]
 
 
 def scaled(resolved: ResolvedSpace) -> str:

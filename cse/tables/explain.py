@@ -7,11 +7,12 @@ from typing import Any
 
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.provenance import Origins, SeedRun, origins, seed_runs
+from analysis.tables.spec import TableSpec
 from cluster.plan.match import match
 from cse.tables.build import spec_of
 from search_spaces.catalog import catalog
 from search_spaces.cell_names import setting
-from search_spaces.cells import Cell, ResolvedSpace, full_key
+from search_spaces.cells import PART, Cell, ResolvedSpace, full_key
 
 
 def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Sequence[RunRow] = ()) -> str:
@@ -63,21 +64,32 @@ def explained(
     resolved: ResolvedSpace, cell: Cell, ledger: Ledger | None, rows: Sequence[RunRow], seeds: Sequence[int]
 ) -> Explained:
     """All that the ledger, the space and the paper say of a cell."""
-    key, spec = full_key(resolved, cell.key), spec_of(resolved)
-    matches = [matched.run for matched in match(resolved, rows) if dict(matched.key) == key]
-    runs, protocols = seed_runs(ledger, matches, spec.columns, spec.scores) if ledger else ([], {})
+    key, spec = full_key(resolved, {a: v for a, v in cell.key.items() if a != PART}), spec_of(resolved)
+    columns = columns_behind(resolved, cell, spec)
+    matches = [matched.run for matched in match(resolved, rows) if matched.cell.id == cell.id]
+    runs, protocols = seed_runs(ledger, matches, columns, spec.scores) if ledger else ([], {})
     have = {seed_run.run.seed for seed_run in runs}
     return Explained(
         resolved=resolved,
         cell=cell,
         runs=runs,
         missing=tuple(seed for seed in seeds if seed not in have),
-        columns=spec.columns,
+        columns=columns,
         protocols=protocols,
         published=next((row for row in spec.published if row["key"] == key), {}),
         origins=origins(runs),
         command=command(resolved, cell, sorted(have) or list(seeds), matches),
     )
+
+
+def columns_behind(resolved: ResolvedSpace, cell: Cell, spec: TableSpec) -> list[str]:
+    """The columns of its row that stand on the cell's runs."""
+    apart = {suite for suite in resolved.space.evaluate if suite not in resolved.suites_of(cell.key)}
+    return [
+        column
+        for column in spec.columns
+        if (spec.scores.get(column, column) == cell.part if cell.part else spec.scores.get(column, column) not in apart)
+    ]
 
 
 def narrowed(resolved: ResolvedSpace, cell: Cell) -> dict[str, Any]:
@@ -86,7 +98,8 @@ def narrowed(resolved: ResolvedSpace, cell: Cell) -> dict[str, Any]:
     listed = bool(resolved.space.cells)
     axes = [axis for axis in resolved.space.axis_names if axis in flat and (listed or axis in cell.key)]
     kept = {key: value for key, value in resolved.overrides.items() if key in flat}
-    return {**kept, **{axis: flat[axis] for axis in axes}}
+    apart = [key for settings in resolved.space.set_for.values() for key in settings if key in flat]
+    return {**kept, **{axis: flat[axis] for axis in (*axes, *apart)}}
 
 
 def _space_name(resolved: ResolvedSpace) -> str:

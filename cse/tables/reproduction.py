@@ -24,7 +24,7 @@ from cluster.plan.missing_inputs import IncompleteCell, by_reason
 from cluster.plan.plan import SpacePlan
 from cse.tables import build
 from cse_train.files import replace_file
-from search_spaces.cells import full_key, unlike_paper
+from search_spaces.cells import PART, full_key, unlike_paper
 
 NAMED = 8
 """Missing runs that a line names."""
@@ -112,7 +112,7 @@ def gather(
         made = best_cells(made, [full_key(resolved, row.key) for row in printed])
     unlike = unlike_paper(resolved)
     space = resolved.space
-    study = read_study(ledger, planned, id=space.id, title=space.title, axes=space.axis_names, command=command)
+    study = read_study(ledger, planned, id=space.id, title=space.title, axes=[*space.axis_names, PART], command=command)
     return Reproduction(
         table=made,
         verdicts=judge(made, same_scale=not unlike),

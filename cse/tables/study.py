@@ -29,7 +29,12 @@ def of_space(
     command = _command(str(space.file), resolved.profile.name, resolved.overrides, seeds or space.seeds, url)
     lacking = _unanswered(resolved, planned, seeds or space.seeds)
     study = read_study(
-        ledger, [*planned, *lacking], id=space.id, title=space.title, axes=space.axis_names, command=command
+        ledger,
+        [*planned, *lacking],
+        id=space.id,
+        title=space.title,
+        axes=[*space.axis_names, cells.PART],
+        command=command,
     )
     return study, made
 
@@ -48,17 +53,18 @@ def of_sweep(sweep: SweepRow, ledger: Ledger, url: str | None) -> tuple[Resolved
     links = ledger.cells(sweep.id)
     linked = {axis for link in links for axis in link.cell}
     resolved = space_of_sweep(sweep)
-    if resolved is not None and not linked <= set(resolved.space.axis_names):
+    if resolved is not None and not linked <= {*resolved.space.axis_names, cells.PART}:
         resolved = None  # the file has other axes today
     axes = resolved.space.axis_names if resolved else sorted(linked)
-    planned = [({axis: link.cell.get(axis) for axis in axes}, link.signature, link.seed) for link in links]
+    keys = [cells.full_key(resolved, link.cell) if resolved else {a: link.cell.get(a) for a in axes} for link in links]
+    planned = [(key, link.signature, link.seed) for key, link in zip(keys, links, strict=True)]
     made = build.of_planned(resolved, ledger, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
     spec = sweep.spec
     command = _command(
         str(spec.get("file", sweep.id)), spec.get("profile"), spec.get("set", {}), spec.get("seeds"), url
     )
     title = str(spec.get("title", ""))
-    study = read_study(ledger, planned, id=sweep.id, title=title, axes=axes, command=command)
+    study = read_study(ledger, planned, id=sweep.id, title=title, axes=[*axes, cells.PART], command=command)
     return resolved, study, made
 
 

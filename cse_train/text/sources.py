@@ -57,6 +57,17 @@ def open_source(corpus: str, paths: DataPaths) -> Source:
     return openers[corpus]()
 
 
+def rows_of(corpus: str, paths: DataPaths) -> int:
+    """Rows of the corpus that `train.corpus` names, remembered by its content. ConfigError as `open_source`."""
+    source = open_source(corpus, paths)
+    if source.content_hash not in _ROWS:
+        _ROWS[source.content_hash] = sum(1 for _ in source.rows())
+    return _ROWS[source.content_hash]
+
+
+_ROWS: dict[str, int] = {}
+
+
 def file_hash(path: Path) -> str:
     """sha256 of a file's bytes, remembered as long as its size and modification time stay."""
     seen = path.stat()

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from cse_train import checkpoint, distributed, methods, random_streams
 from cse_train.backbone.backbone import load_backbone
-from cse_train.config import RunConfig
+from cse_train.config import RunConfig, counted
 from cse_train.data_paths import DataPaths
 from cse_train.encoder import compact_vocabulary
 from cse_train.evaluate.embedding import NotFinite, evaluating
@@ -20,6 +20,7 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.methods.base import Method
 from cse_train.numerics import fast_fp32, keep_freed_memory
+from cse_train.text.sources import rows_of
 from cse_train.training.batches import Batches
 from cse_train.training.optimiser import clip_gradients, evaluation_steps, learning_rate, optimiser_of, steps_in
 
@@ -68,6 +69,7 @@ def train(run: RunConfig, paths: DataPaths, folder: Path, report: Report, resume
     Diverged for a loss that is not finite, CorruptCheckpoint, OSError for a full disk.
     """
     keep_freed_memory()
+    run = counted(run, lambda: rows_of(run.train.corpus, paths))
     with fast_fp32():
         session = Session.open(run, paths, folder)
         session.resume(resume_from)

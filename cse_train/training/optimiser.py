@@ -52,7 +52,8 @@ def slanted_triangular(step: int, total: int, cut_frac: float = 0.1, ratio: floa
 
 
 def steps_in(config: TrainConfig) -> int:
-    """Optimiser steps of a run; a last batch that is not full is not trained on."""
+    """Optimiser steps of a run whose length is counted; a last batch that is not full is not trained on."""
+    assert isinstance(config.examples, int), config.examples
     return max(1, config.examples // config.batch_size)
 
 

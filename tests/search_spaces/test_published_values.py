@@ -82,7 +82,7 @@ def test_one_axis_two_results(name):
 def test_listed_cells(name):
     space = load_space(name)
     assert tuple(cells[STS] for _, cells in rows(name)) == LISTED[name]
-    assert [dict(key) for key, _ in rows(name)] == [cell.key for cell in resolve(space, "paper").cells()]
+    assert [dict(key) for key, _ in rows(name)] == [cell.key for cell in resolve(space, "paper").rows()]
 
 
 @pytest.mark.parametrize("name", LISTED_TRANSFER)

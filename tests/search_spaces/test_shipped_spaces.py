@@ -54,3 +54,12 @@ def test_the_small_profile_keeps_the_shares_of_declutr_s_training_set():
     shares = sorted({cell.run(0).train.examples for cell in space.cells()})
     assert shares == [10240, 25600] and shares[0] / shares[1] == 0.4
     assert shares[1] == space.profile.train["train.examples"]
+
+
+def test_one_published_value_has_one_recipe():
+    """DiffCSE's Tables 5 and 8 both print 82.22 for SimCSE with BatchNorm: weight 0 of the difference prediction."""
+    for profile in ("small", "paper"):
+        cells = {name: resolve(load_space(name), profile).cells() for name in ("D5", "D8")}
+        (batchnorm,) = (cell for cell in cells["D5"] if cell.label == "SimCSE w/ BatchNorm")
+        (zero,) = (cell for cell in cells["D8"] if cell.key == {"method.lambda_weight": 0.0})
+        assert batchnorm.flat == zero.flat

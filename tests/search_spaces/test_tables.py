@@ -1,4 +1,4 @@
-"""Every published table and figure is a file: whole rows that re-add, misprints kept, winners inside their searches."""
+"""The published tables as files: whole rows that re-add, misprints kept, winners inside their searches."""
 
 import functools
 from statistics import fmean
@@ -12,9 +12,12 @@ from search_spaces.cells import resolve
 
 IDS = {f"{paper}{n}" for paper, last in {"S": 9, "D": 12, "E": 10, "C": 6, "L": 8}.items() for n in range(1, last + 1)}
 SOURCES = {
-    "S": "001_93f8135970ea8fe2.txt", "D": "000_1d32f67a8f7f5fbf.txt", "E": "004_75c08648544496b7.txt",
-    "C": "002_fce058e9b287f4c9.txt", "L": "003_158e937f78fb484f.txt",
-}  # fmt: skip
+    "S": "ACL Anthology 2021.emnlp-main.552, arXiv 2104.08821",
+    "D": "ACL Anthology 2022.naacl-main.311, arXiv 2204.10298",
+    "E": "arXiv 2109.04380",
+    "C": "arXiv 2304.08991",
+    "L": "ACL Anthology 2021.acl-long.72, arXiv 2006.03659",
+}
 MISPRINTS = {
     ("D2", "Avg. BERT embeddings"): (84.94, 84.87),
     ("C1", "PromptBERT base"): (78.54, 78.52),

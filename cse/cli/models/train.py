@@ -11,8 +11,9 @@ import typer
 from cse.cli import options as arguments
 from cse.cli.loader import Deferred
 from cse_train import methods
-from cse_train.config import parse_run
+from cse_train.config import counted, parse_run
 from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.text.sources import rows_of
 from search_spaces.profiles import load_profile
 
 training = Deferred("cse_train.training.loop")
@@ -37,6 +38,7 @@ def train(
     flat = configuration(method, profile, arguments.settings(settings))
     folder = (to or arguments.RESULTS / "train" / f"{method}-{digest(flat)}").resolve()
     run = parse_run(flat)
+    run = counted(run, lambda: rows_of(run.train.corpus, paths))
     print(f"run folder: {folder}")
     outcome = training.train(run, paths, folder, lambda point: _tell(point, run.train.dev, run.train.examples))
     print(f"{outcome.state}: best {run.train.dev} {outcome.best:.2f} at {outcome.best_examples} examples")
@@ -53,7 +55,7 @@ def digest(flat: Mapping[str, Scalar]) -> str:
     return hashlib.sha256(json.dumps(dict(flat), sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _tell(point: Any, dev: str, examples: int) -> bool:
+def _tell(point: Any, dev: str, examples: int | str) -> bool:
     """Print a `Point` of the training loop."""
     loss = f"  loss {point.metrics['loss']:.4f}" if "loss" in point.metrics else ""
     score = f"{dev} {point.metrics[dev]:.2f}  best {point.best:.2f}"

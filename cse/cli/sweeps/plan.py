@@ -5,7 +5,7 @@ import json
 from cluster.plan.planner import plan as planned
 from cse.cli import exit, options
 from cse.cli.listing import FormatOption
-from cse.cli.plan_text import text
+from cse.cli.plan_text import published, text
 from search_spaces.catalog import load_all
 
 
@@ -27,7 +27,7 @@ def plan(
     opened = options.existing_ledger(ledger)
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=given, workers=workers)
     if form == "json":
-        print(json.dumps(work.as_dict()))
+        print(json.dumps(work.as_dict() | {"published": published(work)}))
         return
     print(text(work))
     exit.say([f"what is done was recognised by settings alone: {line}" for line in work.absent])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
-from analysis.tables.results import results_of
+from analysis.tables.results import PART, results_of
 
 
 @pytest.fixture
@@ -53,3 +53,16 @@ def test_the_newest_score_of_a_suite_counts(filled: Ledger) -> None:
 
 def test_no_runs_give_no_lines(filled: Ledger) -> None:
     assert results_of(filled, [], ["sts_dev"]) == []
+
+
+def test_a_column_stands_on_the_runs_that_are_for_it(filled: Ledger) -> None:
+    """The row lr=1 has a run of its own for sts12; lr=2 has one run for both columns."""
+    for signature in ("aa", "bb"):
+        filled.add_score(signature, "sts_dev", 40.0 + len(signature), {})
+        filled.add_score(signature, "sts12", 50.0 if signature == "aa" else 51.0, {})
+    planned = [({"lr": 1}, "aa", 1), ({"lr": 1, PART: "sts12"}, "bb", 1), ({"lr": 2}, "aa", 1)]
+    lines = results_of(filled, planned, ["dev", "sts12"], {"dev": "sts_dev"})
+    assert [(line["lr"], line["column"], line["signature"], line["value"]) for line in lines] == [
+        (1, "dev", "aa", 42.0), (1, "sts12", "bb", 51.0), (2, "dev", "aa", 42.0), (2, "sts12", "aa", 50.0),
+    ]  # fmt: skip
+    assert all(PART not in line for line in lines)

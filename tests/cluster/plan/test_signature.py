@@ -130,3 +130,22 @@ def test_an_option_that_came_later_counts_only_where_it_is_used() -> None:
     base = parse_run({"method": "diffcse"})
     assert "edits" not in described(base, INPUTS)["options"]
     assert sign(base) != sign(parse_run({"method": "diffcse", "method.edits": "stored"}))
+
+
+def test_epochs_count_with_the_corpus_that_they_pass_over(tmp_path: Path) -> None:
+    """The number that they come to is an input; a run whose length is a count has none and keeps its signature."""
+    encoder = write_encoder(tmp_path / "e")
+    run, count = inputs_of(tmp_path / "a", "x\ny\nz\n", encoder, train__examples=9)
+    assert "examples" not in count and module.examples_in(run, count) == 9
+    run, epochs = inputs_of(tmp_path / "a", "x\ny\nz\n", encoder, train__examples="3 epochs")
+    assert epochs == {**count, "examples": 9} and module.examples_in(run, epochs) == 9
+    longer, more = inputs_of(tmp_path / "b", "x\ny\nz\nw\n", encoder, train__examples="3 epochs")
+    assert module.examples_in(longer, more) == 12 and signature(longer, more) != signature(run, epochs)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "examples"), [("pairs:qqp", 402_000), ("pairs:paranmt_sample", 402_000), ("pairs:mine", None)]
+)
+def test_epochs_over_a_corpus_that_is_absent_come_to_what_papers_print(corpus: str, examples: int | None) -> None:
+    run = parse_run({"method": "simcse", "train.corpus": corpus, "train.examples": "3 epochs"})
+    assert module.examples_in(run, identity(run, DataPaths(), absent={})) == examples

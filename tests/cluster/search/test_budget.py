@@ -23,7 +23,7 @@ class Row:
 def planned(signature, method="simcse", examples=640, seed=0):
     train = SimpleNamespace(examples=examples)
     run = SimpleNamespace(method=method, train=train)
-    return SimpleNamespace(signature=signature, run=run, seed=seed, cell={"x": signature[0]})
+    return SimpleNamespace(signature=signature, run=run, examples=examples, seed=seed, cell={"x": signature[0]})
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 import copy
 import pickle
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis.ledger import Ledger, LostClaim
+from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import ListSource
 from cluster.runtime.options import AshaOptions, SweepOptions
 from cluster.runtime.storage import StorageFailed
@@ -14,24 +15,14 @@ from cluster.sweep import dispatcher as module
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import SweepEvent
 from cse.cli.exit import verdict
-from cse_train.config import RunConfig, parse_run
+from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from tests.cluster.jobs import slot_result
 
 
-@dataclass(frozen=True)
-class Wanted:
-    signature: str
-    run: RunConfig
-    seed: int
-    identity: dict[str, Any]
-    cell: dict[str, Any]
-    sweep: str = "s"
-
-
-def wanted(seed: int) -> Wanted:
+def wanted(seed: int) -> PlannedRun:
     run = parse_run({"method": "simcse", "train.seed": seed, "train.examples": 128})
-    return Wanted(f"signature{seed}", run, seed, {}, {})
+    return PlannedRun(f"signature{seed}", run, {}, {}, seed, "s")
 
 
 class Driver:

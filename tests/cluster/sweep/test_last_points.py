@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import event
 
 from analysis.ledger import Claim, Ledger, LostClaim
+from cluster.plan.plan import PlannedRun
 from cluster.runtime.options import SweepOptions
 from cluster.sweep.recorder import ClaimedRun, Recorder
 from tests.cluster.jobs import run_of, slot_result
@@ -38,7 +39,7 @@ def recording(ledger: Ledger, folder: Path) -> tuple[Recorder, ClaimedRun]:
     recorder = Recorder(source, ledger, SweepOptions(storage=folder), "me", lambda event: None)  # type: ignore[arg-type]
     attempt = folder / "runs" / ("s" * 64) / "attempt-1"
     attempt.mkdir(parents=True)
-    planned = SimpleNamespace(signature="s" * 64, run=run_of(), seed=0, sweep="t")
+    planned = PlannedRun("s" * 64, run_of(), {}, {}, 0, "t")
     return recorder, ClaimedRun(planned, attempt, claim_of(ledger), ())  # type: ignore[arg-type]
 
 

@@ -1,0 +1,42 @@
+"""Training text that papers name: where it is published, and how many rows they print of it."""
+
+DATASETS = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse"
+SNLI_MNLI = f"SNLI and MNLI, nli_for_simcse.csv of {DATASETS}"
+SOURCES = {
+    "file": f"wiki1m_for_simcse.txt of {DATASETS}",
+    "wiki": f"wiki1m_for_simcse.txt of {DATASETS}",
+    "documents": "OpenWebText, https://skylion007.github.io/OpenWebTextCorpus",
+    "nli": SNLI_MNLI,
+    "pairs:qqp": "Quora Question Pairs, https://quoradata.quora.com/First-Quora-Dataset-Release-Question-Pairs",
+    "pairs:flickr30k": "Flickr30k, https://shannon.cs.illinois.edu/DenotationGraph",
+    "pairs:paranmt": "ParaNMT-50M, https://www.cs.cmu.edu/~jwieting",
+    "pairs:nli": SNLI_MNLI,
+    "pairs:nli_anli": "ANLI, https://github.com/facebookresearch/anli",
+}
+"""Beginning of a corpus's name -> where its text is published; the longest that fits counts."""
+ROWS = {
+    "nli": 275_601,
+    "pairs:qqp": 134_000,
+    "pairs:flickr30k": 318_000,
+    "pairs:paranmt": 5_000_000,
+    "pairs:nli_entailment": 314_000,
+    "pairs:nli_neutral": 314_000,
+    "pairs:nli_contradiction": 314_000,
+    "pairs:nli_all": 942_000,
+    "pairs:nli_anli": 275_601 + 52_000,
+}
+"""Corpus -> its rows as SimCSE prints them in thousands (Table 4); nli: the rows of nli_for_simcse.csv."""
+SAMPLE = "_sample"
+SAMPLE_ROWS = 134_000
+"""Pairs of each set in the column "sample" (the caption of the same table)."""
+
+
+def source_of(corpus: str) -> str | None:
+    """Where the text is published; None where no paper names it."""
+    names = [name for name in SOURCES if corpus.startswith(name)]
+    return SOURCES[max(names, key=len)] if names else None
+
+
+def printed_rows(corpus: str) -> int | None:
+    """Rows that the papers print of a corpus, for counting what is not at hand; None where they print none."""
+    return SAMPLE_ROWS if corpus.startswith("pairs:") and corpus.endswith(SAMPLE) else ROWS.get(corpus)

@@ -1,0 +1,92 @@
+"""docs/coverage.md from the papers' tables and the suites at hand: `python -m docs.coverage_page` writes it."""
+
+from collections.abc import Mapping, Sequence
+
+from analysis.render.markup import aligned
+from cluster.plan.missing_inputs import STANDARD
+from cluster.plan.published_corpora import source_of
+from cse.tables.coverage import STATES, UNSCORED, PrintedValue, by_reason, counted, printed_values
+from docs.methods_page import folder
+from search_spaces.catalog import ALL, load_all
+from search_spaces.cell_names import cell_name
+from search_spaces.cells import ResolvedSpace, resolve, some_cells
+
+HEAD = """\
+# Which published numbers can be compared?
+
+Every number that the five papers print in a table, at `--profile paper`. A number is compared where its row is a cell
+that we train and a suite of its table scores its column; the others stand beside ours as the paper's alone.
+`cse plan all --profile paper` counts the same on your machine, where other inputs may be absent. Made by
+`python -m docs.coverage_page` from `search_spaces/papers/` and the suites.
+"""
+LEGEND = """
+| state | what it means |
+|---|---|
+| trained and scored | the row is a cell, and a suite of its table scores the column |
+| without an input | the row is a cell whose training text is not part of the data that `--data` usually holds |
+| left out | the profile has no counterpart for the row |
+| evaluation only | the row is a model without training here, which `cse eval` and the rows without training score |
+| without a suite | nothing of ours scores the column |
+| reference | the row is a system that none of our methods trains |
+"""
+NOT_COVERED = """\
+## Figures and tables without a file
+
+They print no score, and nothing is trained for them:
+
+- SimCSE, the plot of alignment and uniformity of finished models: its values are drawn only. S4 has both values of our
+  runs, C3 and D10 print them for four of the models.
+- SimCSE, the example pairs of ParaNMT-50M: sentences of a data set. S5 has the scores of training on it.
+- SimCSE, the case study of Flickr30k: three neighbours of two queries under SBERT and supervised SimCSE.
+  `cse eval --query TEXT` lists the neighbours of a sentence under a run.
+- DeCLUTR, Table S2: examples of anchors, positives and negatives. `tests/cse_train/text/test_spans.py` tests the rule.
+"""
+OTHERS = (*STANDARD, "file")
+"""Corpora that are one file which `--data` or `--train-file` gives."""
+
+
+def values_of(resolved: ResolvedSpace) -> list[PrintedValue]:
+    """The printed values of one table; a cell lacks an input where its corpus is none that every user has."""
+    return list(printed_values(resolved, _lacking(resolved)))
+
+
+def text() -> str:
+    """The published file's content."""
+    spaces = sorted(load_all([ALL]), key=lambda space: ("SDECL".index(space.id[0]), int(space.id[1:])))
+    tables = {space.id: values_of(resolve(space, "paper")) for space in spaces}
+    every = [value for values in tables.values() for value in values]
+    return "\n".join([HEAD, _counts({**tables, "all": every}), LEGEND, _reasons(every), NOT_COVERED])
+
+
+def _counts(tables: Mapping[str, Sequence[PrintedValue]]) -> str:
+    lines = [[name, *(str(number) for number in counted(values).values())] for name, values in tables.items()]
+    return aligned(["table", "published", *STATES], lines, 1)
+
+
+def _reasons(values: Sequence[PrintedValue]) -> str:
+    return (
+        "## Why a number is not compared\n\n"
+        + "\n".join(
+            f"- {state}, {len(group)}: {reason}. {_listed(group)}."
+            for (state, reason), group in by_reason(values).items()
+        )
+        + "\n"
+    )
+
+
+def _listed(group: Sequence[PrintedValue]) -> str:
+    """Rows by table; where no suite scores them, columns."""
+    by_table: dict[str, dict[str, None]] = {}
+    for value in group:
+        by_table.setdefault(value.table, {})[value.column if value.state == UNSCORED else value.row] = None
+    return "; ".join(f"{table}: {', '.join(names)}" for table, names in by_table.items())
+
+
+def _lacking(resolved: ResolvedSpace) -> dict[str, str]:
+    runs = {cell.label or cell_name(cell.key): cell.run(0) for cell in some_cells(resolved)}
+    corpora = {name: run.train.corpus for name, run in runs.items() if run.train.corpus not in OTHERS}
+    return {name: f"pairs/NAME.csv is to be made from {source_of(corpus)}" for name, corpus in corpora.items()}
+
+
+if __name__ == "__main__":
+    (folder() / "coverage.md").write_text(text(), encoding="utf-8")

@@ -1,0 +1,104 @@
+"""Every printed number is counted once, with the reason why it stands beside no run of ours."""
+
+from pathlib import Path
+
+import pytest
+
+from cse.tables.coverage import (
+    EVALUATED,
+    LACKING,
+    LEFT_OUT,
+    NO_SUITE,
+    NOT_OURS,
+    REFERENCE,
+    STATES,
+    TRAINED,
+    UNSCORED,
+    counted,
+    printed_values,
+)
+from docs.coverage_page import values_of
+from search_spaces.catalog import ALL, load_all
+from search_spaces.cells import resolve
+from search_spaces.parse import parse_file
+
+TABLE = """
+version: 1
+id: T
+method: simcse
+evaluate: [{suites}]
+cells:
+  - {{label: "base", set: {{train.encoder: bert-base-uncased}}}}
+  - {{label: "large", set: {{train.encoder: bert-large-uncased}}}}
+paper:
+  citation: c
+  table: t
+  source: s
+  metric: m
+  columns: [sts_dev, sts12, haiku]
+  rows:
+    - {{key: {{train.encoder: bert-base-uncased}}, cells: {{sts_dev: 1.0, sts12: 2.0, haiku: 3.0}}}}
+    - {{key: {{train.encoder: bert-large-uncased}}, cells: {{sts_dev: 4.0}}}}
+  references:
+    - {{label: "GloVe", evaluated: "GloVe 6B", cells: {{sts12: 5.0, haiku: 6.0}}}}
+    - {{label: "Other", cells: {{sts12: 7.0}}}}
+    - {{label: "Old", reason: "its weights are lost", cells: {{sts12: 8.0}}}}
+"""
+
+
+def states(folder: Path, profile: str, suites: str = "sts_dev, sts12", **absent: dict[str, str]):
+    """(row, column) -> (state, reason)."""
+    (folder / "t.yaml").write_text(TABLE.format(suites=suites))
+    values = printed_values(resolve(parse_file(folder / "t.yaml"), profile), **absent)
+    return {(value.row, value.column): (value.state, value.reason) for value in values}
+
+
+def test_each_printed_number_has_the_state_that_its_row_and_column_give_it(tmp_path: Path) -> None:
+    assert states(tmp_path, "paper") == {
+        ("base", "sts_dev"): (TRAINED, ""),
+        ("base", "sts12"): (TRAINED, ""),
+        ("base", "haiku"): (UNSCORED, NO_SUITE),
+        ("large", "sts_dev"): (TRAINED, ""),
+        ("GloVe", "sts12"): (EVALUATED, "not trained: ours is GloVe 6B"),
+        ("GloVe", "haiku"): (UNSCORED, NO_SUITE),
+        ("Other", "sts12"): (REFERENCE, NOT_OURS),
+        ("Old", "sts12"): (REFERENCE, "its weights are lost"),
+    }
+
+
+def test_a_column_counts_as_soon_as_a_suite_of_the_table_scores_it(tmp_path: Path) -> None:
+    """The dev set is scored in any case."""
+    without, with_it = (states(tmp_path, "paper", suites) for suites in ("sts_dev", "sts_dev, sts12"))
+    assert without["base", "sts12"] == (UNSCORED, NO_SUITE) and with_it["base", "sts12"] == (TRAINED, "")
+    assert states(tmp_path, "paper", "sts12")["base", "sts_dev"] == (TRAINED, "")
+
+
+def test_a_row_that_the_profile_leaves_out_is_not_compared(tmp_path: Path) -> None:
+    found = states(tmp_path, "small")
+    assert found["base", "sts_dev"] == (TRAINED, "")
+    assert {state for (row, _), (state, _) in found.items() if "large" in row} == {LEFT_OUT}
+
+
+def test_what_lacks_an_input_says_which(tmp_path: Path) -> None:
+    cell = states(tmp_path, "paper", lacking={"large": "no encoder"})
+    assert cell["large", "sts_dev"] == (LACKING, "no encoder") and cell["base", "sts_dev"] == (TRAINED, "")
+    suite = states(tmp_path, "paper", unscorable={"sts12": "no file"})
+    assert suite["base", "sts12"] == (LACKING, "no file") and suite["base", "haiku"] == (UNSCORED, NO_SUITE)
+
+
+@pytest.fixture(scope="module")
+def shipped_values():
+    return [value for space in load_all([ALL]) for value in values_of(resolve(space, "paper"))]
+
+
+def test_every_number_of_the_papers_is_counted_once(shipped_values) -> None:
+    """1,421 numbers in rows, of which 659 were cells that some suite scored when they were first counted by hand."""
+    counts = counted(shipped_values)
+    assert counts["published"] == sum(counts[state] for state in STATES) == 1421
+    assert counts[TRAINED] + counts[LACKING] >= 659
+    places = [(value.table, value.row, value.column) for value in shipped_values]
+    assert len(set(places)) == len(places)
+
+
+def test_every_number_without_a_run_has_a_reason(shipped_values) -> None:
+    assert [value for value in shipped_values if (value.state == TRAINED) == bool(value.reason)] == []
