@@ -49,6 +49,11 @@ def tokens_kept(config: Config, max_seq_length: int) -> None:
     """Whole documents."""
 
 
+def lower_case(config: Config) -> bool:
+    """Whether documents are lower-cased."""
+    return config.lower_case
+
+
 def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
     """Documents that are long enough. Raises ConfigError when none is."""
     tokens = store.column("text").lengths - SPECIAL_TOKENS

@@ -83,6 +83,14 @@ def test_supervised_dcpcse_has_the_released_settings():
     }
 
 
+def test_declutr_has_the_released_optimiser_and_the_laptop_the_one_of_its_rates():
+    (paper,), (small,) = (
+        {cell.flat["train.adamw"] for cell in resolve(load_space("L3"), p).cells()} for p in ("paper", "small")
+    )
+    assert (paper, small) == ("uncorrected", "torch")
+    assert {cell.flat["train.adamw"] for cell in resolve(load_space("E7"), "paper").cells()} == {"transformers"}
+
+
 def test_supervised_rows_get_the_papers_settings():
     rows = resolve(load_space("C4"), "paper").cells()
     settings = ("train.learning_rate", "train.batch_size", "method.prompt_length")
