@@ -10,7 +10,7 @@ import typer
 
 from cse.cli import options as arguments
 from cse_train import methods
-from cse_train.config import parse_run
+from cse_train.config import RunConfig, counted, parse_run
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.training.loop import Point
 from cse_train.training.loop import train as train_one
@@ -33,9 +33,8 @@ def train(
     if method not in methods.names():
         raise ConfigError([f"unknown method: method={method}; {nearest(method, methods.names())}"])
     paths = arguments.data_paths(data, train_file, senteval)
-    flat = configuration(method, profile, arguments.settings(settings))
-    folder = (to or arguments.RESULTS / "train" / f"{method}-{digest(flat)}").resolve()
-    run = parse_run(flat)
+    run = parse_run(configuration(method, profile, arguments.settings(settings)))
+    folder = (to or arguments.RESULTS / "train" / f"{method}-{digest(run)}").resolve()
     print(f"run folder: {folder}")
     outcome = train_one(run, paths, folder, lambda point: _tell(point, run.train.dev, run.train.examples))
     print(f"{outcome.state}: best {run.train.dev} {outcome.best:.2f} at {outcome.best_examples} examples")
@@ -47,9 +46,10 @@ def configuration(method: str, profile: str | None, settings: Mapping[str, Scala
     return {**load_profile(profile or "small").settings(method), **settings, "method": method}
 
 
-def digest(flat: Mapping[str, Scalar]) -> str:
-    """8 hex digits that name a configuration."""
-    return hashlib.sha256(json.dumps(dict(flat), sort_keys=True).encode()).hexdigest()[:8]
+def digest(run: RunConfig) -> str:
+    """8 hex digits that name a configuration, other ones where its numbers have changed."""
+    named = {"version": methods.version(run.method, run.options), **counted(run.flat())}
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _tell(point: Point, dev: str, examples: int) -> bool:
