@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from cse_train import methods
 from cse_train.backbone.backbone import load_backbone
-from cse_train.config import RunConfig, parse_run
+from cse_train.config import RunConfig, completed, parse_run
 from cse_train.distributed import agreed, rank
 from cse_train.files import replace_file
 
@@ -130,7 +130,7 @@ def read_best(folder: Path) -> tuple[RunConfig, dict[str, Any], dict[str, Tensor
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
         if sum_of((header["run"], header["facts"]), tensors) != header.get("crc32"):
             raise CorruptCheckpoint(path, "it is not what was written, by its checksum")
-        return parse_run(json.loads(header["run"])), json.loads(header["facts"]), tensors
+        return parse_run(completed(json.loads(header["run"]))), json.loads(header["facts"]), tensors
     except (SafetensorError, KeyError, OSError) as error:
         raise CorruptCheckpoint(path, error) from error
 
@@ -141,7 +141,8 @@ def load_model(folder: Path) -> tuple[RunConfig, nn.Module, "PreTrainedTokenizer
     backbone = load_backbone(run.train.encoder, run.train.dropout)
     model = methods.load(run.method).build(run.options, backbone, training=False)
     absent, unknown = model.load_state_dict(tensors, strict=False)
-    absent = [name for name in absent if not name.startswith(training_only(run.method))]
+    spared = training_only(run.method)
+    absent, unknown = ([name for name in names if not name.startswith(spared)] for names in (absent, unknown))
     if absent or unknown:
         raise CorruptCheckpoint(folder / BEST, f"{len(absent)} tensors absent, {len(unknown)} unknown")
     return run, model.eval(), backbone.tokenizer

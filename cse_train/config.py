@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from cse_train import fields, methods
-from cse_train.fields import ConfigError, Range, Scalar
+from cse_train.fields import Added, ConfigError, Range, Scalar
+
+ADDED = {"adamw": Added("torch")}
+"""Shared settings that came later (`cse_train.methods.base` says it of a method's options)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,10 @@ class TrainConfig:
     """Second-moment decay."""
     adam_epsilon: Annotated[float, Range(above=0)] = 1e-8
     """Denominator term."""
+    adamw: Literal["transformers", "uncorrected", "torch"] = "transformers"
+    """The releases' AdamW of transformers 4.2.1; the same without bias correction (DeCLUTR); or torch's.
+
+    Torch's adds epsilon after the bias correction, and decays before the update."""
     max_grad_norm: Annotated[float, Range(above=0)] | None = 1.0
     """Gradient norm is clipped to this; null for off."""
     dropout: Annotated[float, Range(low=0, below=1)] | None = None
@@ -82,6 +89,29 @@ def parse_run(flat: Mapping[str, object]) -> RunConfig:
     train = fields.made(TrainConfig, _under(flat, "train."))
     options = fields.made(methods.config_module(method).Config, _under(flat, "method."))
     return RunConfig(method=method, train=train, options=options)
+
+
+def completed(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored run's dotted keys: settings that it is too old to name stand at what was done before they came."""
+    return {key: later.before for key, later in _added(flat).items()} | dict(flat)
+
+
+def effective(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys without later ones that change nothing: runs of before and of today agree in these."""
+    later = _added(flat)
+    return {key: value for key, value in flat.items() if key not in later or later[key].counts(value, flat)}
+
+
+def _added(flat: Mapping[str, Any]) -> dict[str, Added]:
+    """The later settings of a run by dotted keys, also in `within`; only the shared ones for an unknown method."""
+    method = str(flat.get("method"))
+    options = getattr(methods.config_module(method), "ADDED", {}) if method in methods.names() else {}
+    parts = (("train.", ADDED), ("method.", options))
+    return {
+        prefix + name: Added(later.before, later.within and prefix + later.within)
+        for prefix, part in parts
+        for name, later in part.items()
+    }
 
 
 def run_problems(flat: Mapping[str, object]) -> list[str]:

@@ -50,6 +50,18 @@ class Range:
         return {**handler(core_schema), **{word: bound for word, bound in words.items() if bound is not None}}
 
 
+@dataclasses.dataclass(frozen=True)
+class Added:
+    """A field that came later. `before`: what every run did until then; `within`: null there makes it mean nothing."""
+
+    before: Scalar
+    within: str | None = None
+
+    def counts(self, value: Scalar, others: Mapping[str, Any]) -> bool:
+        """Whether a value beside the `others`, by the same names as `within`, changes what a run of before did."""
+        return value != self.before and (self.within is None or others.get(self.within) is not None)
+
+
 @functools.cache
 def hints(config: type) -> dict[str, Any]:
     """Field name -> annotation, `Annotated` kept."""

@@ -55,3 +55,12 @@ def test_every_run_of_an_old_table_is_done(capsys: pytest.CaptureFixture[str], l
     lay("e7")
     assert main(["plan", *E7, "--data", str(data_dir), "--seeds", "2"]) == 0
     assert "16 runs, 16 unique: 16 done, 0 to run" in capsys.readouterr().out
+
+
+def test_no_old_run_stands_for_one_under_the_released_optimiser(capsys: pytest.CaptureFixture[str], lay: Lay) -> None:
+    """The profile small names torch's AdamW, with which version 0.1.0 trained."""
+    lay("demo")
+    assert main(["plan", "demo", "--set", "train.adamw=transformers"]) == 0
+    assert "12 runs, 12 unique: 0 done, 12 to run" in capsys.readouterr().out
+    assert main(["plan", "demo", "--set", "train.adamw=torch"]) == 0
+    assert "12 runs, 12 unique: 12 done, 0 to run" in capsys.readouterr().out

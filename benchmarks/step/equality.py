@@ -38,6 +38,8 @@ LOSS_BAR, GRADIENT_BAR = 1e-6, 5e-5
 DRIFT_STEPS, DRIFT_SEEDS = 40, 5
 FASTER = 1e-3
 """A rate at which losses come apart by more than fp32 resolves; runs of this size are trained at it."""
+PEERS: Mapping[str, object] = {"train.adamw": "torch"}
+"""The peer's optimiser."""
 FIRST_ALONE = "base"
 """It is compared in its first step alone, on a small batch."""
 LAST = 20
@@ -145,7 +147,7 @@ def with_dropout(folder: Path, texts: list[str], batch: int, work: Path, seeds: 
 
     ended: list[tuple[float, float]] = []
     for seed in range(seeds):
-        changes = {"train.learning_rate": RATE, "train.seed": seed}
+        changes = {**PEERS, "train.learning_rate": RATE, "train.seed": seed}
         session = our_session(folder, texts, batch, work / f"seed{seed}", changes)
         peer = Peer(session, folder, 0.1)
         ours = losses_of(session, steps)
@@ -163,7 +165,7 @@ def measure(name: str, quick: bool, data: Path) -> Iterator[Found]:
     with tempfile.TemporaryDirectory() as place:
         work = Path(place)
         folder, texts = weights(name, work), sentences(4096, data)
-        still = {"train.learning_rate": RATE, "train.dropout": 0.0}
+        still = {**PEERS, "train.learning_rate": RATE, "train.dropout": 0.0}
         batch = SMALL_BATCH if name == FIRST_ALONE else BATCH
         session = our_session(folder, texts, batch, work / "still", still)
         yield from first_step(session, Peer(session, folder, 0.0))

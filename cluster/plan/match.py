@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.ledger import RunRow
 from cluster.plan.signature import seed_signature
-from cse_train.config import RunConfig
+from cse_train.config import RunConfig, completed, effective
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.cells import Cell, Key, ResolvedSpace, full_key
 from search_spaces.keys import SEED
@@ -136,10 +136,10 @@ class RunMatcher:
         return self._by_settings.get(settings, [])
 
     def _by_axes(self, row: RunRow) -> Cell | None:
-        key = self._resolved.key_of({"method": row.method, **row.config})
+        key = self._resolved.key_of(completed({"method": row.method, **row.config}))
         return self._resolved.cell(key) if self._resolved.contains(key) else None
 
 
 def _settings(flat: Mapping[str, Scalar]) -> str:
-    """Settings but the seed, as one string."""
-    return json.dumps({key: value for key, value in flat.items() if key != SEED}, sort_keys=True)
+    """The settings that count but the seed, as one string."""
+    return json.dumps({key: value for key, value in effective(flat).items() if key != SEED}, sort_keys=True)

@@ -14,7 +14,7 @@ from typing import Any
 from cluster.plan.published_corpora import printed_rows
 from cse_train import fields, methods
 from cse_train.backbone.identity import backbone_identity
-from cse_train.config import RunConfig, epochs_in, examples_of
+from cse_train.config import RunConfig, effective, epochs_in, examples_of
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.protocol import CODE_VERSION
@@ -120,27 +120,24 @@ def _digest(text: str) -> str:
 
 def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, Any]:
     """What the signature hashes, readable: compare two of these to see why two runs differ."""
+    flat = effective(run.flat())
+    train, options = _plain(run.train, "train.", flat), _plain(run.options, "method.", flat)
     return {
         "method": run.method,
-        "version": methods.config_module(run.method).VERSION,
-        "train": {k: v for k, v in _plain(run.train).items() if k not in NAMED_BY_HASH},
-        "options": {k: v for k, v in _signed(run).items() if f"method.{k}" not in identity},
+        "version": methods.version(run.method, run.options),
+        "train": {k: v for k, v in train.items() if k not in NAMED_BY_HASH},
+        "options": {k: v for k, v in options.items() if f"method.{k}" not in identity},
         "inputs": dict(identity),
         "rules": RULES,
         "protocol": PROTOCOL,
     }
 
 
-def _signed(run: RunConfig) -> dict[str, Scalar]:
-    """A method's options, without those that came later and are not used: runs from before keep their signatures."""
-    added = getattr(methods.config_module(run.method), "ADDED", {})
-    return {k: v for k, v in _plain(run.options).items() if k not in added or v != added[k]}
-
-
-def _plain(config: object) -> dict[str, Scalar]:
-    """Fields as JSON values; a float field holds a float even where an int was given."""
+def _plain(config: object, prefix: str, flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The fields that are in `flat`, as JSON values; a float field holds a float even where an int was given."""
     kind: Any = type(config)
-    return {name: fields.normal(a, getattr(config, name)) for name, a in fields.hints(kind).items()}
+    present = ((name, a) for name, a in fields.hints(kind).items() if prefix + name in flat)
+    return {name: fields.normal(a, flat[prefix + name]) for name, a in present}
 
 
 _backbone = functools.cache(backbone_identity)

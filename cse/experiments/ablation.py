@@ -18,7 +18,7 @@ from cse.tables.build import columns_of
 from cse.tables.lookup import by_signature, row_of, space_of_sweep, sweep_of
 from cse.tables.selection import finished
 from cse_train.checkpoint import read_best
-from cse_train.config import parse_run
+from cse_train.config import completed, parse_run
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, full_key
@@ -123,7 +123,7 @@ def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapp
     """The configuration that a run or a sweep's best cell has, with the settings changed that a person fixes."""
     run, name, sweep = _run_of(what, ledger)
     spec, resolved = (sweep.spec, space_of_sweep(sweep)) if sweep else ({}, None)
-    flat = parse_run({**run, **changed}).flat()
+    flat = parse_run({**completed(run), **changed}).flat()
     title = " ".join([name, *(f"{key}={value}" for key, value in sorted(changed.items()))])
     return Origin(
         name=title,

@@ -84,6 +84,18 @@ def required_head(backbone: Backbone, setting: str, instead: str) -> MaskedLMHea
     raise ConfigError([f"{line}; choose an encoder that ships its head, or {instead}"])
 
 
+def auxiliary_head(backbone: Backbone, weight: float | None, decoder: str) -> MaskedLMHead | None:
+    """The head of a masked-LM auxiliary loss of this weight, with the decoder that `method.mlm_decoder` names.
+
+    None without a weight. Raises ConfigError where the weights have no head.
+    """
+    if weight is None:
+        return None
+    head = required_head(backbone, f"method.mlm_weight={weight}", "null")
+    assert isinstance(backbone.encoder, Encoder)
+    return head if decoder == "tied" else head.untied(backbone.encoder.word.weight)
+
+
 def from_tensors(tensors: Mapping[str, Tensor], config: "PretrainedConfig") -> tuple[Encoder, MaskedLMHead | None]:
     """Our encoder and head from a transformers state dict. Raises ConfigError when tensors are missing or misshapen."""
     try:

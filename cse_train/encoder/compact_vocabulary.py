@@ -37,11 +37,13 @@ class CompactEmbedding(nn.Module):
         self.register_buffer("row_V", torch.full((len(whole),), -1), persistent=False)
         self.register_buffer("rest_VH", whole, persistent=False)
         self.row_V[ids_K] = torch.arange(len(ids_K), device=ids_K.device)
+        row = -1 if table.padding_idx is None else int(self.row_V[table.padding_idx])
+        self.padding_row = None if row < 0 else row
 
     def forward(self, ids_T: Tensor) -> Tensor:
         row_T = self.row_V[ids_T]
         if self.training:
-            return F.embedding(row_T, self.weight)
+            return F.embedding(row_T, self.weight, self.padding_row)
         known_T = (row_T >= 0).unsqueeze(-1)
         return torch.where(known_T, F.embedding(row_T.clamp(min=0), self.weight), F.embedding(ids_T, self.rest_VH))
 

@@ -72,7 +72,8 @@ class Encoder(nn.Module):
             raise ValueError(reason)
         self.config = config
         self.position_offset = config.pad_token_id + 1 if config.model_type == "roberta" else 0
-        self.word = nn.Embedding(config.vocab_size, config.hidden_size)
+        # No gradient at [PAD], as in transformers. RoBERTa's padding position has none either, and is never read here.
+        self.word = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
         self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.token_type = nn.Embedding(config.type_vocab_size, config.hidden_size)
         self.embedding_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)

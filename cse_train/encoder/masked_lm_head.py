@@ -1,4 +1,4 @@
-"""The masked-LM head of BERT and RoBERTa: transform, then the tied word embedding as decoder."""
+"""The masked-LM head of BERT and RoBERTa: transform, then the word embedding, or a copy of it, as decoder."""
 
 from typing import TYPE_CHECKING
 
@@ -11,16 +11,25 @@ if TYPE_CHECKING:
 
 
 class MaskedLMHead(nn.Module):
-    """hidden [M, H] -> vocabulary logits [M, vocab_size]; the decoder weight is passed in because it is tied."""
+    """hidden [M, H] -> vocabulary logits [M, vocab_size]; the decoder weight is passed in while it is tied."""
+
+    decoder: nn.Parameter | None
 
     def __init__(self, config: "PretrainedConfig") -> None:
         super().__init__()
         self.transform = nn.Linear(config.hidden_size, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.register_parameter("decoder", None)
+
+    def untied(self, word_embedding: Tensor) -> "MaskedLMHead":
+        """Itself, with a decoder [vocab_size, H] of its own that starts as the word embedding and trains apart."""
+        self.decoder = nn.Parameter(word_embedding.detach().clone())
+        return self
 
     def forward(self, hidden_MH: Tensor, word_embedding: Tensor) -> Tensor:
-        return F.linear(self.transformed(hidden_MH), word_embedding, self.bias)
+        decoder = word_embedding if self.decoder is None else self.decoder
+        return F.linear(self.transformed(hidden_MH), decoder, self.bias)
 
     def transformed(self, hidden_MH: Tensor) -> Tensor:
         """What the decoder reads [M, H]."""

@@ -55,6 +55,7 @@ class ReplacedToken(ConditionalTask):
 class ConditionalMaskedLM(ConditionalTask):
     """Which token was masked here? The mean over the chosen positions; the head is a copy of the encoder's.
 
+    Its decoder is the copied encoder's word embedding; the released code has no such task that would say otherwise.
     CMLM (Yang et al. 2020) projects its vector to several positions; here it takes one, as in the rest of DiffCSE.
     """
 

@@ -32,6 +32,13 @@ def config_module(name: str) -> ModuleType:
     return importlib.import_module(f"cse_train.methods.options.{name}") if name in _apart() else load(name)
 
 
+def version(name: str, options: Any) -> int:
+    """The VERSION of a method's configuration: `version(config)` of its module, else its `VERSION`."""
+    module = config_module(name)
+    given: int = getattr(module, "version", lambda _: module.VERSION)(options)
+    return given
+
+
 @functools.cache
 def _apart() -> frozenset[str]:
     return frozenset(m.name for m in pkgutil.iter_modules(options.__path__))

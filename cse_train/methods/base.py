@@ -7,6 +7,7 @@
 
 A method may also export (`optional` gives the default where it does not):
 `columns(config) -> tuple[str, ...]`    the text columns that it reads; one, "text"
+`lower_case(config) -> bool`            whether texts are lower-cased before they are tokenised; no
 `tokens_kept(config, max_seq_length) -> int | None`     tokens of a text in the store; `max_seq_length`. None: all
 `usable_rows(config, store) -> int64 array`     the corpus rows that may be drawn; all
 `prepare(config, store, backbone, cache) -> TokenStore`     a pass over the corpus before the first step; none
@@ -17,6 +18,8 @@ A method may also export (`optional` gives the default where it does not):
 
 What a run's signature depends on may lie in `options`, in a module of the same name that needs no torch, so that a
 plan is quick: `VERSION`, `Config`, and where there is something to say
+`version(config) -> int`    the VERSION of a configuration, where a change moved the numbers of some; VERSION
+`ADDED: dict[str, Added]`   options that came after runs had been trained: those runs keep their signatures; none
 `inputs(config) -> dict[str, str]`      name -> content hash of what it reads beside encoder and corpus; nothing
 `rank_dependent(config) -> bool`        whether the world size changes the result; no
 """

@@ -10,10 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cse_train.backbone.backbone import Backbone, own_encoder, required_head
+from cse_train.backbone.backbone import Backbone, auxiliary_head, own_encoder
 from cse_train.distributed import gather_with_grad, mean_over_ranks
 from cse_train.encoder.masked_inputs import Masking
-from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.energy import energy_hinge
@@ -84,7 +83,7 @@ class DCPCSE(nn.Module):
         )
         self.prompted = PromptedEncoder(encoder, prompts)
         self.pooler = SentencePooler(config.pooler, encoder.width, config.projector)
-        self.head = _head(config, backbone) if training else None
+        self.head = auxiliary_head(backbone, config.mlm_weight, config.mlm_decoder) if training else None
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
     def forward(self, batch: Batch) -> StepOutput:
@@ -123,13 +122,6 @@ class DCPCSE(nn.Module):
         weight = self.config.mlm_weight * self.config.mlm_decay ** (self.steps / 100)
         self.steps += 1
         return weight
-
-
-def _head(config: Config, backbone: Backbone) -> MaskedLMHead | None:
-    """The encoder's head, which trains; its decoder is the frozen word embedding."""
-    if config.mlm_weight is None:
-        return None
-    return required_head(backbone, f"method.mlm_weight={config.mlm_weight}", "null")
 
 
 def build(config: Config, backbone: Backbone, training: bool = True) -> DCPCSE:

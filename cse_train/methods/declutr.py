@@ -49,6 +49,11 @@ def tokens_kept(config: Config, max_seq_length: int) -> None:
     """Whole documents."""
 
 
+def lower_case(config: Config) -> bool:
+    """Whether documents are lower-cased."""
+    return config.lower_case
+
+
 def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
     """Documents that are long enough. Raises ConfigError when none is."""
     tokens = store.column("text").lengths - SPECIAL_TOKENS
@@ -129,7 +134,10 @@ def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate
 
 
 class DeCLUTR(nn.Module):
-    """Encoder, pooler and, for masked-LM, the head, which reads the pass that embeds the anchors (model.py:100-178)."""
+    """Encoder, pooler and, for masked-LM, the head, which reads the pass that embeds the anchors (model.py:100-178).
+
+    The head's decoder is the word embedding, as in the release: its AutoModelForMaskedLM ties them.
+    """
 
     def __init__(self, config: Config, backbone: Backbone, head: MaskedLMHead | None) -> None:
         super().__init__()

@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cse_train.backbone.backbone import Backbone, required_head
+from cse_train.backbone.backbone import Backbone, auxiliary_head
 from cse_train.distributed import gather_with_grad, mean_over_ranks
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.masked_inputs import Masking
-from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.encoder.packing import Packed
 from cse_train.fields import ConfigError
 from cse_train.generator.filling import fill_views, pack_views
@@ -34,8 +33,8 @@ from cse_train.text.synonyms import Synonyms, wordnet_folder
 from cse_train.text.tokens import TokenStore
 from cse_train.text.words import truncate
 
-TRAINING_ONLY = ("second_", "generator.")
-"""The encoder of view 2 and the frozen generator: test time uses the first encoder alone."""
+TRAINING_ONLY = ("second_", "generator.", "head.")
+"""The encoder of view 2, the frozen generator and the masked-LM head: test time uses the first encoder alone."""
 NEXT_ROWS = {"next_sentence": 1, "next_3_sentences": 3}
 """Objective -> how many of the rows behind a row may be its positive."""
 FIXED_NEEDS = ("unsupervised", "shared", "none")
@@ -127,7 +126,7 @@ class SimCSE(nn.Module):
         self.config = config
         self.encoder = backbone.encoder
         self.pooler = SentencePooler(config.pooler, backbone.encoder.width, config.projector)
-        self.head = _head(config, backbone)
+        self.head = auxiliary_head(backbone, config.mlm_weight, config.mlm_decoder) if training else None
         two = training and config.encoders == "two"
         self.second_encoder = copy.deepcopy(self.encoder) if two else None
         self.second_pooler = copy.deepcopy(self.pooler) if two else None
@@ -192,12 +191,6 @@ def _check(config: Config) -> None:
         problems.append(f"{line}; use the pooler cls or cls_train_only")
     if problems:
         raise ConfigError(problems)
-
-
-def _head(config: Config, backbone: Backbone) -> MaskedLMHead | None:
-    if config.mlm_weight is None:
-        return None
-    return required_head(backbone, f"method.mlm_weight={config.mlm_weight}", "null")
 
 
 def build(config: Config, backbone: Backbone, training: bool = True) -> SimCSE:

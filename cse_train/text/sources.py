@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -66,6 +66,12 @@ def rows_of(corpus: str, paths: DataPaths) -> int:
 
 
 _ROWS: dict[str, int] = {}
+
+
+def lower_cased(source: Source) -> Source:
+    """The source's text by `str.lower`."""
+    hashed = _hash("lower", source.content_hash)
+    return replace(source, content_hash=hashed, rows=lambda: (tuple(map(str.lower, row)) for row in source.rows()))
 
 
 def file_hash(path: Path) -> str:

@@ -14,7 +14,7 @@ from cse_train.config import RunConfig, bucket_edges
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Batch, Share
-from cse_train.text.sources import open_source
+from cse_train.text.sources import lower_cased, open_source
 from cse_train.text.tokens import TokenColumn, TokenStore, open_store
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,8 @@ class Batches:
         method, kept = methods.load(run.method), run.train.max_seq_length
         tokens_kept = methods.optional(run.method, "tokens_kept", lambda _, length: length)(run.options, kept)
         source = columns_checked(run, open_source(run.train.corpus, paths))
+        if methods.optional(run.method, "lower_case", lambda _: False)(run.options):
+            source = lower_cased(source)
         store = open_store(source, backbone.tokenizer, tokens_kept, paths.cache)
         prepare = methods.optional(run.method, "prepare", lambda _, store, *__: store)
         store = prepare(run.options, store, backbone, paths.cache)

@@ -22,7 +22,14 @@ from cse_train.methods.base import Method
 from cse_train.numerics import fast_fp32, keep_freed_memory
 from cse_train.text.sources import rows_of
 from cse_train.training.batches import Batches
-from cse_train.training.optimiser import clip_gradients, evaluation_steps, learning_rate, optimiser_of, steps_in
+from cse_train.training.optimiser import (
+    clip_gradients,
+    evaluation_steps,
+    learning_rate,
+    optimiser_of,
+    set_step,
+    steps_in,
+)
 
 
 class Diverged(RuntimeError):
@@ -171,8 +178,7 @@ class Session:
         config = self.run.train
         batch = self.batches[self.step].to(self.device)
         random_streams.seed_dropout(config.seed, self.step, distributed.rank())
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(config, self.step)
+        set_step(self.optimiser, config, self.step)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
             output = self.trained(batch)
         output.loss.backward()

@@ -8,9 +8,12 @@ from torch import nn
 
 from cse_train.config import TrainConfig
 
+TINY = 1e-20
+"""In place of 0, which a decay that takes all of a weight would divide by."""
+
 
 def optimiser_of(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
-    """AdamW over what is trainable; biases and LayerNorm do not decay."""
+    """AdamW over what is trainable; biases and LayerNorm do not decay. `set_step` sets its variant."""
     trainable = [p for p in model.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in trainable if p.ndim > 1], "weight_decay": config.weight_decay},
@@ -18,6 +21,28 @@ def optimiser_of(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
     ]
     betas = (config.adam_beta1, config.adam_beta2)
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, eps=config.adam_epsilon, fused=True)
+
+
+def set_step(optimiser: torch.optim.Optimizer, config: TrainConfig, step: int) -> None:
+    """Give torch's AdamW the numbers with which update `step` (from 0) is that of `train.adamw`, in its fused kernel.
+
+    For update t, m and v the moments, b = 1 - beta^t, torch computes p (1 - lr wd) - lr / b1 * m / (sqrt(v / b2) + eps)
+    (Loshchilov & Hutter, ICLR 2019, algorithm 2), transformers 4.2.1 (optimization.py, AdamW.step)
+    (p - lr sqrt(b2) / b1 * m / (sqrt(v) + eps)) (1 - lr wd), and with correct_bias=False the same without b1 and b2.
+    """
+    lr = learning_rate(config, step)
+    for group, decay in zip(optimiser.param_groups, (config.weight_decay, 0.0), strict=True):
+        group |= _numbers(config, step + 1, lr, decay)
+
+
+def _numbers(config: TrainConfig, t: int, lr: float, decay: float) -> dict[str, float]:
+    """`lr`, `eps` and `weight_decay` for torch's formula in `set_step`."""
+    if config.adamw == "torch":
+        return {"lr": lr, "eps": config.adam_epsilon, "weight_decay": decay}
+    b1, b2 = 1 - config.adam_beta1**t, 1 - config.adam_beta2**t
+    correction = b1 / math.sqrt(b2) if config.adamw == "uncorrected" else 1.0
+    scale = correction * ((1 - lr * decay) or TINY)
+    return {"lr": lr * scale, "eps": config.adam_epsilon / math.sqrt(b2), "weight_decay": decay / scale}
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], largest: float) -> None:

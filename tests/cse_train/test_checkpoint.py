@@ -10,8 +10,11 @@ import torch
 from safetensors import safe_open
 
 from cse_train import checkpoint, files
-from cse_train.config import parse_run
+from cse_train.backbone.backbone import load_backbone
+from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.packing import pack_lists
+from cse_train.methods import simcse
 from cse_train.training.loop import train
 
 
@@ -144,3 +147,24 @@ def test_best_leaves_momentum_and_queue_out_and_carries_its_run(trained) -> None
     assert not [name for name in names if name.startswith(("momentum.", "queue."))]
     loaded, facts, _ = checkpoint.read_best(folder)
     assert loaded == run and facts["best"] == facts["metrics"]["generated_dev:40"]
+
+
+def test_a_checkpoint_that_is_older_than_a_setting_is_read_as_it_was_trained(
+    tiny_settings: Callable[..., dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names neither optimiser nor decoder, and holds the masked-LM head, which test time does not need."""
+    run = parse_run(tiny_settings("simcse", method_mlm_weight=0.1, method_mlm_decoder="tied", train_adamw="torch"))
+    backbone = load_backbone(run.train.encoder)
+    model = simcse.build(run.options, backbone)
+    later = ("train.adamw", "method.mlm_decoder")
+    flat = {key: value for key, value in run.flat().items() if key not in later}
+    with monkeypatch.context() as before:
+        before.setattr(RunConfig, "flat", lambda _: flat)
+        before.setattr(simcse, "TRAINING_ONLY", ())
+        checkpoint.save_best(tmp_path, run, model, {})
+    stored, _, tensors = checkpoint.read_best(tmp_path)
+    assert stored == run and any(name.startswith("head.") for name in tensors)
+    _, loaded, _ = checkpoint.load_model(tmp_path)
+    packed = pack_lists([[2, 5, 6, 3]])
+    with torch.no_grad():
+        assert torch.equal(loaded.encode(packed), model.eval().encode(packed))

@@ -68,6 +68,29 @@ def test_a_mistake_is_one_line(tmp_path, text, problem):
     assert problem in line and "\n" not in line
 
 
+def test_supervised_dcpcse_has_the_released_settings():
+    """README at 662112e: 12 prompts for BERT, 10 for RoBERTa, batches of 256 and 512, the pooler cls."""
+    names = ("method.prompt_length", "train.batch_size", "train.learning_rate", "method.pooler", "method.mlm_weight")
+    found = {}
+    for table in ("C2", "C3", "C6"):
+        for cell in resolve(load_space(table), "paper").cells():
+            flat = cell.flat
+            if flat["method"] == "dcpcse" and flat["method.objective"] == "triplets":
+                found[table, flat["train.encoder"]] = [flat[name] for name in names]
+    bert = [12, 256, 1e-2, "cls", None]
+    assert found == {(table, "bert-base-uncased"): bert for table in ("C2", "C3", "C6")} | {
+        ("C6", "roberta-base"): [10, 512, 1e-2, "cls", None]
+    }
+
+
+def test_declutr_has_the_released_optimiser_and_the_laptop_the_one_of_its_rates():
+    (paper,), (small,) = (
+        {cell.flat["train.adamw"] for cell in resolve(load_space("L3"), p).cells()} for p in ("paper", "small")
+    )
+    assert (paper, small) == ("uncorrected", "torch")
+    assert {cell.flat["train.adamw"] for cell in resolve(load_space("E7"), "paper").cells()} == {"transformers"}
+
+
 def test_supervised_rows_get_the_papers_settings():
     rows = resolve(load_space("C4"), "paper").cells()
     settings = ("train.learning_rate", "train.batch_size", "method.prompt_length")

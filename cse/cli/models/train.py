@@ -11,7 +11,7 @@ import typer
 from cse.cli import options as arguments
 from cse.cli.loader import Deferred
 from cse_train import methods
-from cse_train.config import counted, parse_run
+from cse_train.config import RunConfig, counted, effective, parse_run
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.text.sources import rows_of
 from search_spaces.profiles import load_profile
@@ -35,9 +35,8 @@ def train(
     if method not in methods.names():
         raise ConfigError([f"unknown method: method={method}; {nearest(method, methods.names())}"])
     paths = arguments.data_paths(data, train_file, senteval)
-    flat = configuration(method, profile, arguments.settings(settings))
-    folder = (to or arguments.RESULTS / "train" / f"{method}-{digest(flat)}").resolve()
-    run = parse_run(flat)
+    run = parse_run(configuration(method, profile, arguments.settings(settings)))
+    folder = (to or arguments.RESULTS / "train" / f"{method}-{digest(run)}").resolve()
     run = counted(run, lambda: rows_of(run.train.corpus, paths))
     print(f"run folder: {folder}")
     outcome = training.train(run, paths, folder, lambda point: _tell(point, run.train.dev, run.train.examples))
@@ -50,9 +49,10 @@ def configuration(method: str, profile: str | None, settings: Mapping[str, Scala
     return {**load_profile(profile or "small").settings(method), **settings, "method": method}
 
 
-def digest(flat: Mapping[str, Scalar]) -> str:
-    """8 hex digits that name a configuration."""
-    return hashlib.sha256(json.dumps(dict(flat), sort_keys=True).encode()).hexdigest()[:8]
+def digest(run: RunConfig) -> str:
+    """8 hex digits that name a configuration, other ones where its numbers have changed."""
+    named = {"version": methods.version(run.method, run.options), **effective(run.flat())}
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _tell(point: Any, dev: str, examples: int | str) -> bool:

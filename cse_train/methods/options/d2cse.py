@@ -7,6 +7,7 @@ from cse_train.fields import Range
 from cse_train.generator.identity import generator_hash
 
 VERSION = 2
+"""Of all but framework b (`version`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,11 @@ class Config:
     """Replace the masked tokens, as the paper says, or take the generator's token everywhere, as DiffCSE's code."""
     reduction: Literal["mean_all", "mean_attended", "sum"] = "mean_all"
     """Of the replaced-token loss: DiffCSE's mean with padding, mean without, or the paper's sum."""
+
+
+def version(config: Config) -> int:
+    """3 where the detector trains, since it does not train [PAD]."""
+    return 3 if config.framework == "b" else VERSION
 
 
 def inputs(config: Config) -> dict[str, str]:

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from cse_train.fields import Range
+from cse_train.fields import Added, Range
 
 VERSION = 2
+ADDED = {"mlm_decoder": Added("tied", within="mlm_weight")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,11 @@ class Config:
     """Weight of the masked-LM auxiliary loss at the first step (released for RoBERTa: 0.1); null for off."""
     mlm_probability: Annotated[float, Range(above=0, below=1)] = 0.15
     """Share of the tokens that the auxiliary loss masks."""
+    mlm_decoder: Literal["released", "tied"] = "released"
+    """The auxiliary loss's decoder: one of its own that starts as the word embeddings, or the word embeddings.
+
+    BertForCL and RobertaForCL tie nothing under transformers 4.2.1 (they have no get_output_embeddings), and train
+    lm_head.decoder from BertForPreTraining's (train.py:371-373) or the file's, both equal to the word embeddings."""
     mlm_decay: Annotated[float, Range(above=0, high=1)] = 0.95
     """What the auxiliary weight is multiplied by in 100 steps (released trainers.py); 1 for constant."""
     energy_margin: Annotated[float, Range(above=0)] | None = None

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from cse_train.fields import Range
+from cse_train.fields import Added, Range
 
-VERSION = 2
+VERSION = 3
+ADDED = {"lower_case": Added(False)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,14 @@ class Config:
     """Sum of the two losses with weight 1, or one of them; contrastive alone reads anchors unmasked, as released."""
     mlm_probability: Annotated[float, Range(above=0, below=1)] = 0.15
     """Share of an anchor's tokens that is masked; the anchor's embedding comes from the masked input."""
+    lower_case: bool = True
+    """Lower-case the documents, as the released preprocessing does by default (scripts/preprocess_openwebtext.py)."""
     short_documents: Literal["drop", "adapt"] = "drop"
     """Leave out documents below 2 * A * max_length tokens, or lower max_length for them, down to min_length."""
     pooler: Literal["mean", "cls_no_mlp", "first_last", "first_last_layer1"] = "mean"
     """Mean over the attended positions, special tokens included; the others as SimCSE's."""
+
+
+def version(config: Config) -> int:
+    """3 with the masked-LM loss, since [PAD] does not train where masking draws it as a random word."""
+    return 2 if config.objective == "contrastive" else VERSION

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from cse_train.fields import Range
+from cse_train.fields import Added, Range
 from cse_train.generator.identity import generator_hash
 
-VERSION = 2
-ADDED = {"edits": "live"}
-"""Options that came later and what says that they are not used: a run's signature leaves them out there."""
+VERSION = 3
+ADDED = {"edits": Added("live")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +49,11 @@ class Config:
 def inputs(config: Config) -> dict[str, str]:
     """The generator's content hash, where the configuration uses one."""
     return {"generator": generator_hash(config.generator)} if has_generator(config) else {}
+
+
+def version(config: Config) -> int:
+    """3 since the conditional task's encoder does not train [PAD]."""
+    return 2 if config.task == "none" else VERSION
 
 
 def has_generator(config: Config) -> bool:

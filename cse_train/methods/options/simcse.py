@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from cse_train.fields import Range
+from cse_train.fields import Added, Range
 from cse_train.generator.identity import generator_hash
 from cse_train.text.synonyms import wordnet_folder, wordnet_hash
 
 VERSION = 2
+"""Of all without the masked-LM loss (`version`)."""
+ADDED = {"mlm_decoder": Added("tied", within="mlm_weight")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +42,16 @@ class Config:
     """Weight of the (first) encoder's masked-LM auxiliary loss (released: 0.1); null for off."""
     mlm_probability: Annotated[float, Range(above=0, below=1)] = 0.15
     """Share of the tokens that the auxiliary loss masks."""
+    mlm_decoder: Literal["released", "tied"] = "released"
+    """The auxiliary loss's decoder: one of its own that starts as the word embeddings, or the word embeddings.
+
+    BertForCL and RobertaForCL tie nothing under transformers 4.2.1 (they have no get_output_embeddings), and train
+    lm_head.decoder from BertForPreTraining's (train.py:371-373) or the file's, both equal to the word embeddings."""
+
+
+def version(config: Config) -> int:
+    """3 with the masked-LM loss, since [PAD] does not train where masking draws it as a random word."""
+    return VERSION if config.mlm_weight is None else 3
 
 
 def inputs(config: Config) -> dict[str, str]:

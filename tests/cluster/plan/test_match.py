@@ -87,6 +87,24 @@ def test_with_the_inputs_at_hand_a_run_on_others_is_not_one_of_the_search(resolv
     assert signed == [0, 1], "each row is looked at once"
 
 
+def without_adamw(cell: Cell) -> RunRow:
+    """A row of a ledger that is older than the setting; its run used torch's."""
+    kept = row(cell, 0, 1.0)
+    return dataclasses.replace(kept, config={k: v for k, v in kept.config.items() if k != "train.adamw"})
+
+
+def test_a_row_that_is_older_than_a_setting_is_a_run_of_what_was_done_before_it(tmp_path: Path) -> None:
+    text = "version: 1\nid: T\nmethod: esimcse\nspace:\n  train.adamw: {grid: [torch, transformers]}\n"
+    (tmp_path / "t.yaml").write_text(text, encoding="utf8")
+    asked = resolve(load_space(tmp_path / "t.yaml"), Profile("p", {"train.examples": 64}))
+    before, today = asked.cells()
+    old = without_adamw(before)
+    assert [m.cell for m in match(asked, [old])] == [before]
+    assert match(asked, [without_adamw(today)]) == [], "its signature is not that of torch's"
+    signing = RunMatcher(asked, lambda run: signature(run, INPUTS))
+    assert list(signing.cells(old)) == [before]
+
+
 def test_ten_thousand_rows_are_matched_in_seconds(resolved: ResolvedSpace) -> None:
     cell = resolved.cells()[0]
     rows = [row(cell, seed, 1.0) for seed in range(20)]

@@ -14,10 +14,11 @@ from cluster.plan import signature as module
 from cluster.plan.signature import described, identity, signature
 from cse_train import methods
 from cse_train.backbone.folders import shipped_folder
-from cse_train.config import parse_run
+from cse_train.config import completed, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, hints
 
+LATER = ("train.adamw", "method.mlm_decoder", "method.lower_case", "method.edits")
 INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
 
 
@@ -123,6 +124,47 @@ def test_a_thousand_signatures_take_less_than_a_second(tmp_path):
         seeded = dataclasses.replace(run, train=dataclasses.replace(run.train, seed=seed))
         seen.add(signature(seeded, identity(seeded, paths)))
     assert len(seen) == 1000 and time.perf_counter() - start < 1
+
+
+OF_0_1_0 = [
+    ("a5aa5dd8dd88cff6dde532fa", {"method": "simcse"}),
+    ("20f07099921ea136a0843507", {"method": "esimcse"}),
+    ("5bbcc7a900c0f071ee05c456", {"method": "dcpcse"}),
+    ("64e3ec183bcc47e7ace14c65", {"method": "dcpcse", "method.mlm_weight": 0.1, "method.mlm_decoder": "tied"}),
+    ("21a61cb52d32362a812a9412", {"method": "d2cse"}),
+    ("e9c0932038667ca34f274952", {"method": "diffcse", "method.task": "none"}),
+    ("fabe43bc7d30024562d19cfc", {"method": "declutr", "method.objective": "contrastive", "method.lower_case": False}),
+]
+"""What version 0.1.0 (commit 6af7419) computed, and what names its behaviour today, beside torch's AdamW."""
+MOVED = [
+    ("23e0b951efd895c750a5ef4e", {"method": "simcse", "method.mlm_weight": 0.1, "method.mlm_decoder": "tied"}),
+    ("442ffd7ffabf4ee50717e242", {"method": "declutr", "method.lower_case": False}),
+    ("4292b0a80c8428b7bc658cf4", {"method": "diffcse"}),
+    ("809000478bab28d6cb26ec94", {"method": "d2cse", "method.framework": "b"}),
+]
+"""The same, of runs in which [PAD] trained."""
+
+
+@pytest.mark.parametrize(("before", "settings"), OF_0_1_0)
+def test_what_names_the_old_behaviour_keeps_its_signature(before: str, settings: dict[str, object]) -> None:
+    named = parse_run({**settings, "train.adamw": "torch"})
+    assert sign(named) == before
+    stored = {key: value for key, value in named.flat().items() if key not in LATER}
+    assert sign(parse_run(completed(stored))) == before
+    for name in ("transformers", "uncorrected"):
+        assert sign(parse_run({**settings, "train.adamw": name})) != before
+
+
+@pytest.mark.parametrize(("before", "settings"), MOVED)
+def test_what_no_option_brings_back_is_not_reused(before: str, settings: dict[str, object]) -> None:
+    assert sign(parse_run({**settings, "train.adamw": "torch"})) != before
+
+
+def test_a_decoder_counts_only_beside_its_loss() -> None:
+    free, tied = ({"method": "simcse", "method.mlm_decoder": name} for name in ("released", "tied"))
+    assert sign(parse_run(free)) == sign(parse_run(tied))
+    free, tied = ({**settings, "method.mlm_weight": 0.1} for settings in (free, tied))
+    assert sign(parse_run(free)) != sign(parse_run(tied))
 
 
 def test_an_option_that_came_later_counts_only_where_it_is_used() -> None:

@@ -4,6 +4,7 @@ import gzip
 import json
 import logging
 import math
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -175,6 +176,26 @@ def test_short_documents_adapt(tiny_settings, tmp_path: Path, caplog: pytest.Log
         for i, ids in enumerate(rows_of(batches.collate(share), "anchors")):
             longest[1 + i // 2] = max(longest[1 + i // 2], len(ids) - 2)
     assert longest == [0, 2, 4, 6, 7]
+
+
+def test_documents_are_lower_cased_before_a_cased_tokenizer(tiny_encoder: Path, tmp_path: Path) -> None:
+    """scripts/preprocess_openwebtext.py, whose `lowercase` is on by default: str.lower of the whole text."""
+    cased = shutil.copytree(tiny_encoder, tmp_path / "cased")
+    for name, setting in (
+        ("tokenizer.json", {"normalizer": None}),
+        ("tokenizer_config.json", {"do_lower_case": False}),
+    ):
+        (cased / name).write_text(json.dumps(json.loads((cased / name).read_text()) | setting))
+    flat = {"method": "declutr", "train.encoder": str(cased), "train.corpus": "file", "train.batch_size": 2}
+    spans = {"method.min_length": 1, "method.max_length": 2, "method.short_documents": "adapt", "method.anchors": 1}
+    backbone, ids = load_backbone(str(cased)), {}
+    for name, text in (("capitals", "The River Stone\nOLD Bridge"), ("lower", "the river stone\nold bridge")):
+        paths = DataPaths(train_file=tmp_path / f"{name}.txt", cache=tmp_path / "cache")
+        (tmp_path / f"{name}.txt").write_text(text)
+        for lower in (True, False):
+            store = Batches.open(parse_run(flat | spans | {"method.lower_case": lower}), paths, backbone).store
+            ids[name, lower] = store.column("text").flat.tolist()
+    assert ids["capitals", True] == ids["lower", True] == ids["lower", False] != ids["capitals", False]
 
 
 @pytest.mark.parametrize(

@@ -133,14 +133,17 @@ def test_a_method_that_reads_other_columns(tiny_settings: Callable[..., dict], t
         train(run, DataPaths(train_file=text_file), tmp_path, go_on)
 
 
+@pytest.mark.parametrize("adamw", ["torch", "transformers"])
 @pytest.mark.parametrize("method", methods.names())
-def test_frozen_curve(method: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path) -> None:
+def test_frozen_curve(
+    method: str, adamw: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+) -> None:
     """20 losses per method and VERSION, torch 2.13 (CSE_FREEZE=1 adds a new VERSION's): no VERSION, no new numbers."""
-    run = parse_run(tiny_settings(method))
+    run = parse_run(tiny_settings(method, train_adamw=adamw))
     outcome = train(run, DataPaths(train_file=text_file), tmp_path, go_on)
     losses = [point.metrics["loss"] for point in outcome.points]
     frozen = json.loads(FROZEN.read_text())
-    key = f"{method} {methods.load(method).VERSION}"
+    key = f"{method} {methods.version(method, run.options)} {adamw}"
     if key not in frozen and "CSE_FREEZE" in os.environ:
         FROZEN.write_text(json.dumps(frozen | {key: losses}, indent=1) + "\n")
         return
