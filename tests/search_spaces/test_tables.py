@@ -84,7 +84,7 @@ def test_a_row_of_every_main_table(name, label):
     key = next(c.key for c in cells if (c.label or " ".join(f"{k}={v}" for k, v in c.key.items())) == label)
     named = {k: v for k, v in key.items() if k not in space.settings}
     numbers = next(r.cells for r in space.paper.rows if {k: r.key[k] for k in named if k in r.key} == named == r.key)
-    assert tuple(numbers[column] for column in space.paper.columns) == ROWS[name, label]
+    assert tuple(numbers[column] for column in space.paper.columns if column in numbers) == ROWS[name, label]
 
 
 def test_declutr_s_averages_follow_from_its_tasks():

