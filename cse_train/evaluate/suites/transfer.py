@@ -1,4 +1,4 @@
-"""The seven transfer tasks with frozen embeddings: one encoding pass and one linear classifier per task."""
+"""SentEval's transfer tasks with frozen embeddings: one encoding pass and one linear layer per task."""
 
 import dataclasses
 import statistics
@@ -11,15 +11,15 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.transfer import scorer
-from cse_train.evaluate.transfer.contract import RECIPES, Examples, Outcome, require_sklearn
-from cse_train.evaluate.transfer.loaders import TASKS, Split, Task, load_task
+from cse_train.evaluate.transfer.contract import RECIPES, Examples, Outcome, Relatedness, require_sklearn
+from cse_train.evaluate.transfer.loaders import GRADED, MORE_TASKS, TASKS, Split, Task, load_task
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.sources import texts_hash
 
 Mode = Literal["test", "dev"]
 Classifier = Literal["senteval", "fast"]
 NAME = "transfer"
-MEMBERS = TASKS
+MEMBERS = (*TASKS, *MORE_TASKS)
 COLUMNS = (*TASKS, NAME)
 NEEDS = TASKS
 
@@ -34,7 +34,8 @@ def evaluate(
 ) -> list[Score]:
     """One score per task, and for all seven their average, named `transfer`.
 
-    `test` gives `accuracy`, `dev` gives `devacc` with SentEval's quicker settings. The average is that of the rounded
+    `test` gives `accuracy`, `dev` gives `devacc` with SentEval's quicker settings; where labels are grades, `spearman`
+    and `devpearson`, for which there is one protocol. The average is that of the rounded
     values, as the papers print it; `details` holds the one of the exact values. No global random state is touched.
     Raises ConfigError, one line, for unknown choices, data that is missing or short, and an absent scikit-learn; all
     data are read before anything is encoded.
@@ -48,7 +49,7 @@ def evaluate(
 
 
 def embed_task(model: TextModel, task: Task) -> dict[str, Examples]:
-    """Features of every split from one encoding pass; of pairs [|u - v|, u * v] (SentEval mrpc.py)."""
+    """Features of every split from one encoding pass; of pairs [|u - v|, u * v] (SentEval mrpc.py, sick.py)."""
     sides = [side for split in task.splits.values() for side in split.texts]
     embeddings = model.embed([text for side in sides for text in side])
     blocks = iter(np.split(embeddings, np.cumsum([len(side) for side in sides])[:-1]))
@@ -57,7 +58,8 @@ def embed_task(model: TextModel, task: Task) -> dict[str, Examples]:
 
 def run_protocol(splits: dict[str, Examples], classes: int, protocol: Classifier, mode: Mode) -> Outcome:
     """Train and score the classifiers of one task."""
-    return scorer(protocol)(splits, classes, RECIPES[mode])
+    outcome: Outcome = scorer(protocol)(splits, classes, RECIPES[mode])
+    return outcome
 
 
 def _examples(sides: list[np.ndarray], split: Split) -> Examples:
@@ -69,7 +71,11 @@ def _examples(sides: list[np.ndarray], split: Split) -> Examples:
 
 def _score(model: TextModel, task: Task, protocol: Classifier, mode: Mode) -> Score:
     splits = embed_task(model, task)
+    if task.name in GRADED:
+        return _related(model, task, splits, mode)
     outcome = run_protocol(splits, task.classes, protocol, mode)
+    recipe = RECIPES[mode]
+    optimiser = f", {recipe.optimiser}" if protocol == "senteval" else ""
     details: dict[str, float] = {"devacc": outcome.devacc}
     value, exact = outcome.devacc, outcome.exact_devacc
     if mode == "test":
@@ -81,9 +87,17 @@ def _score(model: TextModel, task: Task, protocol: Classifier, mode: Mode) -> Sc
         suite=task.name,
         metric="accuracy" if mode == "test" else "devacc",
         value=value,
-        protocol=_protocol(model, task.name, task.content_hash, protocol, mode),
+        protocol=_protocol(model, task, mode, f"{protocol}, {recipe.folds} folds{optimiser}"),
         details=details | {"unrounded": exact},
     )
+
+
+def _related(model: TextModel, task: Task, splits: dict[str, Examples], mode: Mode) -> Score:
+    outcome: Relatedness = scorer("relatedness")(splits)
+    details = {name: getattr(outcome, name) for name in ("devpearson", "pearson", "spearman", "mse")}
+    metric = "spearman" if mode == "test" else "devpearson"
+    protocol = _protocol(model, task, mode, "senteval, learned relatedness")
+    return Score(suite=task.name, metric=metric, value=details[metric], protocol=protocol, details=details)
 
 
 def _average(scores: Sequence[Score]) -> Score:
@@ -102,17 +116,15 @@ def _average(scores: Sequence[Score]) -> Score:
     )
 
 
-def _protocol(model: TextModel, name: str, data_hash: str, protocol: Classifier, mode: Mode) -> Protocol:
-    recipe = RECIPES[mode]
-    detail = f", {recipe.optimiser}" if protocol == "senteval" else ""
+def _protocol(model: TextModel, task: Task, mode: Mode, rule: str) -> Protocol:
     return Protocol(
-        suite=name,
+        suite=task.name,
         pooler=model.pooler,
         aggregation="none",
         split=mode,
         max_length=model.max_length,
-        rule=f"{protocol}, {recipe.folds} folds{detail}",
-        data_hash=data_hash,
+        rule=rule,
+        data_hash=task.content_hash,
     )
 
 
