@@ -12,9 +12,9 @@ from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
 
 COUNTS = ("cells", "seeds", "runs", "unique", "done", "to_run", "missing_input")
-EVALUATED = ("retrieval", "geometry", "lengths", "repetition")
+EVALUATED = ("retrieval", "geometry", "lengths", "repetition", "edits")
 """Suites that make a table one of finished models: it trains nothing that a main result would not."""
-MAIN = ("sts", "transfer")
+MAIN = ("sts", "transfer", "senteval")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ CODE_VERSION = "1"
 """Raised whenever an evaluation's numbers change."""
 DEV = "_dev"
 SENTEVAL = "senteval"
+TEST_METRICS, DEV_METRICS = ("accuracy", "mean"), ("devacc", "devpearson", "devmean")
+"""By SentEval's rule, these are what a task's or a group's own name stands for, on its test and on its dev set."""
 RULED = ("alignment", "recall@", "accuracy", "devacc")
 """Beginnings of the metrics that one call scores, or a person may ask for, under several rules."""
 
@@ -95,15 +97,15 @@ class Score:
     def column(self) -> str:
         """The name under which it is stored.
 
-        A correlation, and an accuracy by SentEval's rule, is stored under its set's or task's own name (`sts_test`,
-        `mr`); SentEval's accuracy on held-out folds has `_dev` behind it. Any other number is `SUITE:METRIC`, with the
-        rule in brackets where several rules are scored side by side.
+        A correlation, and an accuracy or a mean by SentEval's rule, is stored under its set's, task's or group's own
+        name (`sts_test`, `mr`); SentEval's score on dev data has `_dev` behind it. Any other number is `SUITE:METRIC`,
+        with the rule in brackets where several rules are scored side by side.
         """
         rule = self.protocol.rule
         if self.metric == "spearman":
             return self.suite
-        if rule.startswith(SENTEVAL) and self.metric in ("accuracy", "devacc"):
-            return self.suite + (DEV if self.metric == "devacc" else "")
+        if rule.startswith(SENTEVAL) and self.metric in (*TEST_METRICS, *DEV_METRICS):
+            return self.suite + (DEV if self.metric in DEV_METRICS else "")
         shown = f" ({rule})" if rule and self.metric.startswith(RULED) else ""
         return f"{self.suite}:{self.metric}{shown}"
 

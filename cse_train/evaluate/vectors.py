@@ -23,14 +23,18 @@ def unit(embeddings_ND: np.ndarray) -> np.ndarray:
     return scaled
 
 
+def pearson(a: np.ndarray, b: np.ndarray) -> float:
+    """Pearson correlation times 100; 0 when either side is constant."""
+    centred = [values - values.mean() for values in (a, b)]
+    scale = float(np.linalg.norm(centred[0]) * np.linalg.norm(centred[1]))
+    return 100.0 * float(centred[0] @ centred[1]) / scale if scale else 0.0
+
+
 def spearman(a: np.ndarray, b: np.ndarray) -> float:
     """Spearman correlation times 100 with average ranks for ties; 0 when either side is constant and ranks nothing."""
     from scipy.stats import rankdata  # a second to import
 
-    ranks = [rankdata(values) for values in (a, b)]
-    centred = [values - values.mean() for values in ranks]
-    scale = float(np.linalg.norm(centred[0]) * np.linalg.norm(centred[1]))
-    return 100.0 * float(centred[0] @ centred[1]) / scale if scale else 0.0
+    return pearson(rankdata(a), rankdata(b))
 
 
 @dataclass(frozen=True)

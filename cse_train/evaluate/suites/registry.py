@@ -15,7 +15,7 @@ from types import ModuleType
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate import suites as folder
 from cse_train.evaluate.pairs import load_pairs, set_name
-from cse_train.evaluate.transfer.loaders import TASKS, load_task
+from cse_train.evaluate.transfer.loaders import EVERY_TASK, load_task
 from cse_train.fields import ConfigError, nearest
 
 CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz"}
@@ -99,7 +99,7 @@ def _problem(name: str, paths: DataPaths) -> str | None:
 def _read(need: str, suite: str, paths: DataPaths) -> None:
     if need in CORPORA:
         require_corpus(need, suite, paths)
-    elif need in TASKS:
+    elif need in EVERY_TASK:
         load_task(need, paths)
     else:
         load_pairs(need, paths)

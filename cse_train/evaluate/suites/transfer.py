@@ -1,4 +1,4 @@
-"""The seven transfer tasks with frozen embeddings: one encoding pass and one linear classifier per task."""
+"""SentEval's transfer tasks with frozen embeddings: one encoding pass and one linear layer per task."""
 
 import dataclasses
 import statistics
@@ -11,14 +11,14 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.transfer import scorer
-from cse_train.evaluate.transfer.contract import RECIPES, Examples, require_sklearn
-from cse_train.evaluate.transfer.loaders import TASKS, Split, Task, load_task
+from cse_train.evaluate.transfer.contract import RECIPES, Examples, Relatedness, require_sklearn
+from cse_train.evaluate.transfer.loaders import GRADED, MORE_TASKS, TASKS, Split, Task, load_task
 from cse_train.text.sources import texts_hash
 
 Mode = Literal["test", "dev"]
 Classifier = Literal["senteval", "fast"]
 NAME = "transfer"
-MEMBERS = TASKS
+MEMBERS = (*TASKS, *MORE_TASKS)
 COLUMNS = (*TASKS, NAME)
 NEEDS = TASKS
 
@@ -33,7 +33,8 @@ def evaluate(
 ) -> list[Score]:
     """One score per task, and for all seven their average, named `transfer`.
 
-    `test` gives `accuracy`, `dev` gives `devacc` with SentEval's quicker settings. The average is that of the rounded
+    `test` gives `accuracy`, `dev` gives `devacc` with SentEval's quicker settings; where labels are grades, `spearman`
+    and `devpearson`, for which there is one protocol. The average is that of the rounded
     values, as the papers print it; `details` holds the one of the exact values. No global random state is touched.
     Raises ConfigError, one line, for data that is missing or short, and an absent scikit-learn; all data are read
     before anything is encoded.
@@ -45,7 +46,7 @@ def evaluate(
 
 
 def embed_task(model: TextModel, task: Task) -> dict[str, Examples]:
-    """Features of every split from one encoding pass; of pairs [|u - v|, u * v] (SentEval mrpc.py)."""
+    """Features of every split from one encoding pass; of pairs [|u - v|, u * v] (SentEval mrpc.py, sick.py)."""
     sides = [side for split in task.splits.values() for side in split.texts]
     embeddings = model.embed([text for side in sides for text in side])
     blocks = iter(np.split(embeddings, np.cumsum([len(side) for side in sides])[:-1]))
@@ -61,7 +62,11 @@ def _examples(sides: list[np.ndarray], split: Split) -> Examples:
 
 def _score(model: TextModel, task: Task, protocol: Classifier, mode: Mode) -> Score:
     splits = embed_task(model, task)
+    if task.name in GRADED:
+        return _related(model, task, splits, mode)
     outcome = scorer(protocol)(splits, task.classes, RECIPES[mode])
+    recipe = RECIPES[mode]
+    optimiser = f", {recipe.optimiser}" if protocol == "senteval" else ""
     details: dict[str, float] = {"devacc": outcome.devacc}
     value, exact = outcome.devacc, outcome.exact_devacc
     if mode == "test":
@@ -75,9 +80,17 @@ def _score(model: TextModel, task: Task, protocol: Classifier, mode: Mode) -> Sc
         suite=task.name,
         metric="accuracy" if mode == "test" else "devacc",
         value=value,
-        protocol=_protocol(model, task.name, task.content_hash, protocol, mode),
+        protocol=_protocol(model, task, mode, f"{protocol}, {recipe.folds} folds{optimiser}"),
         details=details | {"unrounded": exact},
     )
+
+
+def _related(model: TextModel, task: Task, splits: dict[str, Examples], mode: Mode) -> Score:
+    outcome: Relatedness = scorer("relatedness")(splits)
+    details = {name: getattr(outcome, name) for name in ("devpearson", "pearson", "spearman", "mse")}
+    metric = "spearman" if mode == "test" else "devpearson"
+    protocol = _protocol(model, task, mode, "senteval, learned relatedness")
+    return Score(suite=task.name, metric=metric, value=details[metric], protocol=protocol, details=details)
 
 
 def _average(scores: Sequence[Score]) -> Score:
@@ -96,15 +109,13 @@ def _average(scores: Sequence[Score]) -> Score:
     )
 
 
-def _protocol(model: TextModel, name: str, data_hash: str, protocol: Classifier, mode: Mode) -> Protocol:
-    recipe = RECIPES[mode]
-    detail = f", {recipe.optimiser}" if protocol == "senteval" else ""
+def _protocol(model: TextModel, task: Task, mode: Mode, rule: str) -> Protocol:
     return Protocol(
-        suite=name,
+        suite=task.name,
         pooler=model.pooler,
         aggregation="none",
         split=mode,
         max_length=model.max_length,
-        rule=f"{protocol}, {recipe.folds} folds{detail}",
-        data_hash=data_hash,
+        rule=rule,
+        data_hash=task.content_hash,
     )

@@ -1,4 +1,4 @@
-"""What a transfer protocol takes and gives back: a recipe, folds, labelled features and accuracies; needs no torch."""
+"""What a transfer protocol takes and gives back: a recipe, folds, features and scores; needs no torch."""
 
 import importlib.util
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Examples:
     features: np.ndarray
     """float32 [examples, width]."""
     labels: np.ndarray
-    """int64 [examples], counted from 0."""
+    """[examples]: int64 classes counted from 0, or float64 grades."""
 
 
 Splits = Mapping[str, Examples]
@@ -61,6 +61,19 @@ class Outcome:
     exact_accuracy: float
     predicted: np.ndarray
     """Classes of the test examples, int64; every example of a task without a test set is one once."""
+
+
+@dataclass(frozen=True)
+class Relatedness:
+    """What a learned relatedness is worth: correlations times 100, none of them rounded."""
+
+    devpearson: float
+    pearson: float
+    spearman: float
+    mse: float
+    """Mean squared difference of grade and prediction."""
+    predicted: np.ndarray
+    """float64 [test pairs], between 1 and 5."""
 
 
 def rounded(value: float | np.floating) -> float:

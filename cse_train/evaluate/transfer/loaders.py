@@ -1,11 +1,12 @@
-"""The seven transfer tasks in SentEval's layout, every line count asserted, in SentEval's order.
+"""SentEval's tasks with a trained layer, in its layout and its order; every line count is asserted.
 
-Sources: SentEval binary.py, mrpc.py, sst.py, trec.py (loadFile and the sort at the head of run).
+Sources: SentEval binary.py, mrpc.py, probing.py, sick.py, sst.py, trec.py (loadFile and the sort at the head of run).
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from cse_train.fields import ConfigError, nearest
 from cse_train.text.sources import texts_hash
 
 TREC_CLASSES = {"ABBR": 0, "DESC": 1, "ENTY": 2, "HUM": 3, "LOC": 4, "NUM": 5}
+SICK_CLASSES = {"CONTRADICTION": 0, "NEUTRAL": 1, "ENTAILMENT": 2}
 BINARY = {
     "mr": (("MR/rt-polarity.pos", 5331), ("MR/rt-polarity.neg", 5331)),
     "cr": (("CR/custrev.pos", 2407), ("CR/custrev.neg", 1368)),
@@ -22,6 +24,11 @@ BINARY = {
     "mpqa": (("MPQA/mpqa.pos", 3312), ("MPQA/mpqa.neg", 7294)),
 }
 """Files of class 1 and class 0 with their lines. Blank lines count and stay: 4 in CR, 3 in MPQA (T26)."""
+SICK = {
+    "train": ("SICK/SICK_train.txt", 4500),
+    "dev": ("SICK/SICK_trial.txt", 500),
+    "test": ("SICK/SICK_test_annotated.txt", 4927),
+}
 SPLITS = {
     "sst2": {
         "train": ("SST/binary/sentiment-train", 67349),
@@ -30,21 +37,58 @@ SPLITS = {
     },
     "trec": {"train": ("TREC/train_5500.label", 5452), "test": ("TREC/TREC_10.label", 500)},
     "mrpc": {"train": ("MRPC/msr_paraphrase_train.txt", 4076), "test": ("MRPC/msr_paraphrase_test.txt", 1725)},
+    "sst5": {
+        "train": ("SST/fine/sentiment-train", 8544),
+        "dev": ("SST/fine/sentiment-dev", 1101),
+        "test": ("SST/fine/sentiment-test", 2210),
+    },
+    "sick_entailment": SICK,
+    "sick_relatedness": SICK,
+    "stsb_relatedness": {
+        "train": ("STS/STSBenchmark/sts-train.csv", 5749),
+        "dev": ("STS/STSBenchmark/sts-dev.csv", 1500),
+        "test": ("STS/STSBenchmark/sts-test.csv", 1379),
+    },
 }
-"""Files of the official splits with their examples; MRPC's have one line more, the header."""
+"""Files of the official splits with their examples."""
+HEADED = ("mrpc", "sick_entailment", "sick_relatedness")
+"""Tasks whose files have one line more, the header."""
 TASKS = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
-"""In the order of the papers' tables."""
+"""The seven of the papers' tables, in their order."""
+MORE_TASKS = ("sst5", "sick_entailment", "sick_relatedness", "stsb_relatedness")
+"""What DeCLUTR's tables add to the seven."""
+GRADED = ("sick_relatedness", "stsb_relatedness")
+"""Tasks whose labels are grades."""
+CLASSES = {"trec": len(TREC_CLASSES), "sst5": 5, "sick_entailment": len(SICK_CLASSES), **dict.fromkeys(GRADED, 0)}
+"""Where they are not two."""
+PROBING = {
+    "sentlen": "sentence_length.txt",
+    "wc": "word_content.txt",
+    "treedepth": "tree_depth.txt",
+    "topconst": "top_constituents.txt",
+    "bshift": "bigram_shift.txt",
+    "tense": "past_present.txt",
+    "subjnum": "subj_number.txt",
+    "objnum": "obj_number.txt",
+    "somo": "odd_man_out.txt",
+    "coordinv": "coordination_inversion.txt",
+}
+"""Probing task, in the order of DeCLUTR's table S4 -> its file in `probing`, which lies beside `downstream`."""
+PROBING_COUNTS = {"train": 100_000, "dev": 10_000, "test": 10_000}
+PROBING_SPLITS = {"tr": "train", "va": "dev", "te": "test"}
+EVERY_TASK = (*TASKS, *MORE_TASKS, *PROBING)
 LATIN_1 = {*BINARY, "trec"}
-Example = tuple[tuple[str, ...], int]
+Example = tuple[tuple[str, ...], float]
+Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True)
 class Split:
-    """Labelled texts; `texts` holds one tuple per side: one side for sentences, two for MRPC's pairs."""
+    """Labelled texts; `texts` holds one tuple per side: one side for sentences, two for pairs."""
 
     texts: tuple[tuple[str, ...], ...]
     labels: np.ndarray
-    """int64 [examples], counted from 0."""
+    """[examples]: int64 classes counted from 0, or float64 grades."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +97,23 @@ class Task:
 
     name: str
     classes: int
+    """0 for grades."""
     splits: dict[str, Split]
     content_hash: str
 
 
 def load_task(name: str, paths: DataPaths) -> Task:
     """The task of that name. ConfigError, one line: unknown, missing, truncated or unreadable."""
-    if name not in TASKS:
-        raise ConfigError([f"unknown task: tasks={name}; {nearest(name, TASKS)}"])
+    if name not in EVERY_TASK:
+        raise ConfigError([f"unknown task: tasks={name}; {nearest(name, EVERY_TASK)}"])
     root = senteval_root(name, paths)
+    if name in PROBING:
+        return _probing(name, root.parent / "probing" / PROBING[name])
     if name in BINARY:
         splits = {"all": _binary(name, root)}
     else:
         splits = {split: _official(name, root / file, count) for split, (file, count) in SPLITS[name].items()}
-    return Task(name, len(TREC_CLASSES) if name == "trec" else 2, splits, _hash(splits))
+    return Task(name, CLASSES.get(name, 2), splits, _hash(splits))
 
 
 def _binary(name: str, root: Path) -> Split:
@@ -77,17 +124,58 @@ def _binary(name: str, root: Path) -> Split:
     return _sorted(examples)
 
 
+def _probing(name: str, path: Path) -> Task:
+    """Lines `split, class, ..., sentence`; classes are counted in the order of their names in the training set."""
+    lines = [line.rstrip() for line in _lines(name, path, sum(PROBING_COUNTS.values()))]
+    classes = sorted({line.split("\t")[1] for line in lines if line.startswith("tr\t")})
+    numbers = {label: number for number, label in enumerate(classes)}
+
+    def parse(line: str) -> tuple[str, Example]:
+        split, label, *_, text = line.split("\t")
+        return PROBING_SPLITS[split], ((clean(text),), numbers[label])
+
+    examples: dict[str, list[Example]] = {split: [] for split in PROBING_COUNTS}
+    for at, line in enumerate(lines, start=1):
+        split, example = _parsed(parse, line, f"{path}:{at}")
+        examples[split].append(example)
+    for split, wanted in PROBING_COUNTS.items():
+        require_count(f"{name} {split}", len(examples[split]), wanted, path, "lines")
+    splits = {split: _sorted(part) for split, part in examples.items()}
+    return Task(name, len(classes), splits, _hash(splits))
+
+
 def _official(name: str, path: Path, count: int) -> Split:
-    """One official split of SST-2, TREC or MRPC."""
-    header = int(name == "mrpc")
+    """One official split."""
+    header = int(name in HEADED)
     lines = _lines(name, path, count + header)[header:]
-    parse = {"sst2": _sst2, "trec": _trec, "mrpc": _mrpc}[name]
-    return _sorted([_parsed(parse, line, f"{path}:{at}") for at, line in enumerate(lines, start=1 + header)])
+    return _sorted([_parsed(PARSERS[name], line, f"{path}:{at}") for at, line in enumerate(lines, start=1 + header)])
 
 
 def _sst2(line: str) -> Example:
     text, label = line.strip().split("\t")
     return (clean(text),), ("0", "1").index(label)
+
+
+def _sst5(line: str) -> Example:
+    label, text = line.strip().split(" ", 1)
+    return (clean(text),), ("0", "1", "2", "3", "4").index(label)
+
+
+def _sick_entailment(line: str) -> Example:
+    """`pair, sentence A, sentence B, relatedness, entailment`."""
+    _, left, right, _, label = line.strip().split("\t")
+    return (clean(left), clean(right)), SICK_CLASSES[label]
+
+
+def _sick_relatedness(line: str) -> Example:
+    _, left, right, grade, _ = line.strip().split("\t")
+    return (clean(left), clean(right)), float(grade)
+
+
+def _stsb_relatedness(line: str) -> Example:
+    """Quotes are text, and some lines have more columns (T26)."""
+    _, _, _, _, grade, left, right, *_ = line.strip().split("\t")
+    return (clean(left), clean(right)), float(grade)
 
 
 def _trec(line: str) -> Example:
@@ -101,7 +189,18 @@ def _mrpc(line: str) -> Example:
     return (clean(left), clean(right)), ("0", "1").index(label)
 
 
-def _parsed(parse: Callable[[str], Example], line: str, where: str) -> Example:
+PARSERS: dict[str, Callable[[str], Example]] = {
+    "sst2": _sst2,
+    "trec": _trec,
+    "mrpc": _mrpc,
+    "sst5": _sst5,
+    "sick_entailment": _sick_entailment,
+    "sick_relatedness": _sick_relatedness,
+    "stsb_relatedness": _stsb_relatedness,
+}
+
+
+def _parsed(parse: Callable[[str], Parsed], line: str, where: str) -> Parsed:
     try:
         return parse(line)
     except (ValueError, KeyError, IndexError) as error:

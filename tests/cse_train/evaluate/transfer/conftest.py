@@ -46,6 +46,14 @@ def official_lines(name: str, count: int) -> list[str]:
         return [f"{sentence(at, at % 2)} \t{at % 2}" for at in range(count)]
     if name == "trec":
         return [f"{list(loaders.TREC_CLASSES)[at % 6]}:sub {sentence(at, at % 6)} ?" for at in range(count)]
+    if name == "sst5":
+        return [f"{at % 5} {sentence(at, at % 5)}" for at in range(count)]
+    if name == "stsb_relatedness":
+        return [f"g\tf\ty\t{at}\t{at % 26 / 5}\t{sentence(at, at % 3)}\t{sentence(at + 1, 0)}" for at in range(count)]
+    if name.startswith("sick"):
+        ends = [f"{1 + at % 5}\t{list(loaders.SICK_CLASSES)[at % 3]}" for at in range(count)]
+        rows = [f"{at}\t{sentence(at, at % 3)}\t{sentence(at + 1, 0)}\t{end}" for at, end in enumerate(ends)]
+        return ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment", *rows]
     pairs = [f"{at % 2}\t1\t2\t{sentence(at, 0)}\t{sentence(at + at % 2, 0)}" for at in range(count)]
     return ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", *pairs]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.stats import pearsonr, spearmanr
 from sklearn.model_selection import StratifiedKFold
 from torch import nn
 
@@ -110,3 +111,63 @@ def nested(classifier, x, y) -> Plain:
         devs.append(devacc)
         tests.append(round(100 * float((predicted[test] == y[test]).mean()), 2))
     return Plain(round(float(np.mean(devs)), 2), round(float(np.mean(tests)), 2), predicted, classifier.fits)
+
+
+@dataclass
+class PlainRelatedness:
+    devpearson: float
+    pearson: float
+    spearman: float
+    mse: float
+    predicted: np.ndarray
+    epochs: int
+
+
+def encoded(gold) -> np.ndarray:
+    """Grades as SentEval encodes them for five classes, grade by grade."""
+    made = np.zeros((len(gold), 5), dtype="float32")
+    for row, grade in enumerate(gold):
+        for column in range(5):
+            if column + 1 == np.floor(grade) + 1:
+                made[row, column] = grade - np.floor(grade)
+            if column + 1 == np.floor(grade):
+                made[row, column] = np.floor(grade) - grade + 1
+    return made
+
+
+def plain_relatedness(splits) -> PlainRelatedness:
+    """`splits` maps train, dev and test to features float32 and grades."""
+    np.random.seed(1111)
+    torch.manual_seed(1111)
+    x, gold = splits["train"]
+    model = nn.Sequential(nn.Linear(x.shape[1], 5), nn.Softmax(dim=-1))
+    criterion, optimiser = nn.MSELoss(), torch.optim.Adam(model.parameters(), weight_decay=0.0)
+    inputs, targets = torch.from_numpy(x), torch.from_numpy(encoded(gold))
+    best, kept, failures, epoch, stopped = -1.0, None, 0, 0, False
+    while not stopped and epoch <= 1000:
+        for _ in range(50):
+            order = np.random.permutation(len(x))
+            for at in range(0, len(x), 64):
+                rows = torch.from_numpy(order[at : at + 64])
+                loss = criterion(model(inputs[rows]), targets[rows])
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+        epoch += 50
+        correlation = pearsonr(mean_grade(model, splits["dev"][0]), splits["dev"][1])[0]
+        if correlation > best:
+            best, kept = correlation, copy.deepcopy(model)
+        else:
+            if failures >= 3:
+                stopped = True
+            failures += 1
+    found, gold = mean_grade(kept, splits["test"][0]), splits["test"][1]
+    mse = float(np.mean((found - gold) ** 2))
+    return PlainRelatedness(
+        100 * best, 100 * pearsonr(found, gold)[0], 100 * spearmanr(found, gold)[0], mse, found, epoch
+    )
+
+
+def mean_grade(model, x) -> np.ndarray:
+    with torch.no_grad():
+        return np.dot(model(torch.from_numpy(x)).numpy(), np.arange(1, 6))

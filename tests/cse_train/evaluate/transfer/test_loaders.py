@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.transfer.loaders import TASKS, load_task
+from cse_train.evaluate.pairs import load_pairs
+from cse_train.evaluate.transfer.loaders import GRADED, MORE_TASKS, TASKS, load_task
 from cse_train.fields import ConfigError
 
 COUNTS = {
@@ -15,18 +16,26 @@ COUNTS = {
     "sst2": {"train": 67349, "dev": 872, "test": 1821},
     "trec": {"train": 5452, "test": 500},
     "mrpc": {"train": 4076, "test": 1725},
+    "sst5": {"train": 8544, "dev": 1101, "test": 2210},
+    "sick_entailment": {"train": 4500, "dev": 500, "test": 4927},
+    "sick_relatedness": {"train": 4500, "dev": 500, "test": 4927},
+    "stsb_relatedness": {"train": 5749, "dev": 1500, "test": 1379},
 }
 LARGEST_CLASS = {"mr": 5331, "cr": 2407, "subj": 5000, "mpqa": 7294, "sst2": 37569, "trec": 1250, "mrpc": 2753}
+LARGEST_CLASS |= {"sst5": 2322, "sick_entailment": 2536}
+CLASSES = {"trec": 6, "sst5": 5, "sick_entailment": 3}
+PAIRED = ("mrpc", "sick_entailment", *GRADED)
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", [*TASKS, *MORE_TASKS])
 def test_T26_real_tasks_have_sentevals_counts(name: str, data_dir: Path) -> None:
     task = load_task(name, DataPaths.from_folder(data_dir))
     assert {split: len(found.labels) for split, found in task.splits.items()} == COUNTS[name]
     first = next(iter(task.splits.values()))
-    assert np.bincount(first.labels).max() == LARGEST_CLASS[name]
-    assert len(np.unique(first.labels)) == task.classes == (6 if name == "trec" else 2)
-    assert all(len(side) == len(first.labels) for side in first.texts) and len(first.texts) == 1 + (name == "mrpc")
+    if name not in GRADED:
+        assert np.bincount(first.labels).max() == LARGEST_CLASS[name]
+        assert len(np.unique(first.labels)) == task.classes == CLASSES.get(name, 2)
+    assert all(len(side) == len(first.labels) for side in first.texts) and len(first.texts) == 1 + (name in PAIRED)
 
 
 @pytest.mark.parametrize(("name", "blank"), [("cr", 4), ("mpqa", 3)])
@@ -54,10 +63,36 @@ def test_examples_are_sorted_by_tokens_then_label_and_ties_keep_the_file_order(
     assert split.labels[:4].tolist() == [1, 0, 1, 1]
 
 
-def test_pairs_are_sorted_by_both_sides(small: DataPaths) -> None:
-    split = load_task("mrpc", small).splits["train"]
-    keys = [(len(a.split()), len(b.split()), int(y)) for a, b, y in zip(*split.texts, split.labels, strict=True)]
+@pytest.mark.parametrize("name", PAIRED)
+def test_pairs_are_sorted_by_both_sides(name: str, small: DataPaths) -> None:
+    split = load_task(name, small).splits["train"]
+    keys = [(len(a.split()), len(b.split()), float(y)) for a, b, y in zip(*split.texts, split.labels, strict=True)]
     assert keys == sorted(keys)
+
+
+def test_classes_are_senteval_s(data_dir: Path) -> None:
+    paths = DataPaths.from_folder(data_dir)
+    sentiment, pairs = (load_task(name, paths).splits["dev"] for name in ("sst5", "sick_entailment"))
+    of = dict(zip(sentiment.texts[0], sentiment.labels.tolist(), strict=True))
+    assert of["one long string of cliches ."] == 1
+    first = (
+        "The young boys are playing outdoors and the man is smiling nearby",
+        "There is no boy playing outdoors and there is no man smiling",
+    )
+    labels = dict(zip(zip(*pairs.texts, strict=True), pairs.labels.tolist(), strict=True))
+    assert labels[first] == 0 and np.bincount(pairs.labels).tolist() == [74, 282, 144]
+
+
+@pytest.mark.parametrize(("name", "of_set"), [("sick_relatedness", "sickr"), ("stsb_relatedness", "sts")])
+def test_grades_are_those_of_the_cosine_sets(name: str, of_set: str, data_dir: Path) -> None:
+    """The same pairs, read by the other loader, in another order."""
+    paths = DataPaths.from_folder(data_dir)
+    task = load_task(name, paths)
+    for split in ("dev", "test"):
+        pairs, part = load_pairs(f"{of_set}_{split}", paths), task.splits[split]
+        assert part.labels.dtype == np.float64
+        found = sorted(zip(*part.texts, part.labels.tolist(), strict=True))
+        assert found == sorted(zip(pairs.left, pairs.right, pairs.gold.tolist(), strict=True))
 
 
 def test_trec_drops_the_subclass(small: DataPaths) -> None:
@@ -71,6 +106,8 @@ def test_trec_drops_the_subclass(small: DataPaths) -> None:
         ("mr", "MR/rt-polarity.neg", 30),
         ("trec", "TREC/TREC_10.label", 60),
         ("mrpc", "MRPC/msr_paraphrase_train.txt", 61),
+        ("sst5", "SST/fine/sentiment-dev", 60),
+        ("sick_entailment", "SICK/SICK_trial.txt", 61),
     ],
 )
 def test_short_file_tells_which_and_both_counts(
@@ -103,6 +140,10 @@ def test_empty_file_has_no_lines(tmp_path: Path, small: DataPaths) -> None:
         ("sst2", "SST/binary/sentiment-test", "no label"),
         ("trec", "TREC/TREC_10.label", "SHAPE:sub What ?"),
         ("mrpc", "MRPC/msr_paraphrase_test.txt", "2\t1\t2\tleft\tright"),
+        ("sst5", "SST/fine/sentiment-test", "5 a class too many"),
+        ("sick_entailment", "SICK/SICK_train.txt", "1\tleft\tright\t4.5\tENTAILS"),
+        ("sick_relatedness", "SICK/SICK_train.txt", "1\tleft\tright\tmuch\tNEUTRAL"),
+        ("stsb_relatedness", "STS/STSBenchmark/sts-dev.csv", "genre\tfile\tyear\t1\t4.5\tleft"),
     ],
 )
 def test_a_line_of_another_format_is_named(name: str, file: str, line: str, tmp_path: Path, small: DataPaths) -> None:
@@ -125,7 +166,7 @@ def test_bad_bytes_name_the_file(tmp_path: Path, small: DataPaths) -> None:
 def test_no_folder_and_unknown_task_are_one_line() -> None:
     with pytest.raises(ConfigError, match="missing data: mr needs senteval/downstream"):
         load_task("mr", DataPaths())
-    with pytest.raises(ConfigError, match=r"unknown task: tasks=sst; .*sst2"):
+    with pytest.raises(ConfigError, match=r"unknown task: tasks=sst; .*sst5"):
         load_task("sst", DataPaths())
 
 

@@ -132,7 +132,9 @@ def test_every_kind_of_task_equals_the_plain_loop_on_made_examples(kind: str, mo
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize(("name", "mode"), [("cr", "dev"), *((task, "test") for task in TASKS)])
+@pytest.mark.parametrize(
+    ("name", "mode"), [("cr", "dev"), *((task, "test") for task in (*TASKS, "sst5", "sick_entailment"))]
+)
 def test_real_tasks_equal_the_plain_loop(name: str, mode: str, data_dir: Path, seeded_apart: None) -> None:
     task = load_task(name, DataPaths.from_folder(data_dir))
     splits = embed_task(open_model(Path("wiki-l2-h128"), pooler="mean"), task)

@@ -11,7 +11,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.transfer import embed_task, evaluate
 from cse_train.evaluate.transfer import scorer
 from cse_train.evaluate.transfer.contract import RECIPES
-from cse_train.evaluate.transfer.loaders import TASKS, load_task
+from cse_train.evaluate.transfer.loaders import GRADED, MORE_TASKS, TASKS, load_task
 from cse_train.fields import ConfigError
 
 pytest.importorskip("sklearn", reason="pip install 'cse-search[transfer]'")
@@ -33,6 +33,13 @@ def test_some_tasks_have_no_average(counter, small: DataPaths) -> None:
         "trec",
         "cr",
     ]
+
+
+@pytest.mark.parametrize("name", MORE_TASKS)
+def test_a_task_beside_the_seven_is_scored_alone(name: str, counter, small: DataPaths) -> None:
+    [result] = evaluate(counter, small, protocol="fast", members=[name])
+    assert result.column == name if name in GRADED else f"{name}:accuracy (fast, 10 folds)"
+    assert 0 < result.value <= 100
 
 
 def test_dev_mode_gives_dev_accuracy_alone(counter, small: DataPaths) -> None:

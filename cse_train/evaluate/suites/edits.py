@@ -1,0 +1,38 @@
+"""One sentence against four edits of it (ESimCSE table 2): other words change what it says, repeated ones do not."""
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.protocol import Protocol, Score
+from cse_train.evaluate.vectors import unit
+from cse_train.text.sources import texts_hash
+
+SENTENCE = "I like this apple because it looks so fresh and it should be delicious."
+EDITS = {
+    "insertion": "I don't like this apple because but it looks so not fresh and it should be dog delicious.",
+    "deletion": "I like this because it looks so fresh and it should be delicious.",
+    "repetition_3": "I like like this apple because it looks so so fresh and and it should be delicious.",
+    "repetition_5": "I I like this apple apple because it looks looks so fresh fresh and it should be "
+    "delicious delicious.",
+}
+NAME = "edits"
+COLUMNS = tuple(f"{NAME}:{edit}" for edit in EDITS)
+NEEDS = ()
+
+
+def evaluate(model: TextModel, _paths: DataPaths) -> list[Score]:
+    """The cosine of the sentence with each edit, between -1 and 1 as the paper prints it."""
+    texts = [SENTENCE, *EDITS.values()]
+    sentence, *edits = unit(model.embed(texts))
+    protocol = Protocol(
+        suite=NAME,
+        pooler=model.pooler,
+        aggregation="none",
+        split="test",
+        max_length=model.max_length,
+        rule="cosine with the unedited sentence",
+        data_hash=texts_hash(texts),
+    )
+    return [
+        Score(suite=NAME, metric=edit, value=float(sentence @ edited), protocol=protocol)
+        for edit, edited in zip(EDITS, edits, strict=True)
+    ]

@@ -1,0 +1,36 @@
+"""SentEval's ten probing tasks: what of a sentence's words and syntax a linear classifier finds in its embedding.
+
+Conneau et al., 2018; classified as SST-2 is (SentEval probing.py). DeCLUTR's table S4, with its mean in table 1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.protocol import Score
+from cse_train.evaluate.suites import transfer
+from cse_train.evaluate.transfer.loaders import PROBING
+from cse_train.text.sources import texts_hash
+
+NAME = "probing"
+MEMBERS = tuple(PROBING)
+COLUMNS = (*MEMBERS, NAME)
+NEEDS = MEMBERS
+
+
+def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = MEMBERS) -> list[Score]:
+    """The accuracy of each task on test, and for all ten their mean, named `probing`. Raises as `transfer` does."""
+    scores = transfer.evaluate(model, paths, members=members)
+    if set(members) != set(MEMBERS):
+        return scores
+    protocol = replace(
+        scores[0].protocol,
+        suite=NAME,
+        aggregation="mean over tasks",
+        data_hash=texts_hash(sorted(score.protocol.data_hash for score in scores)),
+    )
+    tasks = {score.suite: score.value for score in scores}
+    mean = Score(suite=NAME, metric="mean", value=fmean(tasks.values()), protocol=protocol, details={"tasks": tasks})
+    return [*scores, mean]

@@ -1,0 +1,79 @@
+"""SentEval's downstream tasks as DeCLUTR reports them, and their mean (its tables S3 and 1; reference_spec C7).
+
+One number for each task: accuracy, but MRPC the mean of accuracy and F1, SICK-R and STS-B the Spearman correlation of a
+learned relatedness, STS12-16 the mean over subsets. These are the 16 tasks of DeCLUTR's released script; the paper's
+averages are over 18, with SNLI and COCO.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.protocol import Score
+from cse_train.evaluate.suites import sts, transfer
+from cse_train.evaluate.suites.registry import require
+from cse_train.evaluate.transfer.loaders import MORE_TASKS
+from cse_train.text.sources import texts_hash
+
+YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
+NAME = "senteval"
+F1, MEAN = "mrpc:f1", "spearman_mean"
+COLUMNS = (*transfer.COLUMNS, *MORE_TASKS, F1, *(f"{year}:{MEAN}" for year in YEARS), NAME)
+NEEDS = (*transfer.NEEDS, *MORE_TASKS, *YEARS)
+
+
+def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
+    """Every task's score on test, MRPC's F1 too, the average of the seven transfer tasks and, as `senteval`, the mean.
+
+    Each task is scored by the paper's protocol, whatever a command asks for elsewhere. Raises ConfigError, before
+    anything is encoded, for data that is missing or short.
+    """
+    scores = task_scores(model, paths)
+    return [*scores, mean(scores, "mean", test_values(scores))]
+
+
+def task_scores(model: TextModel, paths: DataPaths) -> list[Score]:
+    """The columns of this suite but its mean; SentEval's scores on dev data are in `details`."""
+    require([NAME], paths)
+    seven = transfer.evaluate(model, paths)
+    mrpc = next(score for score in seven if score.suite == "mrpc")
+    return [
+        *seven,
+        *transfer.evaluate(model, paths, members=MORE_TASKS),
+        replace(mrpc, metric="f1", value=mrpc.details["f1"]),
+        *(replace(s, metric=MEAN, cosines=None) for s in sts.evaluate(model, paths, members=YEARS, aggregation="mean")),
+    ]
+
+
+def test_values(scores: Sequence[Score]) -> dict[str, float]:
+    """Task -> its number on test."""
+    tasks = _tasks(scores, lambda score: score.value)
+    f1 = next(score.value for score in scores if score.column == F1)
+    return tasks | {"mrpc": fmean((tasks["mrpc"], f1))}
+
+
+def dev_values(scores: Sequence[Score]) -> dict[str, float]:
+    """Task -> its number on dev: accuracy, MRPC's too, and Pearson; STS12-16, which have no dev set, as on test."""
+    return _tasks(scores, lambda s: s.details.get("devacc", s.details.get("devpearson", s.value)))
+
+
+def mean(scores: Sequence[Score], metric: str, tasks: Mapping[str, float]) -> Score:
+    """The mean over tasks as a score, all of them in `details`."""
+    first = scores[0].protocol
+    protocol = replace(
+        first,
+        suite=NAME,
+        split="dev" if metric.startswith("dev") else "test",
+        aggregation="mean over tasks",
+        rule=f"{first.rule}, {len(tasks)} of 18 downstream tasks",
+        data_hash=texts_hash(sorted(f"{score.suite} {score.protocol.data_hash}" for score in scores)),
+    )
+    details = {"tasks": dict(tasks)}
+    return Score(suite=NAME, metric=metric, value=fmean(tasks.values()), protocol=protocol, details=details)
+
+
+def _tasks(scores: Sequence[Score], value: Callable[[Score], float]) -> dict[str, float]:
+    """A number of each of the 16 tasks."""
+    return {score.suite: value(score) for score in scores if score.column != F1 and score.suite != transfer.NAME}

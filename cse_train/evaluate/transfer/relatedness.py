@@ -1,0 +1,77 @@
+"""SentEval's learned relatedness: one softmax layer gives each grade from 1 to 5 a probability (tools/relatedness.py).
+
+The prediction is the expected grade. Training squares the difference of probabilities, under Adam without weight decay;
+the dev set's Pearson correlation stops it. Shape suffixes: N pairs, D features and a constant 1, B batch, C grades.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cse_train.evaluate.transfer.classifier import initial_weights, with_constant
+from cse_train.evaluate.transfer.contract import SEED, Relatedness, Splits
+from cse_train.evaluate.transfer.optimisers import Adam
+from cse_train.evaluate.vectors import pearson, spearman
+
+GRADES = np.arange(1, 6)
+BATCH = 64
+ROUND = 50
+"""Epochs between two looks at the dev set."""
+MAX_EPOCH = 1000
+TENACITY = 3
+"""Rounds without a better correlation that are forgiven; a better one does not reset them."""
+
+
+def score(splits: Splits) -> Relatedness:
+    """Fit on `train`, stop and pick the weights on `dev`, report on both `dev` and `test`."""
+    features = {name: with_constant(split.features) for name, split in splits.items()}
+    gold = {name: split.labels for name, split in splits.items()}
+    devpearson, weights_CD = _fit(features["train"], probabilities(gold["train"]), features["dev"], gold["dev"])
+    predicted = _expected(features["test"], weights_CD)
+    return Relatedness(
+        devpearson=devpearson,
+        pearson=pearson(predicted, gold["test"]),
+        spearman=spearman(predicted, gold["test"]),
+        mse=float(np.mean((predicted - gold["test"]) ** 2)),
+        predicted=predicted,
+    )
+
+
+def probabilities(gold_N: np.ndarray) -> Tensor:
+    """float32 [N, C]: a grade of 3.6 is 0.4 of a 3 and 0.6 of a 4 (Tai, Socher and Manning, 2015).
+
+    SentEval has no probability of a grade 0: STS-B's 0.6 is 0.6 of a 1, and 0 is all zeros.
+    """
+    return torch.from_numpy(np.maximum(0, 1 - np.abs(gold_N[:, None] - GRADES))).float()
+
+
+def _fit(features_ND: Tensor, targets_NC: Tensor, dev_ND: Tensor, dev_gold: np.ndarray) -> tuple[float, Tensor]:
+    """The best dev correlation and its weights [C, D]. No global random state is read."""
+    weights_CD = initial_weights(len(GRADES), features_ND.shape[1] - 1)
+    optimiser, stream = Adam(weights_CD), np.random.RandomState(SEED)
+    best, kept_CD, failures, epoch = -100.0, weights_CD.clone(), 0, 0
+    while epoch <= MAX_EPOCH and failures <= TENACITY:
+        for _ in range(ROUND):
+            for rows_B in torch.from_numpy(stream.permutation(len(features_ND))).split(BATCH):
+                optimiser.step(weights_CD, _gradient(features_ND[rows_B], targets_NC[rows_B], weights_CD))
+        epoch += ROUND
+        correlation = pearson(_expected(dev_ND, weights_CD), dev_gold)
+        if correlation > best:
+            best, kept_CD = correlation, weights_CD.clone()
+        else:
+            failures += 1
+    return best, kept_CD
+
+
+def _gradient(inputs_BD: Tensor, targets_BC: Tensor, weights_CD: Tensor) -> Tensor:
+    """Of the mean over B x C of the squared differences between softmax and targets."""
+    chances_BC = (inputs_BD @ weights_CD.T).softmax(1)
+    pulls_BC = (chances_BC - targets_BC) * chances_BC * (2 / targets_BC.numel())
+    errors_BC = pulls_BC - chances_BC * pulls_BC.sum(1, keepdim=True)
+    return errors_BC.T @ inputs_BD
+
+
+def _expected(features_ND: Tensor, weights_CD: Tensor) -> np.ndarray:
+    """float64 [N]: the mean grade."""
+    expected: np.ndarray = (features_ND @ weights_CD.T).softmax(1).numpy() @ GRADES
+    return expected
