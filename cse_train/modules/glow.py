@@ -4,6 +4,8 @@ What the paper leaves open follows its released code, bohanli/BERT-flow: flow/co
 flow/glow_ops_1x1.py. Shape suffixes: N rows, D size, H half of a level's size, W width of the coupling networks.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -50,7 +52,7 @@ class CouplingNetwork(nn.Module):
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
-        self.inner = nn.ModuleList(nn.Linear(wide, width, bias=False) for wide in (size, width))
+        self.inner: Any = nn.ModuleList(nn.Linear(wide, width, bias=False) for wide in (size, width))
         self.norms = nn.ModuleList(ActNorm(width) for _ in self.inner)
         for linear in self.inner:
             nn.init.normal_(linear.weight, std=WEIGHT_DEVIATION)
@@ -98,7 +100,7 @@ class Glow(nn.Module):
             line = f"size does not halve: method.levels={levels}, the encoder's embeddings have {size} dimensions"
             raise ConfigError([f"{line}; give levels so that 2^levels divides {size}"])
         sizes = (size >> level for level in range(levels))
-        self.levels = nn.ModuleList(nn.ModuleList(FlowStep(each, width) for _ in range(depth)) for each in sizes)
+        self.levels: Any = nn.ModuleList(nn.ModuleList(FlowStep(each, width) for _ in range(depth)) for each in sizes)
         self.register_buffer("initialised", torch.zeros((), dtype=torch.bool))
 
     @torch.no_grad()

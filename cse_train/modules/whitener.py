@@ -45,8 +45,8 @@ class Whitener(nn.Module):
 
     @property
     def mean_D(self) -> Tensor:
-        """mu, fp64."""
-        return self.sum_D / self.count
+        """mu, fp64; 0 before the first row."""
+        return self.sum_D / self.count.clamp(min=1)
 
     def transform(self) -> tuple[Tensor, Tensor]:
         """mu [D] and W [D, K] in fp64, largest variance first.
@@ -73,7 +73,7 @@ class Whitener(nn.Module):
         count = int(self.count)
         if count == 0:
             return rows_ND
-        if self.fitted is None or self.fitted[0] != count:
+        if self.fitted is None or (self.fitted[0], self.fitted[1].device) != (count, rows_ND.device):
             self.fitted = (count, *self.transform())
         _, mean_D, map_DK = self.fitted
         return ((rows_ND.double() - mean_D) @ map_DK).float()

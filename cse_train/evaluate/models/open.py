@@ -91,6 +91,9 @@ def _open_run(folder: Path, pooler: str | None, max_length: int | None) -> Packe
     run, model, tokenizer = load_model(folder)
     sentence_pooler: Any = model.pooler
     if pooler is not None:
+        if hasattr(model, "after") and pooler != sentence_pooler.pooler:
+            line = f"another pooler: pooler={pooler} of {folder}, whose {run.method} was fitted to"
+            raise ConfigError([f"{line} {sentence_pooler.pooler}; leave the pooler out"])
         if has_projector(pooler, training=False) and sentence_pooler.projector is None:
             line = f"untrained pooler: pooler={pooler} of {folder}, which was trained with {sentence_pooler.pooler}"
             raise ConfigError([f"{line} and has no MLP; choose another"])
