@@ -12,6 +12,7 @@ from cse_train.fields import Scalar
 
 DATASETS = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse"
 SNLI_MNLI = f"SNLI and MNLI, nli_for_simcse.csv of {DATASETS}"
+SENTEVAL = "SentEval, https://github.com/facebookresearch/SentEval"
 SOURCES = {
     "file": f"wiki1m_for_simcse.txt of {DATASETS}",
     "wiki": f"wiki1m_for_simcse.txt of {DATASETS}",
@@ -22,11 +23,11 @@ SOURCES = {
     "pairs:paranmt": "ParaNMT-50M, https://www.cs.cmu.edu/~jwieting",
     "pairs:nli": SNLI_MNLI,
     "pairs:nli_anli": "ANLI, https://github.com/facebookresearch/anli",
+    "target:": SENTEVAL,
 }
 """Beginning of a corpus's name -> where its text is published; the longest that fits counts."""
-SENTEVAL = "SentEval, https://github.com/facebookresearch/SentEval"
-STANDARD = ("wiki", "documents", "nli")
-"""Corpora that any `--data` folder is expected to hold."""
+STANDARD = ("wiki", "documents", "nli", "target:")
+"""Beginnings of the corpora that any `--data` folder is expected to hold."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Inputs:
         return {name: lines[0] for name, lines in reasons.items() if lines}
 
     def _is_assumed(self, lack: Missing, run: RunConfig) -> bool:
-        standard = lack.part == "dev" or (lack.part == "corpus" and run.train.corpus in STANDARD)
+        standard = lack.part == "dev" or (lack.part == "corpus" and run.train.corpus.startswith(STANDARD))
         return self.expected and not self._given() and standard and lack.line.startswith("missing data")
 
     def _given(self) -> bool:
