@@ -52,10 +52,11 @@ class CouplingNetwork(nn.Module):
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
-        self.inner: Any = nn.ModuleList(nn.Linear(wide, width, bias=False) for wide in (size, width))
-        self.norms = nn.ModuleList(ActNorm(width) for _ in self.inner)
-        for linear in self.inner:
+        linears = [nn.Linear(wide, width, bias=False) for wide in (size, width)]
+        for linear in linears:
             nn.init.normal_(linear.weight, std=WEIGHT_DEVIATION)
+        self.inner = nn.ModuleList(linears)
+        self.norms = nn.ModuleList(ActNorm(width) for _ in linears)
         self.last = nn.Linear(width, size)
         nn.init.zeros_(self.last.weight)
         nn.init.zeros_(self.last.bias)
