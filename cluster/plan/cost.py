@@ -43,6 +43,8 @@ SHAPES = {
     "bert-large-uncased": (24, 1024, 335),
     "roberta-base": (12, 768, 125),
     "roberta-large": (24, 1024, 355),
+    "sentence-transformers/bert-base-nli-mean-tokens": (12, 768, 110),
+    "sentence-transformers/roberta-base-nli-mean-tokens": (12, 768, 125),
     "distilbert-base-uncased": (6, 768, 66),
     "distilroberta-base": (6, 768, 82),
 }

@@ -35,10 +35,10 @@ class WordVectors(TextModel):
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         """As `TextModel.embed`. Raises ConfigError for a line with something that is no number."""
         require_texts(texts)
-        known = [[key for word in text.split()[: self.max_length] if (key := self._key(word))] for text in texts]
-        self._read({key for keys in known for key in keys} - self.vectors.keys())
+        keys_of = [[key for word in text.split()[: self.max_length] if (key := self._key(word))] for text in texts]
+        self._read({key for keys in keys_of for key in keys} - self.vectors.keys())
         means_ND = np.zeros((len(texts), self.size), dtype=np.float32)
-        for row, keys in enumerate(known):
+        for row, keys in enumerate(keys_of):
             if keys:
                 means_ND[row] = np.mean([self.vectors[key] for key in keys], axis=0)
         return means_ND
