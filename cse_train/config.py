@@ -20,7 +20,7 @@ class TrainConfig:
     encoder: str = "wiki-l4-h128"
     """Starting weights: a shipped encoder's name, a folder, or a hub model's name."""
     corpus: str = "wiki"
-    """Training text: wiki, documents, nli, pairs:NAME, generated, file (--train-file), hf:NAME[:SPLIT[:COLUMN]]."""
+    """Text: wiki, documents, nli, pairs:NAME, target:SET, generated, file (--train-file), hf:NAME[:SPLIT[:COLUMN]]."""
     dev: str = "sts_dev"
     """The set whose Spearman correlation picks the checkpoint; never a test set."""
     max_seq_length: Annotated[int, Range(low=4, high=512)] = 32
@@ -35,9 +35,9 @@ class TrainConfig:
     learning_rate: Annotated[float, Range(above=0)] = 3e-5
     """Peak rate of AdamW."""
     warmup_ratio: Annotated[float, Range(low=0, below=1)] = 0.0
-    """Share of the steps in linear warm-up; the rest falls linearly to 0."""
-    schedule: Literal["linear", "slanted_triangular"] = "linear"
-    """Linear fall to 0 after the warm-up, or DeCLUTR's slanted triangle, which has a warm-up of its own."""
+    """Share of the steps in linear warm-up; the rest follows the schedule."""
+    schedule: Literal["linear", "slanted_triangular", "constant"] = "linear"
+    """After the warm-up: linear fall to 0, or none; or DeCLUTR's slanted triangle, which has a warm-up of its own."""
     length_buckets: str | None = None
     """Upper word counts of buckets, as "4" or "3,4,5,6,7", inside which batches are drawn; null draws from all."""
     weight_decay: Annotated[float, Range(low=0)] = 0.0

@@ -113,7 +113,7 @@ def agreed(value: int) -> bool:
 
 def wrap(module: nn.Module) -> nn.Module:
     """DDP around a module when there are several ranks and something to train."""
-    if size() == 1:
+    if size() == 1 or not any(parameter.requires_grad for parameter in module.parameters()):
         return module
     return DistributedDataParallel(module, forward_sync_buffers=False)
 

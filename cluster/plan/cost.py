@@ -11,9 +11,19 @@ from cse_train.config import RunConfig
 
 REFERENCE = "wiki-l4-h128"
 """The encoder of the measured runs below."""
-EXAMPLES_PER_SECOND = {"simcse": 251, "esimcse": 211, "dcpcse": 296, "diffcse": 95, "d2cse": 112, "declutr": 17}
+EXAMPLES_PER_SECOND = {
+    "simcse": 251,
+    "esimcse": 211,
+    "dcpcse": 296,
+    "diffcse": 95,
+    "d2cse": 112,
+    "declutr": 17,
+    "flow": 125,
+    "whitening": 120,
+}
 """One core of two, batch 64 (DeCLUTR 8), 20 dev evaluations of STS-B included: means over the runs of
-docs/results/methods.md and learning_rates.md, two at a time, on a shared AMD EPYC."""
+docs/results/methods.md and learning_rates.md, two at a time, on a shared AMD EPYC. Flow and whitening: a run each at
+profile small, whose examples are three sentences."""
 BYTES = {
     "simcse": 30.9e6,
     "esimcse": 38.7e6,
@@ -21,6 +31,8 @@ BYTES = {
     "diffcse": 57.1e6,
     "d2cse": 16.7e6,
     "declutr": 30.9e6,
+    "flow": 16.1e6,
+    "whitening": 15.7e6,
 }
 """What the same runs left on disk: best checkpoint, the state to go on from, and cosines."""
 SHAPES = {
@@ -31,6 +43,8 @@ SHAPES = {
     "bert-large-uncased": (24, 1024, 335),
     "roberta-base": (12, 768, 125),
     "roberta-large": (24, 1024, 355),
+    "sentence-transformers/bert-base-nli-mean-tokens": (12, 768, 110),
+    "sentence-transformers/roberta-base-nli-mean-tokens": (12, 768, 125),
     "distilbert-base-uncased": (6, 768, 66),
     "distilroberta-base": (6, 768, 82),
 }

@@ -4,16 +4,15 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cluster.plan.published_corpora import source_of
+from cluster.plan.published_corpora import SENTEVAL, source_of
 from cluster.plan.signature import Identity, identity
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import problems
 from cse_train.fields import Scalar
 
-SENTEVAL = "SentEval, https://github.com/facebookresearch/SentEval"
-STANDARD = ("wiki", "documents", "nli")
-"""Corpora that any `--data` folder is expected to hold."""
+STANDARD = ("wiki", "documents", "nli", "target:")
+"""Beginnings of the corpora that any `--data` folder is expected to hold."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Inputs:
         return {name: lines[0] for name, lines in reasons.items() if lines}
 
     def _is_assumed(self, lack: Missing, run: RunConfig) -> bool:
-        standard = lack.part == "dev" or (lack.part == "corpus" and run.train.corpus in STANDARD)
+        standard = lack.part == "dev" or (lack.part == "corpus" and run.train.corpus.startswith(STANDARD))
         return self.expected and not self._given() and standard and lack.line.startswith("missing data")
 
     def _given(self) -> bool:

@@ -2,6 +2,7 @@
 
 DATASETS = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse"
 SNLI_MNLI = f"SNLI and MNLI, nli_for_simcse.csv of {DATASETS}"
+SENTEVAL = "SentEval, https://github.com/facebookresearch/SentEval"
 SOURCES = {
     "file": f"wiki1m_for_simcse.txt of {DATASETS}",
     "wiki": f"wiki1m_for_simcse.txt of {DATASETS}",
@@ -12,6 +13,7 @@ SOURCES = {
     "pairs:paranmt": "ParaNMT-50M, https://www.cs.cmu.edu/~jwieting",
     "pairs:nli": SNLI_MNLI,
     "pairs:nli_anli": "ANLI, https://github.com/facebookresearch/anli",
+    "target:": SENTEVAL,
 }
 """Beginning of a corpus's name -> where its text is published; the longest that fits counts."""
 ROWS = {

@@ -169,7 +169,7 @@ Model = Annotated[
     typer.Argument(
         metavar="PATH|RUN",
         help="A run's folder, signature or sweep (its best run); a transformers or sentence-transformers folder; "
-        "a shipped encoder.",
+        "a shipped encoder; a text file of word vectors.",
     ),
 ]
 Pooler = Annotated[
@@ -183,7 +183,9 @@ MaxLength = Annotated[
 
 
 def model_folder(name: str, ledger: str | None) -> Path:
-    """The folder, or the bare name of a shipped encoder. Raises ConfigError where a run's name says nothing."""
+    """The folder, the bare name of a shipped encoder, or a file. ConfigError where a run's name says nothing."""
+    if Path(name).is_file():
+        return Path(name).resolve()
     if name in shipped_names() and not Path(name).is_dir():
         return Path(name)
     return load("cse.tables.lookup").run_folder(name, existing_ledger(ledger))

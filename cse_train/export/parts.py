@@ -18,6 +18,7 @@ from cse_train.fields import ConfigError
 from cse_train.modules.pooling import SentencePooler, has_projector
 from cse_train.modules.projector import BatchNormProjector, JointBatchNorm, MlpProjector
 from cse_train.modules.prompts import PromptedEncoder
+from cse_train.modules.whitener import Whitener
 
 ELSEWHERE = "use --format sentence-transformers"
 
@@ -47,6 +48,7 @@ class Parts:
     prompted: PromptedEncoder | None
     pooler: SentencePooler
     tokenizer: PreTrainedTokenizerBase
+    whitener: Whitener | None = None
 
     @property
     def config(self) -> PretrainedConfig:
@@ -55,7 +57,9 @@ class Parts:
 
     @property
     def dense(self) -> tuple[DenseLayer, ...]:
-        """The projector where the pooler has one at test time, as linear layers."""
+        """The projector where the pooler has one at test time, or the whitening, as linear layers."""
+        if self.whitener is not None:
+            return (_whitening(self.whitener),)
         projector = self.pooler.projector if has_projector(self.pooler.pooler, training=False) else None
         return () if projector is None else _layers(projector)
 
@@ -70,13 +74,18 @@ class Parts:
 
 
 def parts_of(run: RunConfig, facts: Mapping[str, Any], method: nn.Module, tokenizer: PreTrainedTokenizerBase) -> Parts:
-    """A loaded method taken apart; ConfigError for one that embeds with more than an encoder and a pooler."""
+    """A loaded method taken apart.
+
+    Raises ConfigError for one that embeds with more than an encoder, a pooler and a linear map.
+    """
     prompted, pooler = getattr(method, "prompted", None), getattr(method, "pooler", None)
-    encoder = getattr(prompted or method, "encoder", None)
+    encoder, after = getattr(prompted or method, "encoder", None), getattr(method, "after", None)
     if isinstance(encoder, Encoder | AutoModelEncoder) and isinstance(pooler, SentencePooler):
         assert prompted is None or isinstance(prompted, PromptedEncoder), type(prompted)
-        return Parts(run, facts, method, encoder, prompted, pooler, tokenizer)
-    raise ConfigError([f"not exportable: method={run.method} is more than an encoder and a pooler; use cse eval"])
+        if after is None or isinstance(after, Whitener):
+            return Parts(run, facts, method, encoder, prompted, pooler, tokenizer, after)
+    line = f"not exportable: method={run.method} is more than an encoder, a pooler and a linear map"
+    raise ConfigError([f"{line}; use cse eval or cse embed"])
 
 
 def require_transformers(parts: Parts) -> None:
@@ -84,6 +93,8 @@ def require_transformers(parts: Parts) -> None:
     stem = f"not exportable: format=hf, method={parts.run.method}"
     if parts.prompted is not None:
         raise ConfigError([f"{stem}: no model of transformers reads its prompts; {ELSEWHERE}"])
+    if parts.whitener is not None:
+        raise ConfigError([f"{stem}: no model of transformers has a linear map behind its pooling; {ELSEWHERE}"])
     if len(parts.dense) > 1:
         raise ConfigError([f"{stem}, method.pooler=cls: no model of transformers has its BatchNorm; {ELSEWHERE}"])
     if parts.dense and isinstance(parts.encoder, AutoModelEncoder):
@@ -97,6 +108,12 @@ def _layers(projector: nn.Module) -> tuple[DenseLayer, ...]:
     assert isinstance(projector, BatchNormProjector), type(projector)
     inner = _folded(projector.inner, projector.inner_norm, "ReLU")
     return inner, _folded(projector.outer, projector.outer_norm, "Identity")
+
+
+def _whitening(whitener: Whitener) -> DenseLayer:
+    """(x - mu) W as W^T x - W^T mu, worked out in fp64."""
+    mean_I, map_IO = whitener.transform()
+    return DenseLayer(map_IO.T.float(), -(mean_I @ map_IO).float(), "Identity")
 
 
 def _folded(linear: nn.Linear, norm: JointBatchNorm, activation: Literal["ReLU", "Identity"]) -> DenseLayer:

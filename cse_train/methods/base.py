@@ -6,7 +6,7 @@
 `build(config, backbone, training=True)`            gives an `nn.Module` that is a `Method`
 
 A method may also export (`optional` gives the default where it does not):
-`columns(config) -> tuple[str, ...]`    the text columns that it reads; one, "text"
+`columns(config) -> tuple[str, ...]`    the text columns that it needs; one, "text"
 `lower_case(config) -> bool`            whether texts are lower-cased before they are tokenised; no
 `tokens_kept(config, max_seq_length) -> int | None`     tokens of a text in the store; `max_seq_length`. None: all
 `usable_rows(config, store) -> int64 array`     the corpus rows that may be drawn; all
@@ -22,6 +22,10 @@ plan is quick: `VERSION`, `Config`, and where there is something to say
 `ADDED: dict[str, Added]`   options that came after runs had been trained: those runs keep their signatures; none
 `inputs(config) -> dict[str, str]`      name -> content hash of what it reads beside encoder and corpus; nothing
 `rank_dependent(config) -> bool`        whether the world size changes the result; no
+
+A method may be fitted instead of trained: no parameter of its module requires a gradient, `forward` takes a batch's
+statistics into buffers, the same ones on every rank, and the loss is only reported. `encode` must then work from the
+buffers of any step on; before the first one it may give the encoder's own embeddings.
 """
 
 from collections.abc import Callable, Mapping
@@ -73,6 +77,11 @@ class Share:
     """int64 [G]: the corpus rows of all ranks, this rank's among them."""
     rng_of: RngOf
     place: Place | None = None
+
+    @property
+    def texts(self) -> list[np.ndarray]:
+        """The ids of every text of the rows, column after column."""
+        return [column.row(i) for column in self.store.arrays.values() for i in self.rows.tolist()]
 
 
 class Method(Protocol):

@@ -15,10 +15,11 @@ from typing import Any, TextIO, TypeVar
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, nearest
 from cse_train.text import generated
+from cse_train.text.target_texts import target_files, target_rows
 
 Row = tuple[str, ...]
 Text = TypeVar("Text", str, Row)
-CORPORA = ("wiki", "documents", "nli", "pairs:NAME", "generated", "file", "hf:NAME[:SPLIT[:COLUMN]]")
+CORPORA = ("wiki", "documents", "nli", "pairs:NAME", "target:NAME", "generated", "file", "hf:NAME[:SPLIT[:COLUMN]]")
 """What `train.corpus` may be."""
 PAIR_COLUMNS = ("sent0", "sent1", "hard_neg")
 """Column names of pairs and triplets, by position (SimCSE train.py:386-398)."""
@@ -44,6 +45,8 @@ def open_source(corpus: str, paths: DataPaths) -> Source:
         return _hub(corpus)
     if corpus.startswith("pairs:"):
         return _named_pairs(corpus, paths)
+    if corpus.startswith("target:"):
+        return _target(corpus, paths)
     openers = {
         "wiki": lambda: _file("wiki", _require("wiki", paths.wiki)),
         "documents": lambda: _file("documents", _require("documents", paths.documents)),
@@ -127,6 +130,14 @@ def _named_pairs(corpus: str, paths: DataPaths) -> Source:
     if paths.pairs is None or not (paths.pairs / name).is_file():
         raise ConfigError([f"missing data: train.corpus={corpus} needs pairs/{name}; give --data DIR that has it"])
     return _file(corpus, paths.pairs / name)
+
+
+def _target(corpus: str, paths: DataPaths) -> Source:
+    """The texts of an evaluation set, its pairs as two columns."""
+    name = corpus.removeprefix("target:")
+    files = target_files(name, paths.senteval)
+    content_hash = _hash("target", name, *map(file_hash, files))
+    return Source(corpus, PAIR_COLUMNS[:2], content_hash, lambda: target_rows(name, files))
 
 
 def _generated() -> Source:

@@ -181,12 +181,16 @@ class Session:
         set_step(self.optimiser, config, self.step)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
             output = self.trained(batch)
-        output.loss.backward()
-        if config.max_grad_norm is not None:
-            clip_gradients(self.model.parameters(), config.max_grad_norm)
+        if output.loss.requires_grad:  # a method that is fitted has nothing to descend
+            self._descend(output.loss)
+        return dict(output.metrics)
+
+    def _descend(self, loss: Tensor) -> None:
+        loss.backward()
+        if self.run.train.max_grad_norm is not None:
+            clip_gradients(self.model.parameters(), self.run.train.max_grad_norm)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        return dict(output.metrics)
 
     def _evaluate(self, window: Window) -> None:
         means = window.means()

@@ -76,6 +76,11 @@ def slanted_triangular(step: int, total: int, cut_frac: float = 0.1, ratio: floa
     return (1 + share * (ratio - 1)) / ratio
 
 
+def constant(step: int, warmup: int) -> float:
+    """Factor of the peak: linear, up over `warmup` updates, then 1."""
+    return min(1.0, step / warmup) if warmup else 1.0
+
+
 def steps_in(config: TrainConfig) -> int:
     """Optimiser steps of a run whose length is counted; a last batch that is not full is not trained on."""
     assert isinstance(config.examples, int), config.examples
@@ -94,4 +99,6 @@ def learning_rate(config: TrainConfig, step: int) -> float:
     total = steps_in(config)
     if config.schedule == "slanted_triangular":
         return config.learning_rate * slanted_triangular(step, total)
-    return config.learning_rate * linear(step, total, math.ceil(config.warmup_ratio * total))
+    warmup = math.ceil(config.warmup_ratio * total)
+    factor = constant(step, warmup) if config.schedule == "constant" else linear(step, total, warmup)
+    return config.learning_rate * factor

@@ -1,4 +1,7 @@
-"""T4: one, two and four ranks give the loss AND the gradient of one process on the joined batch."""
+"""T4: one, two and four ranks give the loss AND the gradient of one process on the joined batch.
+
+A method that is fitted has statistics in place of gradients.
+"""
 
 import subprocess
 import sys
@@ -30,8 +33,10 @@ CASES = (
     "diffcse_masked_lm",
     "diffcse_corrective_lm",
     "diffcse_negatives",
+    "flow",
+    "whitening",
 )
-FIRST = ("simcse", "esimcse", "dcpcse_mlm", "d2cse", "declutr", "diffcse")
+FIRST = ("simcse", "esimcse", "dcpcse_mlm", "d2cse", "declutr", "diffcse", "flow", "whitening")
 """One case of each method, for four ranks."""
 
 

@@ -1,4 +1,4 @@
-"""Any sentence encoder behind one call: a trained run, a transformers folder, a sentence-transformers folder.
+"""Any sentence encoder behind one call: a run, a transformers or sentence-transformers folder, word vectors.
 
 Shape suffixes: N texts, D embedding size.
 """
@@ -21,13 +21,14 @@ from cse_train.checkpoint import BEST, load_model
 from cse_train.evaluate.embedding import Embedder, Encode, NotFinite, require_finite
 from cse_train.evaluate.models.library_model import open_library_model
 from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_texts
+from cse_train.evaluate.models.word_vectors import open_word_vectors
 from cse_train.fields import ConfigError, nearest
 from cse_train.modules.pooling import POOLERS, SentencePooler, has_projector
 from cse_train.modules.prompts import PromptedEncoder
 from cse_train.numerics import fast_fp32
 
 __all__ = ["NotFinite", "PackedModel", "TextModel", "open_model"]
-WANTED = "give a run's folder, a folder of transformers or sentence-transformers, or a shipped encoder"
+WANTED = "give a run's folder, one of transformers or sentence-transformers, a shipped encoder, or word vectors"
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,19 @@ class PackedModel(TextModel):
 
 def open_model(path_or_run_folder: Path, *, pooler: str | None = None, max_length: int | None = None) -> TextModel:
     """The model of a run's folder (or its best/), of a transformers folder or shipped encoder, or of a
-    sentence-transformers folder, on this rank's device in eval mode and fp32.
+    sentence-transformers folder, on this rank's device in eval mode and fp32; or the averages of a file's word vectors.
 
-    A run and a sentence-transformers folder bring their pooler; `pooler` replaces that of a run, and is required for a
-    plain encoder. Raises ConfigError for a folder that is no model, a pooler that would read weights nobody trained,
+    All but a plain encoder bring their pooler; `pooler` replaces that of a run, and is required for a plain encoder.
+    Raises ConfigError for a folder that is no model, a pooler that would read weights nobody trained,
     and a `max_length` beyond the positions; CorruptCheckpoint.
     """
     path = Path(path_or_run_folder)
     if pooler is not None and pooler not in POOLERS:
         raise ConfigError([f"unknown pooler: pooler={pooler}; {nearest(pooler, POOLERS)}"])
+    if path.is_file():
+        if pooler is not None:
+            raise ConfigError([f"no pooler: pooler={pooler} of the word vectors {path}; leave the pooler out"])
+        return open_word_vectors(path, max_length)
     if is_run(path):
         return _open_run(path, pooler, max_length)
     if (path / "modules.json").is_file():
@@ -91,6 +96,9 @@ def _open_run(folder: Path, pooler: str | None, max_length: int | None) -> Packe
     run, model, tokenizer = load_model(folder)
     sentence_pooler: Any = model.pooler
     if pooler is not None:
+        if hasattr(model, "after") and pooler != sentence_pooler.pooler:
+            line = f"another pooler: pooler={pooler} of {folder}, whose {run.method} was fitted to"
+            raise ConfigError([f"{line} {sentence_pooler.pooler}; leave the pooler out"])
         if has_projector(pooler, training=False) and sentence_pooler.projector is None:
             line = f"untrained pooler: pooler={pooler} of {folder}, which was trained with {sentence_pooler.pooler}"
             raise ConfigError([f"{line} and has no MLP; choose another"])

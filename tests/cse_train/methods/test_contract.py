@@ -13,6 +13,7 @@ from cse_train import checkpoint, methods, random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
 from cse_train.methods.base import Batch, Share
 from cse_train.training.batches import Batches
@@ -41,8 +42,14 @@ def parts(tiny_settings: Callable[..., dict], text_file: Path):
 def step(run: RunConfig, model: torch.nn.Module, batch: Batch, index: int) -> float:
     random_streams.seed_dropout(run.train.seed, index, 0)
     output = model(batch)
-    output.loss.backward()
+    assert output.loss.requires_grad == bool(trainable_of(model)), "fitted or trained"
+    if output.loss.requires_grad:
+        output.loss.backward()
     return output.loss.item()
+
+
+def trainable_of(model: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
 def sentences(backbone: Backbone) -> list[list[int]]:
@@ -62,15 +69,16 @@ def test_exports_the_contract(method: str) -> None:
 def test_gradient_reaches_what_trains_and_nothing_else(method: str, parts) -> None:
     run, _, model, batch, _ = parts(method)
     frozen = {n: p.clone() for n, p in model.named_parameters() if not p.requires_grad and "momentum" not in n}
+    begun = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     optimiser = optimiser_of(model, run.train)
     for index in range(10):
         assert np.isfinite(step(run, model, batch, index))
         if index == 0:
-            trainable = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
-            assert trainable and not [n for n, p in trainable if p.grad is None]
+            assert not [name for name, parameter in trainable_of(model).items() if parameter.grad is None]
         optimiser.step()
         optimiser.zero_grad()
     assert all(torch.equal(dict(model.named_parameters())[n], value) for n, value in frozen.items())
+    assert not all(torch.equal(tensor, begun[name]) for name, tensor in model.state_dict().items())
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -78,7 +86,8 @@ def test_same_seed_same_loss_and_batch(method: str, parts) -> None:
     run, _, model, batch, again = parts(method)
     _, _, twin, _, _ = parts(method)
     assert step(run, model, batch, 0) == step(run, twin, again(), 0)
-    assert step(run, model, batch, 1) != step(run, twin, batch, 2)
+    draws = any(module.training for module in model.modules() if isinstance(module, Encoder))
+    assert (step(run, model, batch, 1) != step(run, twin, batch, 2)) == draws, "dropout where an encoder trains"
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,6 +1,7 @@
 """A comparison of world sizes: FOLDER ENCODER TRAIN_FILE TRIPLETS_FILE.
 
-For every case, three steps on each rank's share of a fixed global batch; rank 0 keeps losses and DDP's gradients.
+For every case, three steps on each rank's share of a fixed global batch; rank 0 keeps losses and DDP's gradients, or
+the statistics of a method that is fitted.
 The ranks of all worlds fork from this process before it computes anything, so that the imports are paid once.
 """
 
@@ -71,6 +72,8 @@ CASES = {
     "diffcse_masked_lm": {**FILLED, "method.task": "masked_lm", "method.lambda_weight": 0.5},
     "diffcse_corrective_lm": {**FILLED, "method.task": "corrective_lm", "method.lambda_weight": 0.5},
     "diffcse_negatives": {**FILLED, "method.task": "none", "method.extra": "negatives"},
+    "flow": {"method": "flow", "method.width": 8},
+    "whitening": {"method": "whitening"},
 }
 
 
@@ -93,8 +96,10 @@ def losses_and_gradients(settings: dict, encoder: str, text: Path, triplets: Pat
     steps = []
     for step in range(3):
         output = trained(batches[step])
-        output.loss.backward()
-        gradients = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+        gradients = {name: buffer.double() for name, buffer in model.named_buffers()}
+        if output.loss.requires_grad:
+            output.loss.backward()
+            gradients = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
         loss = distributed.average(output.loss)
         steps.append({"loss": loss, "gradients": gradients})
         with torch.no_grad():

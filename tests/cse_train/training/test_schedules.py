@@ -1,6 +1,7 @@
 import pytest
 
-from cse_train.training.optimiser import linear, slanted_triangular
+from cse_train.config import TrainConfig
+from cse_train.training.optimiser import constant, learning_rate, linear, slanted_triangular
 
 
 def test_T9_linear_without_warm_up() -> None:
@@ -42,3 +43,10 @@ def test_the_paper_total_would_end_in_the_rise() -> None:
     """495,243 documents in batches of 16 are 30,953 updates, fewer than a tenth of 495,243."""
     assert slanted_triangular(30953, 495_243) < 0.64
     assert slanted_triangular(30952, 30953) == pytest.approx(1 / 32, abs=1e-4)
+
+
+def test_constant_after_the_warm_up() -> None:
+    assert [constant(step, 4) for step in range(6)] == [0, 1 / 4, 1 / 2, 3 / 4, 1, 1]
+    assert constant(0, 0) == 1.0
+    config = TrainConfig(examples=1000, batch_size=10, learning_rate=2.0, warmup_ratio=0.1, schedule="constant")
+    assert [learning_rate(config, step) for step in (0, 5, 10, 99)] == [0.0, 1.0, 2.0, 2.0]

@@ -1,0 +1,57 @@
+"""BERT-flow (Li et al., EMNLP 2020): an invertible map of frozen sentence embeddings to a standard normal.
+
+The map trains by maximum likelihood (eq. 4). The encoder's dropout is off; the released code leaves it on.
+
+Shape suffixes: N sequences, D embedding size.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from cse_train.backbone.backbone import Backbone
+from cse_train.distributed import all_gather_rows
+from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.losses.bits_per_dimension import bits_per_dimension
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.options.flow import VERSION as VERSION
+from cse_train.methods.options.flow import Config as Config
+from cse_train.modules.frozen_encoder import FrozenEncoder
+from cse_train.modules.glow import Glow
+
+
+def columns(_config: Config) -> tuple[str, ...]:
+    """None in particular: every text of a row counts."""
+    return ()
+
+
+def make_collate(_config: Config, tokenizer, _max_seq_length: int) -> Callable[[Share], Batch]:
+    """All texts of the rows in one pack."""
+    pad_id = tokenizer.pad_token_id or 0
+    return lambda share: Batch({"text": pack_lists(share.texts, pad_id=pad_id)}, len(share.rows))
+
+
+class Flow(FrozenEncoder):
+    """A frozen encoder and the flow that trains behind it, in fp32."""
+
+    after: Glow
+
+    def forward(self, batch: Batch) -> StepOutput:
+        x_ND = self.embed(batch.inputs["text"])
+        with torch.autocast(x_ND.device.type, enabled=False):
+            if not self.after.initialised:
+                self.after.initialise(all_gather_rows(x_ND))
+            loss = bits_per_dimension(self.after(x_ND), self.after.log_det)
+        return StepOutput(loss, {"loss": loss.detach()})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, D]."""
+        z_ND: Tensor = self.after(self.embed(packed))
+        return z_ND
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> Flow:
+    """A trainable module over a backbone. Raises ConfigError for a width that does not halve that often."""
+    after = Glow(backbone.width, config.levels, config.depth, config.width)
+    return Flow(backbone.encoder, config.pooler, after)

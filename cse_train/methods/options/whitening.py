@@ -1,0 +1,23 @@
+"""Options of whitening (Su et al., Whitening Sentence Representations, 2021)."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cse_train.fields import Range
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are the paper's; `train.corpus` says the variant: nli, or target:NAME for an evaluation set's texts.
+
+    Every text column of the corpus counts. One pass is enough: the statistics of `train.examples` rows are the model.
+    """
+
+    pooler: Literal["cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "first_last_layer1"
+    """What is whitened: bare [CLS]; mean; mean of embedding + last, or layer 1 + last (released: first-last-avg)."""
+    dimensions: Annotated[int, Range(low=1)] | None = None
+    """Directions of the largest variances that are kept (the paper's k); null keeps all."""
+    scale: bool = True
+    """Rotate and scale to unit covariance; false takes off the mean alone, and keeps all dimensions."""

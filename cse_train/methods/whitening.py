@@ -1,0 +1,56 @@
+"""Whitening of sentence embeddings (Su et al. 2021): fitted, not trained.
+
+Each step adds the statistics of its texts, and `encode` applies the map that follows from all of them, so that the
+loop's evaluations, checkpoints and exact resume hold for it as they are. Nothing has a gradient.
+
+Shape suffixes: N sequences, K dimensions kept.
+"""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from cse_train.backbone.backbone import Backbone
+from cse_train.distributed import all_gather_rows
+from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.options.whitening import VERSION as VERSION
+from cse_train.methods.options.whitening import Config as Config
+from cse_train.modules.frozen_encoder import FrozenEncoder
+from cse_train.modules.whitener import Whitener
+
+
+def columns(_config: Config) -> tuple[str, ...]:
+    """None in particular: every text of a row counts."""
+    return ()
+
+
+def make_collate(_config: Config, tokenizer, _max_seq_length: int) -> Callable[[Share], Batch]:
+    """All texts of the rows in one pack."""
+    pad_id = tokenizer.pad_token_id or 0
+    return lambda share: Batch({"text": pack_lists(share.texts, pad_id=pad_id)}, len(share.rows))
+
+
+class Whitening(FrozenEncoder):
+    """A frozen encoder and the whitening of what it gives."""
+
+    after: Whitener
+
+    def forward(self, batch: Batch) -> StepOutput:
+        """Adds all ranks' texts. `loss`: mean square, a dimension, of their distance from the mean, which is least
+        where the mean is the one of all texts."""
+        rows_ND = all_gather_rows(self.embed(batch.inputs["text"]))
+        self.after.add(rows_ND)
+        loss = (rows_ND.double() - self.after.mean_D).square().mean().float()
+        return StepOutput(loss, {"loss": loss})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, K]. Raises ConfigError where the texts so far vary in fewer directions than K."""
+        whitened: Tensor = self.after(self.embed(packed))
+        return whitened
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> Whitening:
+    """A module that counts texts. Raises ConfigError for more dimensions than the encoder has."""
+    after = Whitener(backbone.width, config.dimensions, config.scale)
+    return Whitening(backbone.encoder, config.pooler, after)

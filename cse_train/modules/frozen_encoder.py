@@ -1,0 +1,34 @@
+"""An encoder that nothing trains, for methods that work on its sentence embeddings.
+
+Shape suffixes: N sequences, D embedding size.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cse_train.encoder.packing import Packed
+from cse_train.modules.pooling import SentencePooler
+
+
+class FrozenEncoder(nn.Module):
+    """Encoder and pooler without gradient and, in training mode too, without dropout; `after` follows the pooling."""
+
+    def __init__(self, encoder: Any, pooler: str, after: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder.requires_grad_(False)
+        self.pooler = SentencePooler(pooler, encoder.width)
+        self.after = after
+
+    def train(self, mode: bool = True) -> "FrozenEncoder":
+        """As `nn.Module.train`, but for the encoder."""
+        super().train(mode)
+        self.encoder.eval()
+        return self
+
+    @torch.no_grad()
+    def embed(self, packed: Packed) -> Tensor:
+        """fp32 [N, D]: what the encoder and its pooler give."""
+        pooled: Tensor = self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
+        return pooled.float()

@@ -1,0 +1,138 @@
+"""Glow for vectors (Kingma and Dhariwal 2018) as BERT-flow has it (Li et al., EMNLP 2020, section 3.2).
+
+What the paper leaves open follows its released code, bohanli/BERT-flow: flow/config/config_l3_d3_w32.json and
+flow/glow_ops_1x1.py. Shape suffixes: N rows, D size, H half of a level's size, W width of the coupling networks.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from cse_train.fields import ConfigError
+
+LOG_SCALE_FACTOR = 3.0
+"""Scales are exp(3 s): s learns faster so (actnorm's logscale_factor)."""
+SMALLEST_DEVIATION = 1e-6
+WEIGHT_DEVIATION = 0.05
+"""Standard deviation of new weights in a coupling network (default_initializer)."""
+
+
+class ActNorm(nn.Module):
+    """y = (x + shift) exp(3 s) for each dimension; the first rows set both to give mean 0 and variance 1.
+
+    The parameters are [1, D]: weight decay, which spares vectors, counts for them as in the released optimiser.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(1, size))
+        self.s = nn.Parameter(torch.zeros(1, size))
+
+    def forward(self, x_ND: Tensor, first: bool = False) -> Tensor:
+        """[N, D]; `first` sets the parameters by these rows."""
+        if first:
+            self.shift.copy_(-x_ND.mean(0))
+            deviation_D = (x_ND + self.shift).square().mean(0).sqrt()
+            self.s.copy_(-(deviation_D + SMALLEST_DEVIATION).log() / LOG_SCALE_FACTOR)
+        return (x_ND + self.shift) * (LOG_SCALE_FACTOR * self.s).exp()
+
+    def inverse(self, y_ND: Tensor) -> Tensor:
+        return y_ND * (-LOG_SCALE_FACTOR * self.s).exp() - self.shift
+
+    @property
+    def log_det(self) -> Tensor:
+        """log |dy/dx|, the same for every row."""
+        return LOG_SCALE_FACTOR * self.s.sum()
+
+
+class CouplingNetwork(nn.Module):
+    """Two layers with actnorm and ReLU, and a last one that begins at 0 (conv_stack)."""
+
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__()
+        linears = [nn.Linear(wide, width, bias=False) for wide in (size, width)]
+        for linear in linears:
+            nn.init.normal_(linear.weight, std=WEIGHT_DEVIATION)
+        self.inner = nn.ModuleList(linears)
+        self.norms = nn.ModuleList(ActNorm(width) for _ in linears)
+        self.last = nn.Linear(width, size)
+        nn.init.zeros_(self.last.weight)
+        nn.init.zeros_(self.last.bias)
+        self.s = nn.Parameter(torch.zeros(1, size))
+
+    def forward(self, x_NH: Tensor, first: bool = False) -> Tensor:
+        hidden_NW = x_NH
+        for linear, norm in zip(self.inner, self.norms, strict=True):
+            hidden_NW = F.relu(norm(linear(hidden_NW), first))
+        shift_NH: Tensor = self.last(hidden_NW)
+        return shift_NH * (LOG_SCALE_FACTOR * self.s).exp()
+
+
+class FlowStep(nn.Module):
+    """Actnorm, the dimensions in reverse, and additive coupling: one half moves by a function of the other.
+
+    Reversal and coupling have determinant 1.
+    """
+
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__()
+        self.norm = ActNorm(size)
+        self.network = CouplingNetwork(size // 2, width)
+
+    def forward(self, x_ND: Tensor, first: bool = False) -> Tensor:
+        still_NH, moved_NH = self.norm(x_ND, first).flip(1).chunk(2, 1)
+        return torch.cat([still_NH, moved_NH + self.network(still_NH, first)], 1)
+
+    def inverse(self, y_ND: Tensor) -> Tensor:
+        still_NH, moved_NH = y_ND.chunk(2, 1)
+        return self.norm.inverse(torch.cat([still_NH, moved_NH - self.network(still_NH)], 1).flip(1))
+
+
+class Glow(nn.Module):
+    """z = f(x), invertible; after each level but the last, half of the dimensions are final."""
+
+    initialised: Tensor
+
+    def __init__(self, size: int, levels: int, depth: int, width: int) -> None:
+        super().__init__()
+        if size % 2**levels:
+            line = f"size does not halve: method.levels={levels}, the encoder's embeddings have {size} dimensions"
+            raise ConfigError([f"{line}; give levels so that 2^levels divides {size}"])
+        sizes = (size >> level for level in range(levels))
+        self.levels: Any = nn.ModuleList(nn.ModuleList(FlowStep(each, width) for _ in range(depth)) for each in sizes)
+        self.register_buffer("initialised", torch.zeros((), dtype=torch.bool))
+
+    @torch.no_grad()
+    def initialise(self, x_ND: Tensor) -> None:
+        """Set every actnorm by the first batch, all ranks' rows."""
+        self(x_ND, first=True)
+        self.initialised.fill_(True)
+
+    def forward(self, x_ND: Tensor, first: bool = False) -> Tensor:
+        """z [N, D]: the dimensions that the levels left, first level first, then those of the last level."""
+        final: list[Tensor] = []
+        for at, level in enumerate(self.levels):
+            if at:
+                x_ND, left_NH = x_ND.chunk(2, 1)
+                final.append(left_NH)
+            for step in level:
+                x_ND = step(x_ND, first)
+        return torch.cat([*final, x_ND], 1)
+
+    def inverse(self, z_ND: Tensor) -> Tensor:
+        """x [N, D] with f(x) = z."""
+        size = z_ND.shape[1]
+        sizes = [size >> level + 1 for level in range(len(self.levels) - 1)]
+        *final, x_ND = z_ND.split([*sizes, size - sum(sizes)], 1)
+        for level in reversed(self.levels):
+            for step in reversed(level):
+                x_ND = step.inverse(x_ND)
+            x_ND = torch.cat([x_ND, final.pop()], 1) if final else x_ND
+        return x_ND
+
+    @property
+    def log_det(self) -> Tensor:
+        """log |dz/dx|, the same for every row."""
+        return torch.stack([step.norm.log_det for level in self.levels for step in level]).sum()

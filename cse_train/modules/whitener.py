@@ -1,0 +1,79 @@
+"""The linear map that gives sentence embeddings mean 0 and covariance 1 (Su et al. 2021, arXiv:2103.15316).
+
+Shape suffixes: N sentences, D embedding size, K dimensions kept.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from cse_train.fields import ConfigError
+
+SMALLEST_VARIANCE = 1e-10
+"""As a share of the largest; what is below is rounding, and dividing by it gives noise."""
+
+
+class Whitener(nn.Module):
+    """x -> (x - mu) W with W = U diag(1 / sqrt(lambda)), where U diag(lambda) U^T is the covariance (eq. 3 to 6).
+
+    `dimensions` keeps the directions of the largest variances (section 3.3); without `scale`, the mean alone is taken
+    off. Count, sum and products of the rows are fp64 buffers: rows may come in any order and any number of calls.
+    """
+
+    count: Tensor
+    sum_D: Tensor
+    products_DD: Tensor
+
+    def __init__(self, width: int, dimensions: int | None = None, scale: bool = True) -> None:
+        super().__init__()
+        if dimensions is not None and dimensions > width:
+            line = f"too many dimensions: method.dimensions={dimensions}, the encoder has {width}"
+            raise ConfigError([f"{line}; give {width} at most, or null"])
+        self.dimensions = dimensions or width
+        self.scale = scale
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("sum_D", torch.zeros(width, dtype=torch.float64))
+        self.register_buffer("products_DD", torch.zeros(width, width, dtype=torch.float64))
+        self.fitted: tuple[int, Tensor, Tensor] | None = None
+
+    @torch.no_grad()
+    def add(self, rows_ND: Tensor) -> None:
+        """Count these rows in."""
+        rows_ND = rows_ND.double()
+        self.count += len(rows_ND)
+        self.sum_D += rows_ND.sum(0)
+        self.products_DD += rows_ND.T @ rows_ND
+
+    @property
+    def mean_D(self) -> Tensor:
+        """mu, fp64; 0 before the first row."""
+        return self.sum_D / self.count.clamp(min=1)
+
+    def transform(self) -> tuple[Tensor, Tensor]:
+        """mu [D] and W [D, K] in fp64, largest variance first.
+
+        Raises ConfigError where the rows vary in fewer than K directions.
+        """
+        count, mean_D = int(self.count), self.mean_D
+        width = len(mean_D)
+        if not self.scale:
+            return mean_D, torch.eye(width, dtype=torch.float64, device=mean_D.device)
+        covariance_DD = (self.products_DD - count * torch.outer(mean_D, mean_D)) / max(1, count - 1)
+        variance_D, axes_DD = (values.flip(-1) for values in torch.linalg.eigh(covariance_DD))
+        varying = int((variance_D > variance_D[0] * SMALLEST_VARIANCE).sum())
+        kept = self.dimensions
+        if varying < kept:
+            rule = "too few sentences" if count <= kept else "singular covariance"
+            line = f"{rule}: {count} sentences so far, which vary in {varying} of {width} directions; {kept} are wanted"
+            more = "give more text (train.corpus, train.examples; fewer train.evaluations)"
+            raise ConfigError([f"{line}; {more}, or method.dimensions={varying} at most"])
+        return mean_D, axes_DD[:, :kept] / variance_D[:kept].sqrt()
+
+    def forward(self, rows_ND: Tensor) -> Tensor:
+        """fp32 [N, K]; before the first row was added, the rows as they are."""
+        count = int(self.count)
+        if count == 0:
+            return rows_ND
+        if self.fitted is None or (self.fitted[0], self.fitted[1].device) != (count, rows_ND.device):
+            self.fitted = (count, *self.transform())
+        _, mean_D, map_DK = self.fitted
+        return ((rows_ND.double() - mean_D) @ map_DK).float()

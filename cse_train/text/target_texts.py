@@ -1,0 +1,72 @@
+"""The texts of an evaluation set as a corpus, without its grades: what BERT-flow and whitening call "target".
+
+SentEval's files as they lie: STS12-16 are their scored pairs; STS-B and SICK-R are train, dev and test together
+(Li et al. 2020, released --use_full_for_training; Su et al. 2021, released eng/eval.py).
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from cse_train.fields import ConfigError, nearest
+
+SPLITS = {
+    "sts_test": ("STS/STSBenchmark", ("sts-train.csv", "sts-dev.csv", "sts-test.csv"), (5, 6)),
+    "sickr_test": ("SICK", ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt"), (1, 2)),
+}
+"""Set -> folder, files and the columns of the two texts."""
+YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
+HEADER = "pair_ID"
+PAIRS, GRADES = "STS.input.", "STS.gs."
+Pair = tuple[str, str]
+
+
+def target_files(name: str, senteval: Path | None) -> list[Path]:
+    """The files that hold a set's texts, in a fixed order. ConfigError: an unknown set, or files that are not there."""
+    if name not in (*YEARS, *SPLITS):
+        hint = nearest(f"target:{name}", [f"target:{each}" for each in (*YEARS, *SPLITS)])
+        raise ConfigError([f"unknown corpus: train.corpus=target:{name}; {hint}"])
+    wanted = f"missing data: train.corpus=target:{name} needs"
+    if senteval is None:
+        raise ConfigError([f"{wanted} senteval/downstream; give --data DIR or --senteval DIR"])
+    files = _of_year(senteval / "STS" / f"{name.upper()}-en-test") if name in YEARS else _of_splits(senteval, name)
+    absent = [file for file in files if not file.is_file()]
+    if absent:
+        raise ConfigError([f"{wanted} {absent[0]}; fetch SentEval's data, or give --senteval DIR"])
+    return files
+
+
+def target_rows(name: str, files: list[Path]) -> Iterator[Pair]:
+    """The two texts of every pair, one pair after the other. ConfigError for a file that is not UTF-8."""
+    if name in YEARS:
+        for pairs, grades in zip(files[::2], files[1::2], strict=True):
+            scored = (line for line, grade in zip(_lines(pairs), _lines(grades), strict=False) if grade.strip())
+            yield from _texts(scored, (0, 1))
+    else:
+        for file in files:
+            yield from _texts((line for line in _lines(file) if not line.startswith(HEADER)), SPLITS[name][2])
+
+
+def _of_year(folder: Path) -> list[Path]:
+    """Each subset's pairs and, behind them, its grades."""
+    subsets = [file.name.removeprefix(PAIRS) for file in sorted(folder.glob(f"{PAIRS}*.txt"))] or ["*.txt"]
+    return [folder / f"{kind}{subset}" for subset in subsets for kind in (PAIRS, GRADES)]
+
+
+def _of_splits(senteval: Path, name: str) -> list[Path]:
+    folder, files, _ = SPLITS[name]
+    return [senteval / folder / file for file in files]
+
+
+def _texts(lines: Iterable[str], columns: tuple[int, int]) -> Iterator[Pair]:
+    """Single blanks between words; a cut line has no pair."""
+    for fields in (line.split("\t") for line in lines):
+        if len(fields) > max(columns):
+            left, right = (" ".join(fields[column].split()) for column in columns)
+            yield left, right
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"not UTF-8: {file} ({error.reason}); fetch it again"]) from error
