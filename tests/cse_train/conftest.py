@@ -22,6 +22,7 @@ OWN_SETTINGS: dict[str, dict[str, object]] = {
     },
     "d2cse": {"method.generator": "wiki-l1-h64"},
     "diffcse": {"method.generator": "wiki-l1-h64", "method.generator_dropout": False},
+    "sgopt": {"method.projection_width": 48},
 }
 """What single methods need to work on lines of a few words and with the weights at hand."""
 WORDS = "river stone bridge old market town winter letter music garden road light glass field summer house".split()

@@ -30,8 +30,19 @@ CASES = (
     "diffcse_masked_lm",
     "diffcse_corrective_lm",
     "diffcse_negatives",
+    "ct",
+    "ct_independent",
+    "mirrorbert",
+    "consert",
+    "sgopt",
+    "sgopt_base",
+    "sgopt_opt1",
+    "isbert",
 )
-FIRST = ("simcse", "esimcse", "dcpcse_mlm", "d2cse", "declutr", "diffcse")
+FIRST = (
+    *("simcse", "esimcse", "dcpcse_mlm", "d2cse", "declutr", "diffcse"),
+    *("ct", "mirrorbert", "consert", "sgopt", "isbert"),
+)
 """One case of each method, for four ranks."""
 
 
