@@ -66,9 +66,8 @@ class MirrorBERT(nn.Module):
 
     def forward(self, batch: Batch) -> StepOutput:
         """Equation 1: each of the 2G vectors finds its partner among the others."""
-        one_GH, two_GH = (
-            gather_with_grad(view_BH) for view_BH in self.encode(batch.inputs["text"]).split(batch.examples)
-        )
+        embedded = self.encode(batch.inputs["text"]).split(batch.examples)
+        one_GH, two_GH = (gather_with_grad(view_BH) for view_BH in embedded)
         loss = nt_xent(one_GH, two_GH, self.temperature)
         return StepOutput(loss, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
 

@@ -83,7 +83,7 @@ def test_loss_is_a_hand_loop_over_pairs(backbone: Backbone, store: TokenStore) -
     terms = []
     for index, (left, right) in enumerate(pairs_of(batch_of(ct.Config(negatives=3), backbone, store), store)):
         vectors = [
-            encoder(pack_lists([store.column("text").row(row)]), tokens=True).last_TH.mean(0).double()
+            encoder(pack_lists([store.column("text").row(row)]), tokens=True).last_TH.mean(0).double().detach()
             for encoder, row in ((model.first_encoder, left), (model.encoder, right))
         ]
         product = float(vectors[0] @ vectors[1])
