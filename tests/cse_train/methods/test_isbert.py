@@ -62,7 +62,8 @@ def test_kernels_share_the_width(backbone) -> None:
 def test_loss_is_a_hand_loop_over_tokens_and_sentences(backbone, text_file) -> None:
     """Equation 3: each token with its own sentence, and with the five others as negatives."""
     model, batch = isbert.build(isbert.Config(), backbone), batch_of(backbone, text_file)
-    ngrams = [ngrams_by_hand(model, ids).double().detach() for ids in batch.inputs["text"].unpacked(batch.inputs["text"].ids_T)]
+    packed = batch.inputs["text"]
+    ngrams = [ngrams_by_hand(model, ids).double().detach() for ids in packed.unpacked(packed.ids_T)]
     means = [rows.mean(0) for rows in ngrams]
     positive, negative = [], []
     for i, rows in enumerate(ngrams):
