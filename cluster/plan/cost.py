@@ -12,18 +12,14 @@ from cse_train.config import RunConfig
 REFERENCE = "wiki-l4-h128"
 """The encoder of the measured runs below."""
 EXAMPLES_PER_SECOND = {
-    "simcse": 251,
-    "esimcse": 211,
-    "dcpcse": 296,
-    "diffcse": 95,
-    "d2cse": 112,
-    "declutr": 17,
-    "flow": 125,
-    "whitening": 120,
+    **{"simcse": 251, "esimcse": 211, "dcpcse": 296, "diffcse": 95, "d2cse": 112, "declutr": 17},
+    **{"flow": 125, "whitening": 120},
+    **{"ct": 320, "mirrorbert": 200, "consert": 245, "sgopt": 308, "isbert": 318},
 }
 """One core of two, batch 64 (DeCLUTR 8), 20 dev evaluations of STS-B included: means over the runs of
 docs/results/methods.md and learning_rates.md, two at a time, on a shared AMD EPYC. Flow and whitening: a run each at
-profile small, whose examples are three sentences."""
+profile small, whose examples are three sentences. The third line has no such runs yet: SimCSE's figure times the ratio
+of CPU seconds, eight steps of each in turn."""
 BYTES = {
     "simcse": 30.9e6,
     "esimcse": 38.7e6,
@@ -33,8 +29,14 @@ BYTES = {
     "declutr": 30.9e6,
     "flow": 16.1e6,
     "whitening": 15.7e6,
+    "ct": 53.7e6,
+    "mirrorbert": 30.9e6,
+    "consert": 30.9e6,
+    "sgopt": 33.6e6,
+    "isbert": 31.7e6,
 }
-"""What the same runs left on disk: best checkpoint, the state to go on from, and cosines."""
+"""What the same runs left on disk: best checkpoint, the state to go on from, and cosines; the last five by counting
+parameters and moments."""
 SHAPES = {
     "wiki-l1-h64": (1, 64, 0.3),
     "wiki-l2-h128": (2, 128, 0.8),

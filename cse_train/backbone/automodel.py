@@ -3,6 +3,7 @@
 Each length group goes through the model as one padded batch, so `Hidden` has the same layout as ours.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import torch
@@ -28,29 +29,30 @@ class AutoModelEncoder(nn.Module):
         """Hidden size H."""
         return self.config.hidden_size
 
-    def forward(self, packed: Packed, *, views: int = 1, tokens: bool = False) -> Hidden:
+    def forward(self, packed: Packed, *, views: int = 1, tokens: bool = False, layers: bool = False) -> Hidden:
         """As `Encoder.forward`; every view is a full pass."""
-        layers: list[tuple[Tensor, Tensor, Tensor]] = []
+        groups: list[tuple[Tensor, ...]] = []
         first = 0
         for group, ids in packed.split(packed.ids_T[:, None]):
             lengths = packed.lengths_N[first : first + group.rows]
             first += group.rows
-            layers.append(self._group(ids.squeeze(2), lengths, views, tokens))
-        embedding, layer1, last = (list(parts) for parts in zip(*layers, strict=True))
-        cls_VNH = packed.unsort([block[:, 0] for block in last], views)
-        if not tokens:
+            groups.append(self._group(ids.squeeze(2), lengths, views, tokens or layers))
+        states = list(zip(*groups, strict=True))
+        cls_VNH = packed.unsort([block[:, 0] for block in states[-1]], views)
+        if not (tokens or layers):
             return Hidden(packed, views, cls_VNH)
-        return Hidden(packed, views, cls_VNH, _flat(last), _flat(embedding), _flat(layer1))
+        every = tuple(map(_flat, states if layers else (states[0], states[1], states[-1])))
+        return Hidden(packed, views, cls_VNH, every[-1], every[0], every[1], every if layers else ())
 
-    def _group(self, ids: Tensor, lengths: Tensor, views: int, tokens: bool) -> tuple[Tensor, Tensor, Tensor]:
+    def _group(self, ids: Tensor, lengths: Tensor, views: int, tokens: bool) -> tuple[Tensor, ...]:
+        """The embedding output and every layer's, or the last layer's alone."""
         real = torch.arange(ids.shape[1], device=ids.device)[None] < lengths[:, None]
         ids = torch.where(real, ids, self.config.pad_token_id or 0).repeat(views, 1)
         out = self.model(
             input_ids=ids, attention_mask=real.long().repeat(views, 1), output_hidden_states=tokens, return_dict=True
         )
-        last = out.last_hidden_state
-        return (out.hidden_states[0], out.hidden_states[1], last) if tokens else (last, last, last)
+        return (*out.hidden_states[:-1], out.last_hidden_state) if tokens else (out.last_hidden_state,)
 
 
-def _flat(blocks: list[Tensor]) -> Tensor:
+def _flat(blocks: Iterable[Tensor]) -> Tensor:
     return torch.cat([block.reshape(-1, block.shape[-1]) for block in blocks])

@@ -33,6 +33,8 @@ class Hidden:
     last_TH: Tensor | None = None
     embedding_TH: Tensor | None = None
     layer1_TH: Tensor | None = None
+    states_TH: tuple[Tensor, ...] = ()
+    """The embedding output and every layer's, where all were asked for."""
 
     def mean_VNH(self, packed_TH: Tensor) -> Tensor:
         """Mean over the attended positions of each sequence, special tokens included (reference_spec T7)."""
@@ -101,35 +103,43 @@ class Encoder(nn.Module):
         *,
         views: int = 1,
         tokens: bool = False,
+        layers: bool = False,
         prompts: Prompts | None = None,
         cls_word_H: Tensor | None = None,
         cls_output_NH: Tensor | None = None,
+        kept_TH: Tensor | None = None,
     ) -> Hidden:
         """Encode every sequence `views` times under independent dropout.
 
-        `tokens=False` computes the last layer for [CLS] only and leaves the token tensors of `Hidden` out.
+        `tokens=False` computes the last layer for [CLS] only and leaves the token tensors of `Hidden` out;
+        `layers=True` keeps every layer's beside them.
         `cls_word_H` stands for the word embedding at position 0; `cls_output_NH`, one row per sequence and for one
-        view only, for the embedding layer's output there, after its LayerNorm and dropout (DiffCSE's condition).
+        view only, for the embedding layer's output there, after its LayerNorm and dropout (DiffCSE's condition);
+        `kept_TH`, one or H zeros or ones a slot, multiplies that output of one view everywhere (ConSERT's cutoffs).
         Raises ValueError for a sequence that is longer than the position embeddings.
         """
         shift = prompts.length if prompts is not None and prompts.shift else 0
         self._check_length(packed, shift)
-        embedding_TH = self._embed(packed, views, shift, cls_word_H, cls_output_NH)
-        x_TH, layer1_TH = embedding_TH, None
+        x_TH = self._embed(packed, views, shift, cls_word_H, cls_output_NH)
+        if kept_TH is not None:
+            assert views == 1, views
+            x_TH = x_TH * kept_TH
+        states = [x_TH]
         rows, deep = views * packed.rows, len(self.layers) - 1
         for index, layer in enumerate(self.layers[:-1]):
             x_TH = layer(x_TH, packed, views, prompts.keys_values(index, rows) if prompts else None)
-            if index == 0:
-                layer1_TH = x_TH
+            if index == 0 or layers:
+                states.append(x_TH)
         last, prefix = self.layers[-1], prompts.keys_values(deep, rows) if prompts else None
-        if not tokens:
+        if not (tokens or layers):
             assert isinstance(last, Layer)
             cls = last.forward_cls(x_TH, packed, views, prefix)
             cls_VNH = packed.unsort(cls.split([views * g.rows for g in packed.groups]), views)
             return Hidden(packed, views, cls_VNH)
         last_TH = last(x_TH, packed, views, prefix)
         cls_VNH = packed.unsort([block[:, 0] for _, block in packed.split(last_TH, views)], views)
-        return Hidden(packed, views, cls_VNH, last_TH, embedding_TH, last_TH if layer1_TH is None else layer1_TH)
+        states.append(last_TH)
+        return Hidden(packed, views, cls_VNH, last_TH, states[0], states[1], tuple(states) if layers else ())
 
     def _check_length(self, packed: Packed, shift: int) -> None:
         longest = max(group.width for group in packed.groups)

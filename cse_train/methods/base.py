@@ -85,7 +85,11 @@ class Share:
 
 
 class Method(Protocol):
-    """What `build` returns (an `nn.Module`)."""
+    """What `build` returns (an `nn.Module`).
+
+    Where an embedding is an `encoder`'s, pooled by a `SentencePooler`, these are attributes of the names `encoder` and
+    `pooler`: then `cse export` writes it, and another pooler may be asked for at evaluation.
+    """
 
     def forward(self, batch: Batch) -> StepOutput: ...
 

@@ -24,6 +24,7 @@ OWN_SETTINGS: dict[str, dict[str, object]] = {
     "diffcse": {"method.generator": "wiki-l1-h64", "method.generator_dropout": False},
     "flow": {"method.width": 8, "method.depth": 2},
     "whitening": {"method.dimensions": 4},
+    "sgopt": {"method.projection_width": 48},
 }
 """What single methods need to work on a few lines of a few words and with the weights at hand."""
 WORDS = "river stone bridge old market town winter letter music garden road light glass field summer house".split()

@@ -35,8 +35,19 @@ CASES = (
     "diffcse_negatives",
     "flow",
     "whitening",
+    "ct",
+    "ct_independent",
+    "mirrorbert",
+    "consert",
+    "sgopt",
+    "sgopt_base",
+    "sgopt_opt1",
+    "isbert",
 )
-FIRST = ("simcse", "esimcse", "dcpcse_mlm", "d2cse", "declutr", "diffcse", "flow", "whitening")
+FIRST = (
+    *("simcse", "esimcse", "dcpcse_mlm", "d2cse", "declutr", "diffcse", "flow", "whitening"),
+    *("ct", "mirrorbert", "consert", "sgopt", "isbert"),
+)
 """One case of each method, for four ranks."""
 
 

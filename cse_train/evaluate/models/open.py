@@ -94,18 +94,28 @@ def _has_run_header(file: Path) -> bool:
 
 def _open_run(folder: Path, pooler: str | None, max_length: int | None) -> PackedModel:
     run, model, tokenizer = load_model(folder)
-    sentence_pooler: Any = model.pooler
-    if pooler is not None:
-        if hasattr(model, "after") and pooler != sentence_pooler.pooler:
+    sentence_pooler = getattr(model, "pooler", None)
+    name = f"that of {run.method}"
+    if isinstance(sentence_pooler, SentencePooler):
+        if pooler is not None and hasattr(model, "after") and pooler != sentence_pooler.pooler:
             line = f"another pooler: pooler={pooler} of {folder}, whose {run.method} was fitted to"
             raise ConfigError([f"{line} {sentence_pooler.pooler}; leave the pooler out"])
-        if has_projector(pooler, training=False) and sentence_pooler.projector is None:
-            line = f"untrained pooler: pooler={pooler} of {folder}, which was trained with {sentence_pooler.pooler}"
-            raise ConfigError([f"{line} and has no MLP; choose another"])
-        sentence_pooler.pooler = pooler
+        if pooler is not None:
+            _replace(sentence_pooler, pooler, folder)
+        name = sentence_pooler.pooler
+    elif pooler is not None:
+        line = f"fixed pooler: pooler={pooler} of {folder}, which was trained with {name}"
+        raise ConfigError([f"{line}; leave the pooler out"])
     file = folder / BEST if (folder / BEST).is_file() else folder / BEST.name
-    facts = (str(folder), sentence_pooler.pooler, max_length or run.train.dev_max_length, files_hash([file]))
+    facts = (str(folder), name, max_length or run.train.dev_max_length, files_hash([file]))
     return _packed_model(facts, model, cast(Encode, model.encode), tokenizer, strict=max_length is not None)
+
+
+def _replace(sentence_pooler: SentencePooler, pooler: str, folder: Path) -> None:
+    if has_projector(pooler, training=False) and sentence_pooler.projector is None:
+        line = f"untrained pooler: pooler={pooler} of {folder}, which was trained with {sentence_pooler.pooler}"
+        raise ConfigError([f"{line} and has no MLP; choose another"])
+    sentence_pooler.pooler = pooler
 
 
 def _open_encoder(path: Path, pooler: str | None, max_length: int | None) -> PackedModel:

@@ -98,6 +98,12 @@ def test_other_architectures_run_through_automodel(tmp_path, kind, pooler, sente
     expected = states[-1][:, 0] if pooler == "cls_no_mlp" else means
     pooled = pool(encoder(pack_lists(sentences), views=2, tokens=needs_tokens(pooler)), pooler)
     torch.testing.assert_close(pooled, expected.expand(2, -1, -1), atol=1e-5, rtol=0)
+    packed = pack_lists(sentences)
+    every = encoder(packed, layers=True).states_TH
+    assert len(every) == len(states)
+    for ours, theirs in zip(every, states, strict=True):
+        rows = [theirs[packed.order_N[row], :n] for row, n in enumerate(packed.lengths_N.tolist())]
+        torch.testing.assert_close(ours[packed.attended_T()], torch.cat(rows), atol=1e-5, rtol=0)
 
 
 def test_other_architectures_take_dropout_and_give_two_views(tmp_path, sentences, tokenizer):

@@ -20,6 +20,10 @@ RUNS = {
     "simcse": {},
     "esimcse": {"method_momentum": 0.9, "method_momentum_init": "random"},
     "declutr": {"method_objective": "contrastive"},
+    "ct": {},
+    "consert": {},
+    "sgopt": {"method_train_embeddings": True},
+    "isbert": {},
 }
 FULL = [
     ("simcse", {"train_weight_decay": 0.01}),
@@ -30,6 +34,7 @@ FULL = [
     ("diffcse", {}),
     ("d2cse", {}),
     ("dcpcse", {}),
+    ("mirrorbert", {}),
 ]
 
 

@@ -53,7 +53,7 @@ def layer_by_hand(layer: Layer, x_TH: Tensor, prefix: tuple[Tensor, Tensor] | No
     return layer.output_norm(layer.outer(F.gelu(layer.inner(x_TH))) + x_TH)
 
 
-def by_hand(encoder, ids, prompts=None, cls_word=None, cls_output=None) -> Tensor:
+def by_hand(encoder, ids, prompts=None, cls_word=None, cls_output=None, kept=None) -> Tensor:
     """Last layer [T, H] of one sentence."""
     words = encoder.word(torch.tensor(ids))
     if cls_word is not None:
@@ -63,6 +63,8 @@ def by_hand(encoder, ids, prompts=None, cls_word=None, cls_output=None) -> Tenso
     x_TH = encoder.embedding_norm(words + encoder.position(places) + encoder.token_type.weight[0])
     if cls_output is not None:
         x_TH = torch.cat([cls_output[None], x_TH[1:]])
+    if kept is not None:
+        x_TH = x_TH * kept
     for index, layer in enumerate(encoder.layers):
         x_TH = layer_by_hand(layer, x_TH, prompts.keys_values(index, 1) if prompts else None)
     return x_TH
@@ -123,6 +125,33 @@ def test_t13_a_conditioned_cls_equals_a_loop(encoder, sentences, groups):
     torch.testing.assert_close(hidden.cls_VNH[0], torch.stack([x[0] for x in expected]), atol=1e-5, rtol=0)
     rows = torch.cat([expected[i] for i in packed.order_N])
     torch.testing.assert_close(hidden.last_TH[packed.attended_T()], rows, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_masked_embedding_output_equals_a_loop(encoder, sentences, wide):
+    """Whole slots, or single numbers of them, are zero after LayerNorm; padding stays out of every sentence."""
+    packed = pack_lists(sentences, groups=4)
+    slots, width = len(packed.ids_T), encoder.width if wide else 1
+    kept_TH = torch.rand(slots, width, generator=torch.Generator().manual_seed(8)) > 0.3
+    rows = torch.nonzero(packed.attended_T()).squeeze(1).split(packed.lengths_N.tolist())
+    hidden = encoder(packed, tokens=True, kept_TH=kept_TH)
+    for slots_of_row, index in zip(rows, packed.order_N.tolist(), strict=True):
+        expected = by_hand(encoder, sentences[index], kept=kept_TH[slots_of_row])
+        torch.testing.assert_close(hidden.last_TH[slots_of_row], expected, atol=1e-5, rtol=0)
+
+
+def test_every_layer_s_state_is_transformers_s(kind, config_of, peer_of, sentences, pad):
+    peer = peer_of(config_of(kind, 3))
+    theirs = peer(**pad(sentences, peer.config.pad_token_id), output_hidden_states=True).hidden_states
+    packed = pack_lists(sentences)
+    encoder = encoder_from_transformers(peer.state_dict(), peer.config).eval()
+    hidden = encoder(packed, layers=True)
+    assert len(hidden.states_TH) == len(theirs) == 4
+    for ours, layer in zip(hidden.states_TH, theirs, strict=True):
+        rows = [layer[packed.order_N[row], :n] for row, n in enumerate(packed.lengths_N.tolist())]
+        torch.testing.assert_close(ours[packed.attended_T()], torch.cat(rows), atol=1e-5, rtol=0)
+    assert hidden.states_TH[-1] is hidden.last_TH and hidden.states_TH[1] is hidden.layer1_TH
+    assert encoder(packed, tokens=True).states_TH == ()
 
 
 def test_only_our_encoder_takes_prompts():

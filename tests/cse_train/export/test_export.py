@@ -29,6 +29,9 @@ METHODS = [
     ("dcpcse", "bert", {"pooler": "cls", "prompt_length": 5}),
     ("dcpcse", "roberta", {"pooler": "mean", "prompt_length": 5, "position_shift": False}),
     ("d2cse", "roberta", {"pooler": "first_last_layer1", "cls_prompt": True}),
+    ("ct", "bert", {}),
+    ("mirrorbert", "roberta", {"pooler": "cls_no_mlp"}),
+    ("sgopt", "bert", {}),
 ]
 CASES = [
     *(("simcse", "bert", {"pooler": pooler}) for pooler in POOLERS),
@@ -173,4 +176,13 @@ def test_a_method_with_more_than_encoder_and_pooler_is_refused(checkpoint, tmp_p
     odd = (dataclasses.replace(run, method="odd"), torch.nn.Linear(2, 2), None)
     monkeypatch.setattr("cse_train.export.export.load_model", lambda _: odd)
     with pytest.raises(ConfigError, match=r"^not exportable: method=odd"):
+        export(best, tmp_path / "out")
+
+
+@pytest.mark.parametrize("method", ["consert", "isbert"])
+def test_a_pooling_that_no_library_has_is_refused(checkpoint, tmp_path, method):
+    """The mean of two layers' tokens, and convolutions under the mean."""
+    best, _ = checkpoint(method)
+    line = f"^not exportable: method={method} is more than an encoder and a pooler; use cse eval$"
+    with pytest.raises(ConfigError, match=line):
         export(best, tmp_path / "out")

@@ -26,6 +26,7 @@ SHORT_SPANS = {
 }
 FILLED = {"method": "diffcse", "method.generator": "wiki-l1-h64", "method.generator_dropout": False}
 CORRUPTED = {"method": "d2cse", "method.generator": "wiki-l1-h64", "method.lambda_weight": 0.5}
+GUIDED = {"method": "sgopt", "method.projection_width": 24, "method.temperature": 0.1}
 CASES = {
     "simcse": {"method": "simcse"},
     "simcse_mlm": {"method": "simcse", "method.mlm_weight": 0.1},
@@ -74,6 +75,14 @@ CASES = {
     "diffcse_negatives": {**FILLED, "method.task": "none", "method.extra": "negatives"},
     "flow": {"method": "flow", "method.width": 8},
     "whitening": {"method": "whitening"},
+    "ct": {"method": "ct"},
+    "ct_independent": {"method": "ct", "method.negatives": 3, "method.pairing": "independent"},
+    "mirrorbert": {"method": "mirrorbert"},
+    "consert": {"method": "consert", "method.augmentation_1": "token_cutoff", "method.token_cutoff_rate": 0.4},
+    "sgopt": {**GUIDED, "method.objective": "opt3"},
+    "sgopt_base": {**GUIDED, "method.objective": "base"},
+    "sgopt_opt1": {**GUIDED, "method.objective": "opt1", "method.train_embeddings": True},
+    "isbert": {"method": "isbert"},
 }
 
 

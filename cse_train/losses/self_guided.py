@@ -1,0 +1,44 @@
+"""NT-Xent as SG-OPT redesigns it (Kim, Yoo and Lee, ACL 2021, section 3.2): sentence vectors follow their guides.
+
+Shape suffixes: B sentences, K guides of a sentence, D dimensions.
+"""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from cse_train.losses.info_nce import cosines, info_nce
+from cse_train.losses.nt_xent import nt_xent
+
+Objective = Literal["base", "opt1", "opt2", "opt3"]
+
+
+def self_guided(sentences_BD: Tensor, guides_BKD: Tensor, temperature: float, objective: Objective) -> Tensor:
+    """Mean loss of the sentence vectors c against the guides h, one direction but for `base`; a scalar in fp32.
+
+    base: NT-Xent over all c and h in both directions (section 3.1). opt1: c towards its own h, away from the other c
+    and h. opt2: away from the other h alone. opt3: as opt2, with K guides of each sentence, each of which is a positive
+    of its own against all guides of the other sentences. K is 1 for all but opt3.
+    """
+    if objective == "opt3":
+        return _many_guides(sentences_BD, guides_BKD, temperature)
+    guides_BD = guides_BKD.squeeze(1)
+    if objective == "base":
+        return nt_xent(sentences_BD, guides_BD, temperature)
+    if objective == "opt2":
+        return info_nce(sentences_BD, guides_BD, temperature=temperature)
+    itself = torch.eye(len(sentences_BD), dtype=torch.bool, device=sentences_BD.device)
+    others = cosines(sentences_BD, sentences_BD).masked_fill(itself, float("-inf"))
+    logits = torch.cat([cosines(sentences_BD, guides_BD), others], dim=1) / temperature
+    return F.cross_entropy(logits, torch.arange(len(logits), device=logits.device)).float()
+
+
+def _many_guides(sentences_BD: Tensor, guides_BKD: Tensor, temperature: float) -> Tensor:
+    rows = len(sentences_BD)
+    logits_BBK = cosines(sentences_BD, guides_BKD.flatten(0, 1)).view(rows, rows, -1) / temperature
+    itself = torch.eye(rows, dtype=torch.bool, device=logits_BBK.device)
+    own_BK = logits_BBK[itself]
+    others_B1 = logits_BBK[~itself].view(rows, -1).logsumexp(1, keepdim=True)
+    return (torch.logaddexp(own_BK, others_B1) - own_BK).mean().float()

@@ -1,0 +1,121 @@
+"""ConSERT (Yan et al., ACL 2021): two views of a text whose token embeddings are shuffled or partly cut off.
+
+Shape suffixes: N sequences of both views, B examples of this rank, G of all ranks, T packed slots, H width.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cse_train.backbone.backbone import Backbone, own_encoder
+from cse_train.distributed import gather_with_grad
+from cse_train.encoder.encoder import Hidden
+from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.fields import ConfigError
+from cse_train.losses.nt_xent import nt_xent
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.options.consert import VERSION as VERSION
+from cse_train.methods.options.consert import Config as Config
+from cse_train.modules.view_statistics import view_statistics
+
+
+def corpus_alone(config: Config) -> bool:
+    """No augmentation brings a new id."""
+    return True
+
+
+def kinds(config: Config) -> tuple[str, str]:
+    """The augmentation of each view."""
+    return config.augmentation_1, config.augmentation_2
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Corpus rows -> one pack: view 1 of all, then view 2, with the positions and the tokens that each view keeps.
+
+    What falls on tokens is drawn from the row's own generator; what falls on features is dropout's, on the device.
+    """
+
+    config: Config
+    pad_id: int
+
+    def __call__(self, share: Share) -> Batch:
+        column, rows = share.store.column("text"), share.rows.tolist()
+        texts, rngs = [column.row(i) for i in rows], [share.rng_of(i) for i in rows]
+        positions, kept = [], []
+        for kind in kinds(self.config):
+            for ids, rng in zip(texts, rngs, strict=True):
+                positions.append(rng.permutation(len(ids)) if kind == "shuffle" else np.arange(len(ids)))
+                kept.append(self._kept(len(ids), rng) if kind == "token_cutoff" else np.ones(len(ids), dtype=np.int64))
+        packed = pack_lists(texts * 2, pad_id=self.pad_id)
+        positions_T = torch.where(packed.attended_T(), pack_lists(positions).ids_T, packed.positions_T)
+        tensors = {"kept_T": pack_lists(kept).ids_T.bool()}
+        return Batch({"text": replace(packed, positions_T=positions_T)}, len(rows), tensors)
+
+    def _kept(self, length: int, rng: np.random.Generator) -> np.ndarray:
+        """1 for each token that stays: int(rate * length) are cut off (released modeling_bert.py, as the features)."""
+        return (rng.permutation(length) >= int(self.config.token_cutoff_rate * length)).astype(np.int64)
+
+
+def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+    """The collate function of a configuration."""
+    return Collate(config, tokenizer.pad_token_id)
+
+
+class ConSERT(nn.Module):
+    """An encoder, whose last layers' token vectors are averaged."""
+
+    def __init__(self, config: Config, backbone: Backbone) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = backbone.encoder
+
+    def forward(self, batch: Batch) -> StepOutput:
+        """Equation 1: NT-Xent in both directions."""
+        packed, changed = batch.inputs["text"], set(kinds(self.config)) != {"none"}
+        given = {"kept_TH": self._kept(packed, batch.tensors["kept_T"], batch.examples)} if changed else {}
+        pooled_NH = self._pooled(self.encoder(packed, layers=True, **given))
+        one_GH, two_GH = (gather_with_grad(view_BH) for view_BH in pooled_NH.split(batch.examples))
+        loss = nt_xent(one_GH, two_GH, self.config.temperature)
+        return StepOutput(loss, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, H]."""
+        return self._pooled(self.encoder(packed, layers=True))
+
+    def _pooled(self, hidden: Hidden) -> Tensor:
+        last = hidden.states_TH[-self.config.layers :]
+        return hidden.mean_VNH(torch.stack(last).mean(0))[0]
+
+    @torch.no_grad()
+    def _kept(self, packed: Packed, kept_T: Tensor, examples: int) -> Tensor:
+        """Bool [T, 1] or [T, H]: which numbers of the embedding output stay."""
+        row_T, kept_TH = packed.row_T(), kept_T[:, None]
+        view_T1 = (packed.order_N // examples)[row_T][:, None]
+        for view, kind in enumerate(kinds(self.config)):
+            if kind in ("feature_cutoff", "dropout"):
+                noise_TH = self._features(packed.rows, kept_T.device)[row_T] if kind == "feature_cutoff" else None
+                if noise_TH is None:
+                    random_TH = torch.rand(len(row_T), self.encoder.width, device=kept_T.device)
+                    noise_TH = random_TH >= self.config.dropout_rate
+                kept_TH = kept_TH & (noise_TH | (view_T1 != view))
+        return kept_TH
+
+    def _features(self, rows: int, device: torch.device) -> Tensor:
+        """Bool [N, H]: all but int(rate * H) features of each row."""
+        order_NH = torch.rand(rows, self.encoder.width, device=device).argsort(-1).argsort(-1)
+        return order_NH >= int(self.config.feature_cutoff_rate * self.encoder.width)
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> ConSERT:
+    """A module over a backbone. Raises ConfigError for an encoder whose embeddings cannot be changed."""
+    if training and set(kinds(config)) != {"none"}:
+        own_encoder(backbone, "method=consert changes what leaves its embedding layer")
+    states = getattr(backbone.config, "num_hidden_layers", config.layers) + 1
+    if config.layers > states:
+        line = f"too many layers: method.layers={config.layers}, train.encoder={backbone.name}"
+        raise ConfigError([f"{line} has {states}, its embeddings included; give at most that"])
+    return ConSERT(config, backbone)

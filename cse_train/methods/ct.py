@@ -1,0 +1,107 @@
+"""Contrastive Tension (Carlsson et al., ICLR 2021): two encoders learn whether both of them read the same sentence.
+
+Shape suffixes: B pairs of this rank, A distinct sentences that the first encoder reads for them, G pairs of all ranks,
+H width.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cse_train.backbone.backbone import Backbone
+from cse_train.distributed import all_gather_rows
+from cse_train.encoder.packing import Packed, pack
+from cse_train.fields import ConfigError
+from cse_train.losses.contrastive_tension import contrastive_tension
+from cse_train.losses.info_nce import cosines
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.options.ct import VERSION as VERSION
+from cse_train.methods.options.ct import Config as Config
+from cse_train.modules.pooling import SentencePooler
+from cse_train.modules.view_statistics import view_statistics
+from cse_train.text.tokens import TokenColumn
+
+TRAINING_ONLY = ("first_encoder.",)
+"""Test time uses the second encoder alone (section 3)."""
+
+
+def corpus_alone(config: Config) -> bool:
+    """Sentences are read as they are."""
+    return True
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Corpus rows -> pairs. The second encoder reads every row, the first one its partner.
+
+    Each K + 1 rows of the global batch make one positive pair, of its first row with itself, and K negative ones.
+    """
+
+    config: Config
+    pad_id: int
+
+    def __call__(self, share: Share) -> Batch:
+        together = self.config.negatives + 1
+        if len(share.batch_rows) % together:
+            size = f"train.batch_size={len(share.batch_rows)}, method.negatives={self.config.negatives}"
+            raise ConfigError([f"pairs do not divide: {size}; give a batch that is a multiple of {together}"])
+        at_B = np.flatnonzero(np.isin(share.batch_rows, share.rows))
+        anchors_B = share.batch_rows[at_B - at_B % together]
+        same_B = anchors_B == share.rows
+        if self.config.pairing == "independent":
+            others = share.store.rows - 1
+            drawn = [int(row + 1 + share.rng_of(int(row)).integers(others)) % share.store.rows for row in share.rows]
+            anchors_B = np.where(same_B, anchors_B, drawn)
+        anchors_A, anchor_B = np.unique(anchors_B, return_inverse=True)
+        column = share.store.column("text")
+        packs = {"first": self._packed(column, anchors_A), "second": self._packed(column, share.rows)}
+        tensors = {"anchor_B": torch.from_numpy(anchor_B), "same_B": torch.from_numpy(same_B)}
+        return Batch(packs, len(share.rows), tensors)
+
+    def _packed(self, column: TokenColumn, rows: np.ndarray) -> Packed:
+        return pack(column.flat, column.starts[rows], column.lengths[rows], pad_id=self.pad_id)
+
+
+def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+    """The collate function of a configuration."""
+    return Collate(config, tokenizer.pad_token_id)
+
+
+class ContrastiveTension(nn.Module):
+    """Two encoders that start equal and are trained independently: they share no weight, only the loss."""
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+        super().__init__()
+        self.encoder = backbone.encoder
+        self.pooler = SentencePooler(config.pooler, backbone.encoder.width)
+        self.first_encoder = copy.deepcopy(backbone.encoder) if training else None
+
+    def forward(self, batch: Batch) -> StepOutput:
+        assert self.first_encoder is not None
+        first_AH = self.pooler(self.first_encoder(batch.inputs["first"], tokens=self.pooler.needs_tokens))[0]
+        first_BH, second_BH = first_AH[batch.tensors["anchor_B"]], self.encode(batch.inputs["second"])
+        loss = contrastive_tension(first_BH, second_BH, batch.tensors["same_B"])
+        joined = map(all_gather_rows, (first_BH, second_BH, batch.tensors["same_B"]))
+        return StepOutput(loss, {"loss": loss.detach(), **pair_statistics(*joined)})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, H] of the second encoder."""
+        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
+
+
+@torch.no_grad()
+def pair_statistics(first_GH: Tensor, second_GH: Tensor, same_G: Tensor) -> dict[str, Tensor]:
+    """What `view_statistics` says of two views: here a row's views meet in positive pairs alone."""
+    cosine_G = cosines(first_GH, second_GH).diagonal().float()
+    positive, negative = cosine_G[same_G].mean(), cosine_G[~same_G].mean()
+    spread = view_statistics(second_GH, second_GH)
+    return {**spread, "positive_cosine": positive, "negative_cosine": negative, "alignment": 2 - 2 * positive}
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> ContrastiveTension:
+    """A trainable module over a backbone."""
+    return ContrastiveTension(config, backbone, training)

@@ -1,0 +1,81 @@
+"""Mirror-BERT (Liu et al., EMNLP 2021): a text and itself, one copy with a masked span, both under dropout.
+
+Shape suffixes: B examples of this rank, G of all ranks, H width.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from cse_train.backbone.backbone import Backbone
+from cse_train.distributed import gather_with_grad
+from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.losses.nt_xent import nt_xent
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.options.mirrorbert import VERSION as VERSION
+from cse_train.methods.options.mirrorbert import Config as Config
+from cse_train.modules.pooling import SentencePooler
+from cse_train.modules.view_statistics import view_statistics
+
+SHORTEST = 30
+"""Characters of the shortest text in which a span is masked (released data_loader.py)."""
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Corpus rows -> one pack: the texts as they are, then the same with a masked span (section 2.1)."""
+
+    config: Config
+    tokenizer: Any
+    max_length: int
+
+    def __call__(self, share: Share) -> Batch:
+        column, rows = share.store.column("text"), share.rows.tolist()
+        texts = [column.row(i) for i in rows]
+        masked = [self.masked(ids, share.rng_of(i)) for ids, i in zip(texts, rows, strict=True)]
+        return Batch({"text": pack_lists(texts + masked, pad_id=self.tokenizer.pad_token_id)}, len(rows))
+
+    def masked(self, ids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The ids of the text with [MASK] for a span anywhere in it; what is left of a cut word is tokenised anew.
+
+        The text is what the tokenizer gives back of the ids, truncated as they are.
+        """
+        text = self.tokenizer.decode(ids[1:-1], clean_up_tokenization_spaces=False)
+        if not self.config.span or len(text) < max(SHORTEST, self.config.span + 1):
+            return ids
+        start = int(rng.integers(len(text) - self.config.span))
+        parts = text[:start], self.tokenizer.mask_token, text[start + self.config.span :]
+        return np.array(self.tokenizer(" ".join(parts), truncation=True, max_length=self.max_length)["input_ids"])
+
+
+def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+    """The collate function of a configuration."""
+    return Collate(config, tokenizer, max_seq_length)
+
+
+class MirrorBERT(nn.Module):
+    """Encoder and pooler, and nothing else to train."""
+
+    def __init__(self, config: Config, backbone: Backbone) -> None:
+        super().__init__()
+        self.temperature = config.temperature
+        self.encoder = backbone.encoder
+        self.pooler = SentencePooler(config.pooler, backbone.encoder.width)
+
+    def forward(self, batch: Batch) -> StepOutput:
+        """Equation 1: each of the 2G vectors finds its partner among the others."""
+        embedded = self.encode(batch.inputs["text"]).split(batch.examples)
+        one_GH, two_GH = (gather_with_grad(view_BH) for view_BH in embedded)
+        loss = nt_xent(one_GH, two_GH, self.temperature)
+        return StepOutput(loss, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, H]."""
+        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> MirrorBERT:
+    """A trainable module over a backbone."""
+    return MirrorBERT(config, backbone)

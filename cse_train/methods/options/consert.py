@@ -1,0 +1,29 @@
+"""Options of ConSERT (Yan et al., ACL 2021)."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cse_train.fields import Range
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are the paper's without supervision; `train.dropout` is 0 there. Adversarial noise needs labels."""
+
+    augmentation_1: Literal["none", "shuffle", "token_cutoff", "feature_cutoff", "dropout"] = "feature_cutoff"
+    """What is done to view 1 at the embedding layer (section 3.2): permuted positions; tokens, features or single
+    numbers that are zero."""
+    augmentation_2: Literal["none", "shuffle", "token_cutoff", "feature_cutoff", "dropout"] = "shuffle"
+    """The same for view 2."""
+    token_cutoff_rate: Annotated[float, Range(above=0, below=1)] = 0.15
+    """Share of a text's tokens, special ones included, that token_cutoff makes zero."""
+    feature_cutoff_rate: Annotated[float, Range(above=0, below=1)] = 0.2
+    """Share of the features that feature_cutoff makes zero in all tokens of a text."""
+    dropout_rate: Annotated[float, Range(above=0, below=1)] = 0.2
+    """Chance of each number to be made zero by dropout; the others are not scaled."""
+    temperature: Annotated[float, Range(above=0)] = 0.1
+    """Divides the cosines."""
+    layers: Annotated[int, Range(low=1)] = 2
+    """The last layers whose token vectors are averaged, in training and at test time."""

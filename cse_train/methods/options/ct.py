@@ -1,0 +1,24 @@
+"""Options of Contrastive Tension (Carlsson et al., ICLR 2021)."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cse_train.fields import Range
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are the paper's. An example is a pair, so `train.batch_size` (paper: 16) counts K + 1 for a positive.
+
+    The paper trains with RMSProp: `train.adam_beta1` 0 and `train.adam_beta2` 0.9 make AdamW the same but for its bias
+    correction.
+    """
+
+    negatives: Annotated[int, Range(low=1)] = 7
+    """Negative pairs of each positive one, K; `train.batch_size` is a multiple of K + 1."""
+    pairing: Literal["anchor", "independent"] = "anchor"
+    """A negative pair holds the positive's sentence and another (paper), or any two sentences (released code)."""
+    pooler: Literal["mean", "cls_no_mlp", "first_last", "first_last_layer1"] = "mean"
+    """Mean over the attended positions, special tokens included; the others as SimCSE's."""

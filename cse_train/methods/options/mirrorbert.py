@@ -1,0 +1,20 @@
+"""Options of Mirror-BERT (Liu et al., EMNLP 2021)."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cse_train.fields import Range
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are the paper's for sentences and BERT; for words the temperature is 0.2."""
+
+    pooler: Literal["mean", "cls_no_mlp", "first_last", "first_last_layer1"] = "mean"
+    """Mean over the attended positions (BERT), bare [CLS] (RoBERTa); the others as SimCSE's."""
+    temperature: Annotated[float, Range(above=0)] = 0.04
+    """Divides the cosines."""
+    span: Annotated[int, Range(low=0)] = 5
+    """Characters of view 2 for which [MASK] stands, k, in texts of at least 30; 0 leaves dropout alone."""

@@ -1,0 +1,26 @@
+"""Options of SG-OPT (Kim, Yoo and Lee, ACL 2021)."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cse_train.fields import Range
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are the paper's; `train.adam_beta2` is 0.9 in its released code."""
+
+    objective: Literal["base", "opt1", "opt2", "opt3"] = "opt3"
+    """NT-Xent with one layer of the fixed encoder as the guide (SG), or its three redesigns; opt3 has all layers."""
+    guide: Literal["max", "mean"] = "max"
+    """How a layer's tokens are pooled; the released code's default is mean."""
+    temperature: Annotated[float, Range(above=0)] = 0.01
+    """Divides the cosines."""
+    lambda_weight: Annotated[float, Range(low=0)] = 0.1
+    """Weight of the squared distance between the trained encoder and the fixed one."""
+    projection_width: Annotated[int, Range(low=1)] = 4096
+    """Width of both layers of the projection head."""
+    train_embeddings: bool = False
+    """Train the embedding layer too; the released code freezes it."""

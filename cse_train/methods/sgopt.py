@@ -1,0 +1,132 @@
+"""SG-OPT (Kim, Yoo and Lee, ACL 2021): an encoder's [CLS] learns from the layers of a copy that stays as it was.
+
+Shape suffixes: N sequences, B examples of this rank, G of all ranks, K guides of an example, T packed slots, H width,
+P width of the projection.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cse_train.backbone.backbone import Backbone
+from cse_train.distributed import gather_with_grad
+from cse_train.encoder.encoder import Encoder, Hidden
+from cse_train.encoder.packing import Packed, pack
+from cse_train.losses.self_guided import self_guided
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.options.sgopt import VERSION as VERSION
+from cse_train.methods.options.sgopt import Config as Config
+from cse_train.modules.pooling import SentencePooler
+from cse_train.modules.view_statistics import view_statistics
+
+TRAINING_ONLY = ("fixed.", "projection.")
+"""The fixed encoder and the projection head: test time uses [CLS] of the trained encoder alone."""
+DEVIATION = 0.02
+"""Standard deviation of the projection head's new weights: BERT's `initializer_range`, as released."""
+
+
+def corpus_alone(config: Config) -> bool:
+    """Sentences are read as they are."""
+    return True
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Corpus rows -> one pack, and where between the first state and the last each text's guide lies."""
+
+    pad_id: int
+
+    def __call__(self, share: Share) -> Batch:
+        column, rows = share.store.column("text"), share.rows
+        packed = pack(column.flat, column.starts[rows], column.lengths[rows], pad_id=self.pad_id)
+        place_B = torch.tensor([share.rng_of(int(row)).random() for row in rows])
+        return Batch({"text": packed}, len(rows), {"place_B": place_B})
+
+
+def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+    """The collate function of a configuration."""
+    return Collate(tokenizer.pad_token_id)
+
+
+class SGOpt(nn.Module):
+    """The trained encoder, the fixed one and the projection head f (section 3.1)."""
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = backbone.encoder
+        self.pooler = SentencePooler("cls_no_mlp", backbone.encoder.width)
+        self.fixed: nn.Module | None = None
+        self.projection: nn.Module | None = None
+        if training:
+            self.fixed = copy.deepcopy(self.encoder).requires_grad_(False)
+            self.projection = _projection(self.encoder.width, config.projection_width)
+            if not config.train_embeddings:
+                _freeze_embeddings(self.encoder)
+
+    def forward(self, batch: Batch) -> StepOutput:
+        assert self.projection is not None
+        sentences_BH = self.encode(batch.inputs["text"])
+        guides_BKH = self._guides(batch)
+        projected = self.projection(sentences_BH), self.projection(guides_BKH)
+        sentences_GP, guides_GKP = map(gather_with_grad, projected)
+        guided = self_guided(sentences_GP, guides_GKP, self.config.temperature, self.config.objective)
+        distance = self.distance()
+        loss = guided + self.config.lambda_weight * distance
+        parts = {"loss": loss, "loss_contrastive": guided, "squared_distance": distance}
+        metrics = {name: part.detach() for name, part in parts.items()}
+        return StepOutput(loss, {**metrics, **view_statistics(sentences_GP, guides_GKP.mean(1))})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, H]: [CLS] of the trained encoder."""
+        return self.pooler(self.encoder(packed))[0]
+
+    @torch.no_grad()
+    def _guides(self, batch: Batch) -> Tensor:
+        """[B, K, H]: every state of the fixed encoder, pooled, or for each text one that is drawn uniformly."""
+        assert self.fixed is not None
+        hidden = self.fixed.eval()(batch.inputs["text"], layers=True)
+        guides_BKH = torch.stack([_pooled(hidden, state_TH, self.config.guide) for state_TH in hidden.states_TH], dim=1)
+        if self.config.objective == "opt3":
+            return guides_BKH
+        drawn_B = (batch.tensors["place_B"] * guides_BKH.shape[1]).long()
+        return guides_BKH[torch.arange(len(drawn_B), device=drawn_B.device), drawn_B].unsqueeze(1)
+
+    def distance(self) -> Tensor:
+        """Squared L2 distance of the trained encoder's parameters from the fixed one's (section 3.1's L_reg)."""
+        assert self.fixed is not None
+        pairs = zip(self.encoder.parameters(), self.fixed.parameters(), strict=True)
+        return torch.stack([(mine - start).square().sum() for mine, start in pairs if mine.requires_grad]).sum()
+
+
+def _pooled(hidden: Hidden, state_TH: Tensor, guide: str) -> Tensor:
+    """[N, H]: the maximum or the mean over each sequence's attended positions."""
+    if guide == "mean":
+        return hidden.mean_VNH(state_TH)[0]
+    real_TH = state_TH.masked_fill(~hidden.packed.attended_T()[:, None], float("-inf"))
+    return hidden.packed.unsort([block.amax(1) for _, block in hidden.packed.split(real_TH)], 1)[0]
+
+
+def _projection(width: int, inner: int) -> nn.Module:
+    """Two layers, each with a GELU (released loss.py)."""
+    head = nn.Sequential(nn.Linear(width, inner), nn.GELU(), nn.Linear(inner, inner), nn.GELU())
+    for layer in (head[0], head[2]):
+        assert isinstance(layer, nn.Linear)
+        nn.init.normal_(layer.weight, 0.0, DEVIATION)
+        nn.init.zeros_(layer.bias)
+    return head
+
+
+def _freeze_embeddings(encoder: nn.Module) -> None:
+    inner = encoder if isinstance(encoder, Encoder) else encoder.model
+    names = ("word", "position", "token_type", "embedding_norm") if inner is encoder else ("embeddings",)
+    for name in names:
+        getattr(inner, name).requires_grad_(False)
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> SGOpt:
+    """A trainable module over a backbone."""
+    return SGOpt(config, backbone, training)

@@ -1,0 +1,95 @@
+"""Mirror-BERT's own promises: what a masked span is, where it lies, and the loss over a text and its mirror image."""
+
+import math
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from cse_train import random_streams
+from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.data_paths import DataPaths
+from cse_train.encoder.packing import pack_lists
+from cse_train.methods import mirrorbert
+from cse_train.methods.base import Batch, Share
+from cse_train.text.sources import open_source
+from cse_train.text.tokens import open_store
+
+SHORT, LONG = "the old river bridge", "the old river bridge near the summer house"
+
+
+@pytest.fixture
+def backbone(tiny_encoder: Path) -> Backbone:
+    return load_backbone(str(tiny_encoder), dropout=0.0)
+
+
+def batch_of(config: mirrorbert.Config, backbone: Backbone, file: Path) -> Batch:
+    store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
+    collate = mirrorbert.make_collate(config, backbone.tokenizer, 16)
+    rows = np.arange(6)
+    return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0)))
+
+
+def masked(backbone: Backbone, text: str, seed: int, span: int = 5, length: int = 32) -> str:
+    collate = mirrorbert.make_collate(mirrorbert.Config(span=span), backbone.tokenizer, length)
+    ids = np.array(backbone.tokenizer(text)["input_ids"])
+    return backbone.tokenizer.decode(collate.masked(ids, np.random.default_rng(seed))[1:-1])
+
+
+def test_the_span_is_k_characters_anywhere_and_the_rest_stays(backbone: Backbone) -> None:
+    """One mask; with the spaces aside, exactly five characters or fewer, where it took a space, are gone."""
+    begins = set()
+    for seed in range(300):
+        left, right = masked(backbone, LONG, seed).split("[MASK]")
+        left, right = left.replace(" ", ""), right.replace(" ", "")
+        whole = LONG.replace(" ", "")
+        assert whole.startswith(left) and whole.endswith(right)
+        assert 3 <= len(whole) - len(left) - len(right) <= 5
+        begins.add(len(left))
+    assert len(begins) > 25 and 0 in begins
+
+
+def test_short_texts_and_span_0_stay(backbone: Backbone) -> None:
+    assert len(SHORT) < 30 <= len(LONG)
+    assert {masked(backbone, SHORT, seed) for seed in range(20)} == {SHORT}
+    assert {masked(backbone, LONG, seed, span=0) for seed in range(20)} == {LONG}
+
+
+def test_the_masked_text_keeps_the_length_that_is_read(backbone: Backbone) -> None:
+    collate = mirrorbert.make_collate(mirrorbert.Config(), backbone.tokenizer, 8)
+    ids = np.array(backbone.tokenizer(LONG, truncation=True, max_length=8)["input_ids"])
+    lengths = [len(collate.masked(ids, np.random.default_rng(seed))) for seed in range(50)]
+    assert max(lengths) == 8
+
+
+def test_loss_is_a_hand_loop_in_both_directions(backbone: Backbone, text_file: Path) -> None:
+    """Equation 1: mean vectors, each against the other eleven."""
+    batch = batch_of(mirrorbert.Config(), backbone, text_file)
+    rows = batch.inputs["text"].unpacked(batch.inputs["text"].ids_T)
+    assert len(rows) == 12 and any(len(a) != len(b) or (a != b).any() for a, b in zip(rows[:6], rows[6:], strict=True))
+    vectors = [backbone.encoder(pack_lists([ids]), tokens=True).last_TH.mean(0).double() for ids in rows]
+    total = 0.0
+    for i in range(12):
+        scores = [math.exp(F.cosine_similarity(vectors[i], v, dim=0).item() / 0.04) for v in vectors]
+        total -= math.log(scores[(i + 6) % 12] / (sum(scores) - scores[i]))
+    model = mirrorbert.build(mirrorbert.Config(), backbone)
+    assert model(batch).loss.item() == pytest.approx(total / 12, rel=1e-4)
+
+
+def test_dropout_alone_makes_two_views(tiny_encoder: Path, text_file: Path) -> None:
+    backbone = load_backbone(str(tiny_encoder), dropout=0.1)
+    batch = batch_of(mirrorbert.Config(span=0), backbone, text_file)
+    model = mirrorbert.build(mirrorbert.Config(span=0), backbone).train()
+    one, two = model.encode(batch.inputs["text"]).split(6)
+    assert (one - two).abs().amax(1).min() > 1e-3
+    one, two = model.eval().encode(batch.inputs["text"]).split(6)
+    torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
+
+
+def test_cls_is_the_bare_last_layer(backbone: Backbone) -> None:
+    model = mirrorbert.build(mirrorbert.Config(pooler="cls_no_mlp"), backbone).eval()
+    packed = pack_lists(backbone.tokenizer([SHORT, LONG])["input_ids"])
+    torch.testing.assert_close(model.encode(packed), backbone.encoder(packed).cls_VNH[0])
