@@ -30,6 +30,7 @@ CASES = (
     "diffcse_masked_lm",
     "diffcse_corrective_lm",
     "diffcse_negatives",
+    "diffcse_triplets",
 )
 FIRST = ("simcse", "esimcse", "dcpcse_mlm", "d2cse", "declutr", "diffcse")
 """One case of each method, for four ranks."""

@@ -7,7 +7,7 @@ from cse_train.fields import Range
 from cse_train.generator.identity import generator_hash
 
 VERSION = 2
-ADDED = {"edits": "live"}
+ADDED = {"edits": "live", "objective": "unsupervised", "hard_negative_weight": 1.0}
 """Options that came later and what says that they are not used: a run's signature leaves them out there."""
 
 
@@ -21,6 +21,10 @@ class Config:
     """Two layers with BatchNorm over views and ranks together (appendix A), or SimCSE's linear layer with tanh."""
     temperature: Annotated[float, Range(above=0)] = 0.05
     """Divides the cosines."""
+    objective: Literal["unsupervised", "triplets"] = "unsupervised"
+    """Two dropout views of one sentence, or the sent0, sent1, hard_neg columns of an NLI file (D2CSE, table 8)."""
+    hard_negative_weight: Annotated[float, Range(above=0)] = 1.0
+    """The weight of an example's own hard negative in the contrastive loss."""
     masking_ratio: Annotated[float, Range(above=0, below=1)] = 0.30
     """Share of the tokens that the operator masks, inserts or deletes (table 7; insert and delete rows: 0.15)."""
     lambda_weight: Annotated[float, Range(low=0)] = 0.005

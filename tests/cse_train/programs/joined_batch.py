@@ -71,6 +71,13 @@ CASES = {
     "diffcse_masked_lm": {**FILLED, "method.task": "masked_lm", "method.lambda_weight": 0.5},
     "diffcse_corrective_lm": {**FILLED, "method.task": "corrective_lm", "method.lambda_weight": 0.5},
     "diffcse_negatives": {**FILLED, "method.task": "none", "method.extra": "negatives"},
+    "diffcse_triplets": {
+        **FILLED,
+        "method.objective": "triplets",
+        "method.lambda_weight": 0.5,
+        "method.hard_negative_weight": 2.0,
+        "method.temperature": 0.5,
+    },
 }
 
 
