@@ -89,14 +89,18 @@ def _has_run_header(file: Path) -> bool:
 
 def _open_run(folder: Path, pooler: str | None, max_length: int | None) -> PackedModel:
     run, model, tokenizer = load_model(folder)
-    sentence_pooler: Any = model.pooler
+    sentence_pooler: Any = getattr(model, "pooler", None)
+    if pooler is not None and sentence_pooler is None:
+        line = f"two poolers: pooler={pooler}, but method={run.method} of {folder} pools in its own way"
+        raise ConfigError([f"{line}; leave the pooler out"])
     if pooler is not None:
         if has_projector(pooler, training=False) and sentence_pooler.projector is None:
             line = f"untrained pooler: pooler={pooler} of {folder}, which was trained with {sentence_pooler.pooler}"
             raise ConfigError([f"{line} and has no MLP; choose another"])
         sentence_pooler.pooler = pooler
     file = folder / BEST if (folder / BEST).is_file() else folder / BEST.name
-    facts = (str(folder), sentence_pooler.pooler, max_length or run.train.dev_max_length, files_hash([file]))
+    shown = run.method if sentence_pooler is None else sentence_pooler.pooler
+    facts = (str(folder), shown, max_length or run.train.dev_max_length, files_hash([file]))
     return _packed_model(facts, model, cast(Encode, model.encode), tokenizer, strict=max_length is not None)
 
 

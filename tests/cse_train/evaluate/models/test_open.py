@@ -113,7 +113,7 @@ def test_a_run_embeds_as_its_method_does(method: str, run_folder: Callable[..., 
     folder = run_folder(method)
     model, best = open_model(folder), open_model(folder / "best")
     run, module, _ = checkpoint.load_model(folder)
-    assert (model.pooler, model.max_length) == (run.options.pooler, 48)
+    assert (model.pooler, model.max_length) == (getattr(run.options, "pooler", method), 48)
     assert model.content_hash == best.content_hash
     first, second = model.embed(TEXTS), best.embed(TEXTS[::-1])
     np.testing.assert_allclose(first, second[::-1], atol=1e-5)
@@ -126,6 +126,11 @@ def test_another_pooler_of_a_run(run_folder: Callable[..., Path]) -> None:
     assert not np.allclose(open_model(folder).embed(TEXTS), open_model(folder, pooler="mean").embed(TEXTS))
     with pytest.raises(ConfigError, match=r"^untrained pooler: pooler=cls of .* was trained with cls_no_mlp"):
         open_model(folder, pooler="cls")
+
+
+def test_a_run_that_pools_in_its_own_way_takes_no_pooler(run_folder: Callable[..., Path]) -> None:
+    with pytest.raises(ConfigError, match=r"^two poolers: pooler=mean, but method=promptbert of .*; leave the pooler"):
+        open_model(run_folder("promptbert"), pooler="mean")
 
 
 def test_what_is_no_model_is_one_line(tmp_path: Path) -> None:
