@@ -11,9 +11,20 @@ from cse_train.config import RunConfig
 
 REFERENCE = "wiki-l4-h128"
 """The encoder of the measured runs below."""
-EXAMPLES_PER_SECOND = {"simcse": 251, "esimcse": 211, "dcpcse": 296, "diffcse": 95, "d2cse": 112, "declutr": 17}
+EXAMPLES_PER_SECOND = {
+    "simcse": 251,
+    "esimcse": 211,
+    "dcpcse": 296,
+    "diffcse": 95,
+    "d2cse": 112,
+    "declutr": 17,
+    "sbert": 181,
+    "promptbert": 126,
+    "cmlm": 121,
+}
 """One core of two, batch 64 (DeCLUTR 8), 20 dev evaluations of STS-B included: means over the runs of
-docs/results/methods.md and learning_rates.md, two at a time, on a shared AMD EPYC."""
+docs/results/methods.md and learning_rates.md, two at a time, on a shared AMD EPYC. SBERT's, PromptBERT's and CMLM's are
+SimCSE's times the ratio of their steps' processor time to its own (0.72, 0.50 and 0.48; SBERT at batch 16)."""
 BYTES = {
     "simcse": 30.9e6,
     "esimcse": 38.7e6,
@@ -21,6 +32,9 @@ BYTES = {
     "diffcse": 57.1e6,
     "d2cse": 16.7e6,
     "declutr": 30.9e6,
+    "sbert": 30.6e6,
+    "promptbert": 30.8e6,
+    "cmlm": 33.9e6,
 }
 """What the same runs left on disk: best checkpoint, the state to go on from, and cosines."""
 SHAPES = {
