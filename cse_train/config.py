@@ -20,7 +20,7 @@ class TrainConfig:
     encoder: str = "wiki-l4-h128"
     """Starting weights: a shipped encoder's name, a folder, or a hub model's name."""
     corpus: str = "wiki"
-    """Text: wiki, documents, nli, pairs:NAME, target:SET, generated, file (--train-file), hf:NAME[:SPLIT[:COLUMN]]."""
+    """Text: wiki, documents, nli, snli, pairs:NAME, target:SET, generated, file, hf:NAME[:SPLIT[:COLUMN]]."""
     dev: str = "sts_dev"
     """The set whose Spearman correlation picks the checkpoint; never a test set."""
     max_seq_length: Annotated[int, Range(low=4, high=512)] = 32

@@ -13,9 +13,9 @@ class DataPaths:
     documents: Path | None = None
     """Gzipped JSON lines with a `text` field, for DeCLUTR."""
     nli: Path | None = None
-    """CSV with the header sent0,sent1,hard_neg."""
+    """CSV with the header sent0,sent1,hard_neg, or sent0,sent1,label."""
     pairs: Path | None = None
-    """Folder of what `corpus: pairs:NAME` reads: NAME.csv with the header sent0,sent1 or sent0,sent1,hard_neg."""
+    """Folder of what `corpus: pairs:NAME` reads: NAME.csv with the header sent0,sent1, or hard_neg or label beside."""
     train_file: Path | None = None
     """What `corpus: file` reads: .txt or .txt.gz with one sentence a line, or .csv."""
     senteval: Path | None = None

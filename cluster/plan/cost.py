@@ -15,11 +15,12 @@ EXAMPLES_PER_SECOND = {
     **{"simcse": 251, "esimcse": 211, "dcpcse": 296, "diffcse": 95, "d2cse": 112, "declutr": 17},
     **{"flow": 125, "whitening": 120},
     **{"ct": 320, "mirrorbert": 200, "consert": 245, "sgopt": 308, "isbert": 318},
+    **{"sbert": 181, "promptbert": 126, "cmlm": 121},
 }
 """One core of two, batch 64 (DeCLUTR 8), 20 dev evaluations of STS-B included: means over the runs of
 docs/results/methods.md and learning_rates.md, two at a time, on a shared AMD EPYC. Flow and whitening: a run each at
-profile small, whose examples are three sentences. The third line has no such runs yet: SimCSE's figure times the ratio
-of CPU seconds, eight steps of each in turn."""
+profile small, whose examples are three sentences. The last two lines have no such runs yet: SimCSE's figure times the
+ratio of CPU seconds, some steps of each in turn."""
 BYTES = {
     "simcse": 30.9e6,
     "esimcse": 38.7e6,
@@ -34,8 +35,11 @@ BYTES = {
     "consert": 30.9e6,
     "sgopt": 33.6e6,
     "isbert": 31.7e6,
+    "sbert": 30.6e6,
+    "promptbert": 30.8e6,
+    "cmlm": 33.9e6,
 }
-"""What the same runs left on disk: best checkpoint, the state to go on from, and cosines; the last five by counting
+"""What the same runs left on disk: best checkpoint, the state to go on from, and cosines; the last eight by counting
 parameters and moments."""
 SHAPES = {
     "wiki-l1-h64": (1, 64, 0.3),

@@ -108,6 +108,7 @@ class Encoder(nn.Module):
         cls_word_H: Tensor | None = None,
         cls_output_NH: Tensor | None = None,
         kept_TH: Tensor | None = None,
+        front_output_NPH: Tensor | None = None,
     ) -> Hidden:
         """Encode every sequence `views` times under independent dropout.
 
@@ -116,11 +117,14 @@ class Encoder(nn.Module):
         `cls_word_H` stands for the word embedding at position 0; `cls_output_NH`, one row per sequence and for one
         view only, for the embedding layer's output there, after its LayerNorm and dropout (DiffCSE's condition);
         `kept_TH`, one or H zeros or ones a slot, multiplies that output of one view everywhere (ConSERT's cutoffs).
+        `front_output_NPH` likewise for that of each sequence's first P slots (CMLM's).
         Raises ValueError for a sequence that is longer than the position embeddings.
         """
         shift = prompts.length if prompts is not None and prompts.shift else 0
+        if cls_output_NH is not None:
+            front_output_NPH = cls_output_NH.unsqueeze(1)
         self._check_length(packed, shift)
-        x_TH = self._embed(packed, views, shift, cls_word_H, cls_output_NH)
+        x_TH = self._embed(packed, views, shift, cls_word_H, front_output_NPH)
         if kept_TH is not None:
             assert views == 1, views
             x_TH = x_TH * kept_TH
@@ -148,7 +152,7 @@ class Encoder(nn.Module):
             raise ValueError(f"encoder: length={longest} exceeds its {room} positions; lower train.max_seq_length")
 
     def _embed(
-        self, packed: Packed, views: int, shift: int, cls_word_H: Tensor | None, cls_output_NH: Tensor | None
+        self, packed: Packed, views: int, shift: int, cls_word_H: Tensor | None, front_output_NPH: Tensor | None
     ) -> Tensor:
         words_TH = self.word(packed.ids_T)
         if cls_word_H is not None:
@@ -158,10 +162,11 @@ class Encoder(nn.Module):
         if views > 1:
             x = torch.cat([t for block in x.split([g.slots for g in packed.groups]) for t in [block] * views])
         x = dropout(x, self.config.hidden_dropout_prob, self.training)
-        if cls_output_NH is None:
+        if front_output_NPH is None:
             return x
-        assert views == 1 and len(cls_output_NH) == packed.rows, (views, cls_output_NH.shape)
-        return x.index_copy(0, packed.first_VN(), cls_output_NH[packed.order_N].to(x.dtype))
+        assert views == 1 and len(front_output_NPH) == packed.rows, (views, front_output_NPH.shape)
+        slots_NP = packed.first_VN()[:, None] + torch.arange(front_output_NPH.shape[1], device=x.device)
+        return x.index_copy(0, slots_NP.flatten(), front_output_NPH[packed.order_N].flatten(0, 1).to(x.dtype))
 
 
 def unsupported(config: "PretrainedConfig") -> str | None:

@@ -5,6 +5,9 @@
 `make_collate(config, tokenizer, max_seq_length)`   gives `collate(share: Share) -> Batch`
 `build(config, backbone, training=True)`            gives an `nn.Module` that is a `Method`
 
+What `build` gives has an `encoder`; where it embeds with that and a `pooler` (`SentencePooler`) alone, it has these two
+names and can be exported and scored with another pooler.
+
 A method may also export (`optional` gives the default where it does not):
 `columns(config) -> tuple[str, ...]`    the text columns that it needs; one, "text"
 `lower_case(config) -> bool`            whether texts are lower-cased before they are tokenised; no

@@ -1,8 +1,12 @@
 """DiffCSE (Chuang et al., NAACL 2022): SimCSE, and finding from the embedding what was edited in the sentence.
 
-Shape suffixes: B examples of this rank, N sequences, H width, T packed slots, M some of them.
+On NLI triplets, as D2CSE's author built it (Lee 2023, section 3 and table 8), the contrastive loss is supervised
+SimCSE's and the conditional one is that of anchors, positives and hard negatives together, each sentence edited once
+and conditioned on its own embedding.
+Shape suffixes: V views, B examples of this rank, N sequences, H width, T packed slots, M some of them.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +19,7 @@ from torch import Tensor, nn
 
 from cse_train.backbone.backbone import Backbone, own_encoder, required_head
 from cse_train.distributed import gather_with_grad
-from cse_train.encoder.packing import Packed, pack
+from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.generator.conditional_tasks import ConditionalMaskedLM, ConditionalTask, CorrectiveLM, ReplacedToken
 from cse_train.generator.edit_store import EditStore, Rule, StoreWithEdits, with_edits
@@ -29,22 +33,25 @@ from cse_train.methods.options.diffcse import has_generator
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.edits import Edit, Vocabulary, edit, edited_lengths
-from cse_train.text.tokens import TokenColumn, TokenStore
+from cse_train.text.sources import PAIR_COLUMNS
+from cse_train.text.tokens import TokenStore
 
 TRAINING_ONLY = ("generator.", "discriminator.")
+TRIPLETS_NEED = ("same", "none", "live")
+"""The source, the extra examples and the edits of the objective `triplets`."""
 
 
 @dataclass(frozen=True)
 class Collate:
-    """Corpus rows -> the sentences, and the edited sentences: view 1 of each source, then view 2 (one for `extra`)."""
+    """Corpus rows -> "text", column after column, and "edited": the sentences that `drawn` edits, in its order."""
 
     config: Config
     vocabulary: Vocabulary
     pad_id: int
 
     def __call__(self, share: Share) -> Batch:
-        column, rows = share.store.column("text"), share.rows
-        text = pack(column.flat, column.starts[rows], column.lengths[rows], pad_id=self.pad_id)
+        texts, rows = [share.store.column(name) for name in columns(self.config)], share.rows
+        text = pack_lists([column.row(i) for column in texts for i in rows], pad_id=self.pad_id)
         if self.config.task == self.config.extra == "none":
             return Batch({"text": text}, len(rows))
         edited, tensors = pack_edits(list(self._edits(share)), pad_id=self.pad_id, width=self._width(share))
@@ -54,30 +61,34 @@ class Collate:
         if isinstance(share.store, StoreWithEdits):
             assert share.place is not None
             return share.store.edits.of(share.rows, share.place)
-        return drawn(self.config, self.vocabulary, share.store.column("text"), share.rows, share.rng_of)
+        return drawn(self.config, self.vocabulary, share.store, share.rows, share.rng_of)
 
     def _width(self, share: Share) -> int | None:
         """The longest edited sentence of all ranks, where the loss counts the padding."""
         if self.config.task != "replaced_token" or self.config.reduction != "mean_all":
             return None
-        lengths = [share.store.column("text").lengths[share.batch_rows + offset] for offset in offsets(self.config)]
+        columns_of = [share.store.column(name) for name in columns(self.config)]
+        lengths = [c.lengths[share.batch_rows + offset] for c in columns_of for offset in offsets(self.config)]
         return int(edited_lengths(np.concatenate(lengths), self.config.operator, self.config.masking_ratio).max())
 
 
-def drawn(
-    config: Config, vocabulary: Vocabulary, column: TokenColumn, rows: np.ndarray, rng_of: RngOf
-) -> Iterator[Edit]:
-    """The edits of some examples, not yet filled: source after source, view after view, row after row."""
+def drawn(config: Config, vocabulary: Vocabulary, store: TokenStore, rows: np.ndarray, rng_of: RngOf) -> Iterator[Edit]:
+    """The edits of some examples, not yet filled: column by column, source by source, view by view, row by row."""
     rngs = [rng_of(int(i)) for i in rows]
-    for offset in offsets(config):
+    for name, offset in itertools.product(columns(config), offsets(config)):
         for _ in range(views(config)):
             for i, rng in zip(rows + offset, rngs, strict=True):
-                yield edit(column.row(i), config.operator, config.masking_ratio, vocabulary, rng)
+                yield edit(store.column(name).row(i), config.operator, config.masking_ratio, vocabulary, rng)
+
+
+def columns(config: Config) -> tuple[str, ...]:
+    """The text columns that this configuration reads."""
+    return PAIR_COLUMNS if config.objective == "triplets" else ("text",)
 
 
 def views(config: Config) -> int:
     """How many edits a sentence gets: one for each of its embeddings, or one as an example of its own."""
-    return 1 if config.task == "none" else 2
+    return 2 if config.task != "none" and config.objective == "unsupervised" else 1
 
 
 def offsets(config: Config) -> tuple[int, ...]:
@@ -96,7 +107,7 @@ def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path |
     if config.edits == "live":
         return store
     rule = Rule(config.generator, config.generator_dropout, config.sampling, config.masking_ratio)
-    draw = partial(drawn, config, Vocabulary.of(backbone.tokenizer), store.column("text"))
+    draw = partial(drawn, config, Vocabulary.of(backbone.tokenizer), store)
     return with_edits(store, EditStore(rule, draw, offsets(config), views(config), backbone, store, cache))
 
 
@@ -121,11 +132,12 @@ class DiffCSE(nn.Module):
             self.generator = Generator(config.generator, backbone, config.generator_dropout, sample)
 
     def forward(self, batch: Batch) -> StepOutput:
-        hidden = [self.encoder(batch.inputs["text"], views=2, tokens=self.pooler.needs_tokens)]
+        copies = 2 if self.config.objective == "unsupervised" else 1
+        hidden = [self.encoder(batch.inputs["text"], views=copies, tokens=self.pooler.needs_tokens)]
         edited = self._edited(batch)
         if edited is not None and self.config.extra != "none":
             hidden.append(self.encoder(edited.packed, tokens=self.pooler.needs_tokens))
-        views_VBH = self.pooler(*hidden)
+        views_VBH = self.pooler(*hidden).unflatten(1, (-1, batch.examples)).flatten(0, 1)
         gathered = [gather_with_grad(view_BH) for view_BH in views_VBH]
         metrics = view_statistics(gathered[0], gathered[1])
         loss = views_VBH.new_zeros(())
@@ -152,9 +164,10 @@ class DiffCSE(nn.Module):
 
     def _contrastive(self, views: list[Tensor]) -> Tensor:
         """SimCSE's loss; edited sentences are hard negatives, or positives of a second term of equal weight."""
-        tau = self.config.temperature
-        if self.config.extra == "negatives":
-            return info_nce(views[0], views[1], hard_negatives_BD=views[2], temperature=tau)
+        tau, weight = self.config.temperature, self.config.hard_negative_weight
+        if self.config.extra == "negatives" or self.config.objective == "triplets":
+            hard_BD = views[2]
+            return info_nce(views[0], views[1], hard_negatives_BD=hard_BD, hard_negative_weight=weight, temperature=tau)
         return torch.stack([info_nce(views[0], positives, temperature=tau) for positives in views[1:]]).mean()
 
 
@@ -193,6 +206,11 @@ def check(config: Config) -> None:
         (
             config.task == "none" and config.source != "same",
             f"no conditional task: method.source={config.source}, method.task=none; use source=same",
+        ),
+        (
+            config.objective == "triplets" and (config.source, config.extra, config.edits) != TRIPLETS_NEED,
+            f"of single sentences alone: method.objective=triplets, method.source={config.source}, "
+            f"method.extra={config.extra}, method.edits={config.edits}; triplets need {', '.join(TRIPLETS_NEED)}",
         ),
     ]
     if problems := [line for broken, line in rules if broken]:

@@ -19,10 +19,18 @@ from cse_train.text.target_texts import target_files, target_rows
 
 Row = tuple[str, ...]
 Text = TypeVar("Text", str, Row)
-CORPORA = ("wiki", "documents", "nli", "pairs:NAME", "target:NAME", "generated", "file", "hf:NAME[:SPLIT[:COLUMN]]")
+CORPORA = (
+    *("wiki", "documents", "nli", "snli", "pairs:NAME", "target:NAME", "generated", "file"),
+    "hf:NAME[:SPLIT[:COLUMN]]",
+)
 """What `train.corpus` may be."""
 PAIR_COLUMNS = ("sent0", "sent1", "hard_neg")
 """Column names of pairs and triplets, by position (SimCSE train.py:386-398)."""
+LABELLED_COLUMNS = ("sent0", "sent1", "label")
+"""Column names of premise, hypothesis and one of NLI_LABELS; a header says so by calling its third column `label`."""
+NLI_LABELS = ("entailment", "neutral", "contradiction")
+NO_LABEL = "-"
+"""What SNLI writes where its annotators do not agree; such a pair is left out, as the task does."""
 GENERATED_SENTENCES = 24_000
 GENERATED_SEED = 0
 CHUNK_CHARACTERS = 1_000_000
@@ -51,6 +59,7 @@ def open_source(corpus: str, paths: DataPaths) -> Source:
         "wiki": lambda: _file("wiki", _require("wiki", paths.wiki)),
         "documents": lambda: _file("documents", _require("documents", paths.documents)),
         "nli": lambda: _file("nli", _require("nli", paths.nli)),
+        "snli": lambda: _snli(paths),
         "file": lambda: _file("file", _require("file", paths.train_file)),
         "generated": _generated,
     }
@@ -121,7 +130,7 @@ def _file(corpus: str, path: Path) -> Source:
         return Source(corpus, ("text",), _hash("text", digest), lambda: _text_rows(path))
     columns = _csv_columns(path, delimiter)
     kind = f"csv{delimiter}{','.join(columns)}"
-    return Source(corpus, columns, _hash(kind, digest), lambda: _csv_rows(path, delimiter, len(columns)))
+    return Source(corpus, columns, _hash(kind, digest), lambda: _csv_rows(path, delimiter, columns))
 
 
 def _named_pairs(corpus: str, paths: DataPaths) -> Source:
@@ -138,6 +147,48 @@ def _target(corpus: str, paths: DataPaths) -> Source:
     files = target_files(name, paths.senteval)
     content_hash = _hash("target", name, *map(file_hash, files))
     return Source(corpus, PAIR_COLUMNS[:2], content_hash, lambda: target_rows(name, files))
+
+
+def _snli(paths: DataPaths) -> Source:
+    """SNLI as SentEval lays it out, a file each for premises, hypotheses and labels: its training split.
+
+    Where the folder has dev and test alone, these two: no suite of ours evaluates on SNLI, DeCLUTR's averages do.
+    """
+    folder = None if paths.senteval is None else paths.senteval / "SNLI"
+    there = {s for s in ("train", "dev", "test") if folder and all((folder / f"{f}.{s}").is_file() for f in SNLI_FILES)}
+    splits = [split for split in ("train", "dev", "test") if split in (there & {"train"} or there)]
+    if folder is None or not splits:
+        wanted = ", ".join(f"{file}.train" for file in SNLI_FILES)
+        raise ConfigError([f"missing data: train.corpus=snli needs SNLI/{wanted} of SentEval; give --senteval DIR"])
+    files = [[folder / f"{file}.{split}" for file in SNLI_FILES] for split in splits]
+    digest = _hash("snli", *(file_hash(path) for split in files for path in split))
+    return Source("snli", LABELLED_COLUMNS, digest, lambda: (row for split in files for row in _snli_rows(split)))
+
+
+SNLI_FILES = ("s1", "s2", "labels")
+
+
+def _snli_rows(files: list[Path]) -> Iterator[Row]:
+    columns = [[line.strip() for line in _lines(path)] for path in files]
+    if len({len(column) for column in columns}) > 1:
+        counts = ", ".join(f"{path.name} {len(column)}" for path, column in zip(files, columns, strict=True))
+        raise ConfigError([f"lines do not match: {files[0].parent} has {counts}; fetch it again"])
+    for number, row in enumerate(zip(*columns, strict=True), 1):
+        if _labelled(row[2], files[2], number):
+            yield row
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with open_text(path) as lines:
+        yield from lines
+
+
+def _labelled(label: str, path: Path, line: int) -> bool:
+    """Whether a pair has a label; ConfigError for what is none."""
+    if label not in (*NLI_LABELS, NO_LABEL):
+        reason = f"line {line} has label={label}"
+        raise ConfigError([f"wrong row: {path} {reason}; give {', '.join(NLI_LABELS)}, or {NO_LABEL} for none"])
+    return label != NO_LABEL
 
 
 def _generated() -> Source:
@@ -218,19 +269,23 @@ def _csv_columns(path: Path, delimiter: str) -> tuple[str, ...]:
         raise ConfigError(
             [f"wrong header: {path} has {len(header)} columns; give 1, 2 or 3 ({','.join(PAIR_COLUMNS)})"]
         )
+    if header[2:] == ["label"]:
+        return LABELLED_COLUMNS
     return ("text",) if len(header) == 1 else PAIR_COLUMNS[: len(header)]
 
 
-def _csv_rows(path: Path, delimiter: str, width: int) -> Iterator[Row]:
+def _csv_rows(path: Path, delimiter: str, columns: tuple[str, ...]) -> Iterator[Row]:
     """Absent and empty fields become one blank, as SimCSE's None -> " " (train.py:412-426)."""
+    width, labelled = len(columns), columns == LABELLED_COLUMNS
     with open_text(path) as lines:
         reader = csv.reader(lines, delimiter=delimiter)
         for fields in islice(reader, 1, None):
             if len(fields) > width:
                 widths = f"line {reader.line_num} has {len(fields)} fields, the header {width}"
                 raise ConfigError([f"wrong row: {path} {widths}; quote fields that hold the delimiter"])
-            if fields:
-                yield tuple(field or " " for field in (*fields, *[""] * (width - len(fields))))
+            row = tuple(field or " " for field in (*fields, *[""] * (width - len(fields))))
+            if fields and (not labelled or _labelled(row[-1], path, reader.line_num)):
+                yield row
 
 
 def _hub(corpus: str) -> Source:

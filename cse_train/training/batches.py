@@ -119,5 +119,6 @@ def columns_checked(run: RunConfig, source: Any) -> Any:
     wanted = methods.optional(run.method, "columns", lambda _: ("text",))(run.options)
     if not set(wanted) <= set(source.columns):
         line = f"wrong columns: train.corpus={run.train.corpus} has {', '.join(source.columns)}"
-        raise ConfigError([f"{line}; method={run.method} reads {', '.join(wanted)} with these options"])
+        line = f"{line}; method={run.method} reads {', '.join(wanted)} with these options"
+        raise ConfigError([f"{line}; give a file with this header"])
     return source

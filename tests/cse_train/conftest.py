@@ -1,5 +1,6 @@
 """A tiny random encoder with the shipped vocabulary, and a small corpus, both made on the spot."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from cse_train import methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.checkpoint import save_best
 from cse_train.config import RunConfig, TrainConfig
+from cse_train.data_paths import DataPaths
+from cse_train.text.sources import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
 
 OWN_SETTINGS: dict[str, dict[str, object]] = {
     "declutr": {
@@ -73,6 +76,28 @@ def triplets_file(tmp_path_factory: pytest.TempPathFactory, text_file: Path) -> 
     rows = [f'"{a}","{b}","{c}"' for a, b, c in zip(lines, lines[1:], lines[2:], strict=False)]
     path.write_text("\n".join(["sent0,sent1,hard_neg", *rows]), encoding="utf8")
     return path
+
+
+@pytest.fixture(scope="session")
+def labelled_file(tmp_path_factory: pytest.TempPathFactory, text_file: Path) -> Path:
+    """The same lines as sent0, sent1, label."""
+    path = tmp_path_factory.mktemp("labelled") / "labelled.csv"
+    lines = text_file.read_text(encoding="utf8").split("\n")
+    rows = [f'"{a}","{b}",{NLI_LABELS[i * i % 7 % 3]}' for i, (a, b) in enumerate(itertools.pairwise(lines))]
+    path.write_text("\n".join(["sent0,sent1,label", *rows]), encoding="utf8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def tiny_paths(text_file: Path, triplets_file: Path, labelled_file: Path) -> Callable[[str], DataPaths]:
+    """Method -> the file that it reads by its own settings."""
+    files = {("text",): text_file, PAIR_COLUMNS: triplets_file, LABELLED_COLUMNS: labelled_file}
+
+    def paths(method: str) -> DataPaths:
+        columns = methods.optional(method, "columns", lambda _: ("text",))
+        return DataPaths(train_file=files[columns(methods.load(method).Config())])
+
+    return paths
 
 
 @pytest.fixture(scope="session")

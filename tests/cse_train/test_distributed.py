@@ -43,20 +43,29 @@ CASES = (
     "sgopt_base",
     "sgopt_opt1",
     "isbert",
+    "diffcse_triplets",
+    "sbert",
+    "sbert_triplets",
+    "promptbert",
+    "cmlm",
 )
 FIRST = (
     *("simcse", "esimcse", "dcpcse_mlm", "d2cse", "declutr", "diffcse", "flow", "whitening"),
-    *("ct", "mirrorbert", "consert", "sgopt", "isbert"),
+    *("ct", "mirrorbert", "consert", "sgopt", "isbert", "sbert", "promptbert", "cmlm"),
 )
 """One case of each method, for four ranks."""
 
 
 @pytest.fixture(scope="module")
 def by_world(
-    tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path, text_file: Path, triplets_file: Path
+    tmp_path_factory: pytest.TempPathFactory,
+    tiny_encoder: Path,
+    text_file: Path,
+    triplets_file: Path,
+    labelled_file: Path,
 ) -> dict[int, dict]:
     folder = tmp_path_factory.mktemp("ranks")
-    command = [sys.executable, PROGRAM, folder, tiny_encoder, text_file, triplets_file]
+    command = [sys.executable, PROGRAM, folder, tiny_encoder, text_file, triplets_file, labelled_file]
     subprocess.run(list(map(str, command)), check=True, timeout=500)
     return {world: torch.load(folder / f"w{world}.pt", weights_only=True) for world in (1, 2, 4)}
 

@@ -30,10 +30,14 @@ METHODS = methods.names()
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("method", METHODS)
 def test_trains_evaluates_resumes_and_scores(
-    method: str, precision: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+    method: str,
+    precision: str,
+    tiny_settings: Callable[..., dict],
+    tiny_paths: Callable[[str], DataPaths],
+    tmp_path: Path,
 ) -> None:
     settings = tiny_settings(method, train_precision=precision, train_evaluations=4, train_dropout=0.1)
-    run, paths = parse_run(settings), DataPaths(train_file=text_file)
+    run, paths = parse_run(settings), tiny_paths(method)
     begun = time.perf_counter()
     whole = train(run, paths, tmp_path / "whole", lambda point: False)
     seconds = time.perf_counter() - begun
@@ -48,13 +52,15 @@ def test_trains_evaluates_resumes_and_scores(
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_first_step_equals_the_cpu(method: str, tiny_settings: Callable[..., dict], text_file: Path) -> None:
+def test_first_step_equals_the_cpu(
+    method: str, tiny_settings: Callable[..., dict], tiny_paths: Callable[[str], DataPaths]
+) -> None:
     """Loss and gradients without dropout, fp32 without TF32; bf16 near it."""
     found = {}
     for device, precision in (("cpu", "fp32"), ("cuda", "fp32"), ("cuda", "bf16")):
         run = parse_run(tiny_settings(method, train_dropout=0.0))
         backbone = load_backbone(run.train.encoder, 0.0)
-        batches = Batches.open(run, DataPaths(train_file=text_file), backbone)
+        batches = Batches.open(run, tiny_paths(method), backbone)
         rows = batches.rows[:8]
         batch = batches.collate(Share(batches.store, rows, rows, partial(random_streams.augmentation, 0, 0)))
         random_streams.seed_new_weights(0)

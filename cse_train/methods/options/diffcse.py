@@ -7,7 +7,7 @@ from cse_train.fields import Added, Range
 from cse_train.generator.identity import generator_hash
 
 VERSION = 3
-ADDED = {"edits": Added("live")}
+ADDED = {"edits": Added("live"), "objective": Added("unsupervised"), "hard_negative_weight": Added(1.0)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +20,10 @@ class Config:
     """Two layers with BatchNorm over views and ranks together (appendix A), or SimCSE's linear layer with tanh."""
     temperature: Annotated[float, Range(above=0)] = 0.05
     """Divides the cosines."""
+    objective: Literal["unsupervised", "triplets"] = "unsupervised"
+    """Two dropout views of one sentence, or the sent0, sent1, hard_neg columns of an NLI file (D2CSE, table 8)."""
+    hard_negative_weight: Annotated[float, Range(above=0)] = 1.0
+    """The weight of an example's own hard negative in the contrastive loss."""
     masking_ratio: Annotated[float, Range(above=0, below=1)] = 0.30
     """Share of the tokens that the operator masks, inserts or deletes (table 7; insert and delete rows: 0.15)."""
     lambda_weight: Annotated[float, Range(low=0)] = 0.005

@@ -50,6 +50,6 @@ def test_disk_grows_with_the_parameters() -> None:
     assert Cost(1, 2.0, 3).times(4) + Cost(1, 0.0, 0, 1) == Cost(5, 8.0, 12, 1)
 
 
-def test_every_method_and_shipped_encoder_has_a_figure() -> None:
-    assert set(EXAMPLES_PER_SECOND) == set(BYTES) == set(methods.names())
+def test_every_measured_method_and_shipped_encoder_has_a_figure() -> None:
+    assert set(EXAMPLES_PER_SECOND) == set(BYTES) <= set(methods.names())
     assert set(shipped_names()) <= set(SHAPES)

@@ -26,6 +26,8 @@ METHODS = [
     ("esimcse", "bert", {"pooler": "cls"}),
     ("diffcse", "bert", BATCHNORM),
     ("declutr", "bert", {"pooler": "first_last"}),
+    ("sbert", "bert", {"pooler": "mean"}),
+    ("cmlm", "roberta", {"pooler": "mean"}),
     ("dcpcse", "bert", {"pooler": "cls", "prompt_length": 5}),
     ("dcpcse", "roberta", {"pooler": "mean", "prompt_length": 5, "position_shift": False}),
     ("d2cse", "roberta", {"pooler": "first_last_layer1", "cls_prompt": True}),

@@ -14,6 +14,8 @@ CASES = (
     "replaced_token_mean_all",
     "replaced_token_mean_attended",
     "replaced_token_sum",
+    "siamese_classification",
+    "siamese_triplet",
     "batch_norm_projector",
 )
 

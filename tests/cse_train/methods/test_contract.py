@@ -23,13 +23,13 @@ METHODS = methods.names()
 
 
 @pytest.fixture
-def parts(tiny_settings: Callable[..., dict], text_file: Path):
+def parts(tiny_settings: Callable[..., dict], tiny_paths: Callable[[str], DataPaths]):
     """Method name -> (run, backbone, model in training mode, a batch of 8, a function that collates it again)."""
 
     def build(method: str):
         run = parse_run(tiny_settings(method))
         backbone = load_backbone(run.train.encoder)
-        batches = Batches.open(run, DataPaths(train_file=text_file), backbone)
+        batches = Batches.open(run, tiny_paths(method), backbone)
         rows = batches.rows[:8]
         share = Share(batches.store, rows, rows, partial(random_streams.augmentation, 0, 0))
         again = partial(batches.collate, share)

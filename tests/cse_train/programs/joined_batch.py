@@ -1,4 +1,4 @@
-"""A comparison of world sizes: FOLDER ENCODER TRAIN_FILE TRIPLETS_FILE.
+"""A comparison of world sizes: FOLDER ENCODER TRAIN_FILE TRIPLETS_FILE LABELLED_FILE.
 
 For every case, three steps on each rank's share of a fixed global batch; rank 0 keeps losses and DDP's gradients, or
 the statistics of a method that is fitted.
@@ -16,6 +16,7 @@ from cse_train import distributed, methods, random_streams
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.text.sources import LABELLED_COLUMNS, PAIR_COLUMNS
 from cse_train.training.batches import Batches
 
 SHORT_SPANS = {
@@ -83,6 +84,17 @@ CASES = {
     "sgopt_base": {**GUIDED, "method.objective": "base"},
     "sgopt_opt1": {**GUIDED, "method.objective": "opt1", "method.train_embeddings": True},
     "isbert": {"method": "isbert"},
+    "diffcse_triplets": {
+        **FILLED,
+        "method.objective": "triplets",
+        "method.lambda_weight": 0.5,
+        "method.hard_negative_weight": 2.0,
+        "method.temperature": 0.5,
+    },
+    "sbert": {"method": "sbert"},
+    "sbert_triplets": {"method": "sbert", "method.objective": "triplets"},
+    "promptbert": {"method": "promptbert"},
+    "cmlm": {"method": "cmlm", "method.masking_ratio": 0.4},
 }
 
 
@@ -92,11 +104,12 @@ def cases_of(world: int) -> list[str]:
     return [name for name in CASES if world < 4 or name in first.values()]
 
 
-def losses_and_gradients(settings: dict, encoder: str, text: Path, triplets: Path) -> list[dict]:
-    corpus = triplets if settings.get("method.objective") == "triplets" else text
+def losses_and_gradients(settings: dict, encoder: str, *files: Path) -> list[dict]:
     shared = {"train.encoder": encoder, "train.corpus": "file", "train.batch_size": 8, "train.dropout": 0.0}
     shared |= {"train.max_seq_length": 16}
     run = parse_run(shared | settings)
+    columns = methods.optional(run.method, "columns", lambda _: ("text",))(run.options)
+    corpus = dict(zip((("text",), PAIR_COLUMNS, LABELLED_COLUMNS), files, strict=True))[columns]
     backbone = load_backbone(encoder, run.train.dropout)
     batches = Batches.open(run, DataPaths(train_file=corpus), backbone)
     random_streams.seed_new_weights(0)
@@ -119,12 +132,12 @@ def losses_and_gradients(settings: dict, encoder: str, text: Path, triplets: Pat
     return steps
 
 
-def run_rank(rank: int, world: int, folder: Path, encoder: str, text: Path, triplets: Path) -> None:
+def run_rank(rank: int, world: int, folder: Path, encoder: str, *files: Path) -> None:
     torch.set_num_threads(1)
     if world > 1:
         rendezvous = f"file://{folder}/rendezvous{world}"
         dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=world)
-    results = {name: losses_and_gradients(CASES[name], encoder, text, triplets) for name in cases_of(world)}
+    results = {name: losses_and_gradients(CASES[name], encoder, *files) for name in cases_of(world)}
     if rank == 0:
         torch.save(results, folder / f"w{world}.pt")
     if world > 1:
@@ -132,10 +145,10 @@ def run_rank(rank: int, world: int, folder: Path, encoder: str, text: Path, trip
         dist.destroy_process_group()
 
 
-def main(folder: Path, encoder: Path, text: Path, triplets: Path) -> int:
+def main(folder: Path, encoder: Path, *files: Path) -> int:
     fork = multiprocessing.get_context("fork")
     for world in (1, 2, 4):
-        arguments = (world, folder, str(encoder), text, triplets)
+        arguments = (world, folder, str(encoder), *files)
         ranks = [fork.Process(target=run_rank, args=(rank, *arguments), daemon=True) for rank in range(world)]
         for process in ranks:
             process.start()

@@ -15,6 +15,7 @@ from cse_train import distributed
 from cse_train.losses.energy import energy_hinge
 from cse_train.losses.nt_xent import nt_xent
 from cse_train.losses.replaced_token import REDUCTIONS, replaced_token
+from cse_train.losses.siamese import classification, pair_features, triplet
 from cse_train.modules.projector import BatchNormProjector
 
 ROWS, WIDTH = 8, 6
@@ -54,10 +55,26 @@ def projected() -> tuple[Tensor, list[Tensor]]:
     return nt_xent(left, right), [views, *projector.parameters(), *projector.buffers()]
 
 
+def siamese(objective: str):
+    """A rank's own mean: no example of SBERT's needs another one."""
+
+    def case() -> tuple[Tensor, list[Tensor]]:
+        views = [share(drawn(3, ROWS, WIDTH)[view]).clone().requires_grad_() for view in range(3)]
+        if objective == "triplet":
+            return triplet(views[0], views[1], views[2]), views
+        weight = torch.nn.Parameter(drawn(3, 3 * WIDTH))
+        logits = pair_features(views[0], views[1]) @ weight.T
+        return classification(logits, share(torch.arange(ROWS) % 3)), [*views[:2], weight]
+
+    return case
+
+
 CASES = {
     "nt_xent": contrastive(nt_xent, 2),
     "energy_hinge": contrastive(energy_hinge, 3),
     **{f"replaced_token_{reduction}": detection(reduction) for reduction in REDUCTIONS},
+    "siamese_classification": siamese("classification"),
+    "siamese_triplet": siamese("triplet"),
     "batch_norm_projector": projected,
 }
 

@@ -50,6 +50,40 @@ def test_a_labelled_set_is_found_by_name(tmp_path: Path) -> None:
     assert one_line(error).startswith("missing data: train.corpus=pairs:paranmt needs pairs/paranmt.csv; give --data")
 
 
+def test_a_third_column_called_label_holds_nli_labels_and_pairs_without_one_are_left_out(tmp_path: Path) -> None:
+    text = "premise,hypothesis,label\na,b,entailment\nc,d,-\ne,f,neutral\n"
+    source = open_source("file", write(tmp_path / "a.csv", text))
+    assert source.columns == ("sent0", "sent1", "label")
+    assert list(source.rows()) == [("a", "b", "entailment"), ("e", "f", "neutral")]
+    assert open_source("file", write(tmp_path / "b.csv", text.replace("label", "x"))).columns[2] == "hard_neg"
+    with pytest.raises(ConfigError, match=r"wrong row: .*c.csv line 2 has label=2; give entailment, neutral") as error:
+        list(open_source("file", write(tmp_path / "c.csv", "a,b,label\nc,d,2\n")).rows())
+    one_line(error)
+
+
+def snli(folder: Path, split: str, *rows: tuple[str, str, str]) -> None:
+    (folder / "SNLI").mkdir(exist_ok=True)
+    for name, column in zip(("s1", "s2", "labels"), zip(*rows, strict=True), strict=True):
+        (folder / "SNLI" / f"{name}.{split}").write_text("\n".join(column) + "\n", encoding="utf8")
+
+
+def test_snli_is_its_training_split_or_else_dev_and_test(tmp_path: Path) -> None:
+    paths = DataPaths(senteval=tmp_path)
+    with pytest.raises(ConfigError, match=r"^missing data: train.corpus=snli needs SNLI/s1.train, s2.train") as error:
+        open_source("snli", paths)
+    one_line(error)
+    snli(tmp_path, "dev", ("a ", "b", "neutral"), ("c", "d", "-"))
+    snli(tmp_path, "test", ("e", "f", "contradiction"))
+    two = open_source("snli", paths)
+    assert list(two.rows()) == [("a", "b", "neutral"), ("e", "f", "contradiction")]
+    snli(tmp_path, "train", ("g", "h", "entailment"))
+    source = open_source("snli", paths)
+    assert list(source.rows()) == [("g", "h", "entailment")] and source.content_hash != two.content_hash
+    (tmp_path / "SNLI" / "s2.train").write_text("h\ni\n", encoding="utf8")
+    with pytest.raises(ConfigError, match=r"^lines do not match: .*SNLI has s1.train 1, s2.train 2, labels.train 1"):
+        list(open_source("snli", paths).rows())
+
+
 def test_tsv_with_one_column_is_a_text_corpus(tmp_path: Path) -> None:
     source = open_source("file", write(tmp_path / "a.tsv", "sentence\na, b\n"))
     assert (source.columns, list(source.rows())) == (("text",), [("a, b",)])
@@ -161,5 +195,7 @@ def test_real_corpora(data_dir: Path) -> None:
     triplets = list(open_source("nli", paths).rows())
     assert (len(triplets), {len(row) for row in triplets}) == (5864, {3})
     assert next(open_source("wiki", paths).rows())[0].startswith("Anarchism originated")
+    pairs = list(open_source("snli", paths).rows())
+    assert len(pairs) == 19666 and pairs[1][2] == "entailment"
     articles = [text for (text,) in open_source("documents", paths).rows()]
     assert len(articles) == 1823 and articles[0].startswith("Anarchism originated")

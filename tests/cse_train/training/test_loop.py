@@ -66,13 +66,20 @@ SOON = "esimcse"
     "method", [pytest.param(n, marks=() if n == SOON else pytest.mark.slow) for n in methods.names()]
 )
 def test_kill_9_and_resume_is_bit_identical(
-    method: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+    method: str, tiny_settings: Callable[..., dict], tiny_paths: Callable[[str], DataPaths], tmp_path: Path
 ) -> None:
-    settings = tiny_settings(method, train_evaluations=5)
+    settings, paths = tiny_settings(method, train_evaluations=5), tiny_paths(method)
     step = random.Random(f"{method} 3").randrange(5, 20)
-    command = [sys.executable, str(KILLED), json.dumps(settings), str(text_file), str(tmp_path / "killed"), str(step)]
+    command = [
+        sys.executable,
+        str(KILLED),
+        json.dumps(settings),
+        str(paths.train_file),
+        str(tmp_path / "killed"),
+        str(step),
+    ]
     assert subprocess.run(command, timeout=100).returncode == -9
-    paths, run = DataPaths(train_file=text_file), parse_run(settings)
+    run = parse_run(settings)
     seen: list[Point] = []
     resumed = train(run, paths, tmp_path / "killed", lambda p: bool(seen.append(p)))
     undisturbed = train(run, paths, tmp_path / "undisturbed", go_on)
@@ -136,11 +143,11 @@ def test_a_method_that_reads_other_columns(tiny_settings: Callable[..., dict], t
 @pytest.mark.parametrize("adamw", ["torch", "transformers"])
 @pytest.mark.parametrize("method", methods.names())
 def test_frozen_curve(
-    method: str, adamw: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+    method: str, adamw: str, tiny_settings: Callable[..., dict], tiny_paths: Callable[[str], DataPaths], tmp_path: Path
 ) -> None:
     """20 losses per method and VERSION, torch 2.13 (CSE_FREEZE=1 adds a new VERSION's): no VERSION, no new numbers."""
     run = parse_run(tiny_settings(method, train_adamw=adamw))
-    outcome = train(run, DataPaths(train_file=text_file), tmp_path, go_on)
+    outcome = train(run, tiny_paths(method), tmp_path, go_on)
     losses = [point.metrics["loss"] for point in outcome.points]
     frozen = json.loads(FROZEN.read_text())
     key = f"{method} {methods.version(method, run.options)} {adamw}"

@@ -129,7 +129,7 @@ def test_another_pooler_of_a_run(run_folder: Callable[..., Path]) -> None:
         open_model(folder, pooler="cls")
 
 
-@pytest.mark.parametrize("method", ["consert", "isbert"])
+@pytest.mark.parametrize("method", ["consert", "isbert", "promptbert"])
 def test_a_method_that_pools_in_its_own_way_keeps_it(method: str, run_folder: Callable[..., Path]) -> None:
     with pytest.raises(
         ConfigError, match=rf"^fixed pooler: pooler=mean of .* with that of {method}; leave the pooler out$"

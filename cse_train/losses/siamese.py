@@ -1,0 +1,27 @@
+"""SBERT's objectives over pairs and triplets (Reimers and Gurevych 2019, section 3); its equations have no numbers.
+
+An example's loss needs no other example, so a rank's own mean is right under DDP's average.
+Shape suffixes: B examples, D dimensions, K classes.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def pair_features(left_BD: Tensor, right_BD: Tensor) -> Tensor:
+    """(u, v, |u - v|) of each pair [B, 3D]: what the softmax of the classification objective reads."""
+    assert left_BD.shape == right_BD.shape, (left_BD.shape, right_BD.shape)
+    return torch.cat([left_BD, right_BD, (left_BD - right_BD).abs()], dim=1)
+
+
+def classification(logits_BK: Tensor, label_B: Tensor) -> Tensor:
+    """Mean cross-entropy of softmax(W_t (u, v, |u - v|)), whose argument is `logits_BK`: a scalar in fp32."""
+    return F.cross_entropy(logits_BK.float(), label_B)
+
+
+def triplet(anchors_BD: Tensor, positives_BD: Tensor, negatives_BD: Tensor, margin: float = 1.0) -> Tensor:
+    """Mean of max(|a - p| - |a - n| + margin, 0) with Euclidean distances: a scalar in fp32."""
+    assert anchors_BD.shape == positives_BD.shape == negatives_BD.shape
+    near_B, far_B = ((anchors_BD - others).float().norm(dim=1) for others in (positives_BD, negatives_BD))
+    return (near_B - far_B + margin).clamp(min=0).mean()

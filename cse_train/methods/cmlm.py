@@ -1,0 +1,108 @@
+"""CMLM (Yang et al., EMNLP 2021): masked LM on the next sentence, given the embedding of this one.
+
+Section 2: v = f(s1) is projected to N vectors P(v), which stand in front of the embedded tokens of the masked s2; the
+encoder f also predicts the masked tokens. The loss is the mean of -log p(token | s2 masked, P(v)). Ours, where we have
+the paper's words and no code: P is one linear layer, and the N vectors come behind the embedding layer's LayerNorm and
+dropout and take no position, so that s2 keeps those that it has alone.
+Shape suffixes: B examples of this rank, N sequences, P projected vectors, H width, T packed slots, M masked positions.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from cse_train.backbone.backbone import Backbone, own_encoder, required_head
+from cse_train.distributed import mean_over_ranks
+from cse_train.encoder.masked_inputs import Masking
+from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.fields import ConfigError
+from cse_train.losses.masked_lm import masked_lm
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.options.cmlm import VERSION as VERSION
+from cse_train.methods.options.cmlm import Config as Config
+from cse_train.modules.pooling import SentencePooler
+from cse_train.text.tokens import TokenStore
+
+TRAINING_ONLY = ("projection.", "head.")
+"""Test time is the encoder and its pooling."""
+WHY = "it predicts tokens from vectors in front of them"
+
+
+def offset(config: Config) -> int:
+    """From the row of a sentence to the row that is masked for it."""
+    return 1 if config.source == "next" else 0
+
+
+def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
+    """All rows, but the last where the next one is read; the next line counts across articles."""
+    return np.arange(store.rows - offset(config))
+
+
+def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+    """The store as it is, once its longest sentence is known to fit behind the vectors; ConfigError where not."""
+    encoder, longest = own_encoder(backbone, WHY), int(store.column("text").lengths.max())
+    room = encoder.config.max_position_embeddings - encoder.position_offset
+    if config.vectors + longest > room:
+        line = f"vectors overflow positions: method.vectors={config.vectors} and {longest} tokens, of {room}"
+        raise ConfigError([f"{line}; lower either"])
+    return store
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Corpus rows -> "text", and "masked": the sentences to predict behind P slots, "at_M" and "target_M" in them."""
+
+    config: Config
+    masking: Masking
+
+    def __call__(self, share: Share) -> Batch:
+        column, rows = share.store.column("text"), share.rows
+        front = self.config.vectors
+        text = pack_lists([column.row(i) for i in rows], pad_id=self.masking.pad_id)
+        others = [column.row(i) for i in rows + offset(self.config)]
+        behind = [np.concatenate([np.repeat(ids[:1], front), ids]) for ids in others]
+        packed, at_M, target_M = self.masking.pack(behind, [share.rng_of(int(i)) for i in rows])
+        positions_T = (packed.positions_T - front).clamp(min=0)
+        masked = replace(packed, positions_T=positions_T)
+        return Batch({"text": text, "masked": masked}, len(rows), {"at_M": at_M, "target_M": target_M})
+
+
+def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+    """The collate function of a configuration."""
+    return Collate(config, Masking.of(tokenizer, config.masking_ratio))
+
+
+class CMLM(nn.Module):
+    """Encoder and pooler; in training also the projection and the encoder's masked-LM head."""
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = own_encoder(backbone, WHY)
+        self.pooler = SentencePooler(config.pooler, backbone.width)
+        self.projection = nn.Linear(backbone.width, config.vectors * backbone.width) if training else None
+        self.head = required_head(backbone, "method=cmlm", "another method") if training else None
+
+    def forward(self, batch: Batch) -> StepOutput:
+        assert self.projection is not None and self.head is not None
+        vectors_BH = self.encode(batch.inputs["text"])
+        front_BPH = self.projection(vectors_BH).unflatten(1, (self.config.vectors, -1))
+        last_TH = self.encoder(batch.inputs["masked"], tokens=True, front_output_NPH=front_BPH).last_TH
+        assert last_TH is not None
+        at_M, target_M = batch.tensors["at_M"], batch.tensors["target_M"]
+        logits_MV = self.head(last_TH[at_M], self.encoder.word.weight)
+        loss = mean_over_ranks(*masked_lm(logits_MV, target_M))
+        accuracy = (logits_MV.argmax(1) == target_M).float().sum() / max(1, len(target_M))
+        return StepOutput(loss, {"loss": loss.detach(), "mlm_accuracy": accuracy})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, H]."""
+        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> CMLM:
+    """A trainable module over a backbone. Raises ConfigError for one without masked-LM head or through `AutoModel`."""
+    return CMLM(config, backbone, training)

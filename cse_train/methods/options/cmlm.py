@@ -1,0 +1,22 @@
+"""Options of CMLM (Yang et al., EMNLP 2021)."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cse_train.fields import Range
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The paper's number of projections; the ratio is BERT's."""
+
+    vectors: Annotated[int, Range(low=1)] = 15
+    """Vectors N that the embedding is projected to, all in front of the next sentence's tokens."""
+    masking_ratio: Annotated[float, Range(above=0, below=1)] = 0.15
+    """Share of the next sentence's tokens that is masked."""
+    pooler: Literal["mean", "cls_no_mlp", "first_last", "first_last_layer1"] = "mean"
+    """Mean over the attended positions, special tokens included; [CLS]; the others as SimCSE's."""
+    source: Literal["next", "same"] = "next"
+    """The sentence that is masked and conditioned on the embedding: the next line of the file, or the same."""

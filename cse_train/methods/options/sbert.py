@@ -1,0 +1,20 @@
+"""Options of SBERT (Reimers and Gurevych, EMNLP 2019)."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cse_train.fields import Range
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are the paper's for NLI; `train.batch_size` there is 16, `train.warmup_ratio` 0.1."""
+
+    objective: Literal["classification", "triplets"] = "classification"
+    """The label of a premise and hypothesis (columns sent0, sent1, label), or sent0, sent1, hard_neg as triplets."""
+    pooler: Literal["mean", "cls_no_mlp", "first_last", "first_last_layer1"] = "mean"
+    """Mean over the attended positions, special tokens included; [CLS]; the others as SimCSE's."""
+    margin: Annotated[float, Range(low=0)] = 1.0
+    """How much nearer than the negative a triplet's positive must be, as a Euclidean distance."""

@@ -1,0 +1,138 @@
+"""PromptBERT (Jiang et al., EMNLP 2022): a sentence is what BERT would put for [MASK] in a template around it.
+
+Two templates give the two views of InfoNCE (section 4.3). From each vector h, that of the template alone is subtracted,
+its tokens at the positions that they have around the sentence: cos(h - h^, h' - h'^) / tau. The released run.sh
+subtracts in training and not at test, and puts SimCSE's tanh layer on top in training.
+Shape suffixes: B examples of this rank, N sequences, U lengths, L tokens of a template, T packed slots, H width.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cse_train.backbone.backbone import Backbone, own_encoder
+from cse_train.distributed import gather_with_grad
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.packing import Group, Packed, pack_lists
+from cse_train.fields import ConfigError
+from cse_train.losses.info_nce import info_nce
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.options.promptbert import VERSION as VERSION
+from cse_train.methods.options.promptbert import Config as Config
+from cse_train.modules.projector import MlpProjector
+from cse_train.modules.view_statistics import view_statistics
+from cse_train.text.templates import Template, read_template
+from cse_train.text.tokens import TokenStore
+
+TRAINING_ONLY = ("projector.",)
+VIEWS = ("first", "second")
+SPECIAL_TOKENS = 2
+"""[CLS] and [SEP], which the store counts and the template brings itself."""
+WHY = "a template without its sentence has positions of its own"
+
+
+def tokens_kept(config: Config, max_seq_length: int) -> int:
+    """The released code counts the sentence's sub-words alone."""
+    return max_seq_length + SPECIAL_TOKENS
+
+
+def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+    """The store as it is, once its longest sentence is known to fit into the templates; ConfigError where not."""
+    longest = int(store.column("text").lengths.max()) - SPECIAL_TOKENS
+    room = min(_room(own_encoder(backbone, WHY), template) for template in templates(config, backbone.tokenizer))
+    if longest > room:
+        line = f"template overflows positions: method.template={config.template} leaves {room} tokens"
+        raise ConfigError([f"{line} and the longest sentence has {longest}; lower train.max_seq_length"])
+    return store
+
+
+def templates(config: Config, tokenizer: Any) -> tuple[Template, Template]:
+    """Both views' templates. Raises ConfigError for one without its two places."""
+    first = read_template("method.template", config.template, tokenizer)
+    return first, read_template("method.second_template", config.second_template, tokenizer)
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Corpus rows -> "first" and "second": every sentence in each of the templates."""
+
+    templates: tuple[Template, Template]
+    pad_id: int
+
+    def __call__(self, share: Share) -> Batch:
+        sentences = [share.store.column("text").row(i) for i in share.rows]
+        filled = ([template.around(ids) for ids in sentences] for template in self.templates)
+        packs = {name: pack_lists(rows, pad_id=self.pad_id) for name, rows in zip(VIEWS, filled, strict=True)}
+        return Batch(packs, len(sentences))
+
+
+def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+    """The collate function of a configuration. Raises ConfigError for a template without its two places."""
+    return Collate(templates(config, tokenizer), tokenizer.pad_token_id)
+
+
+class PromptBERT(nn.Module):
+    """An encoder, two templates and, in training, the projector."""
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = own_encoder(backbone, WHY)
+        self.templates = templates(config, backbone.tokenizer)
+        self.pad_id = backbone.tokenizer.pad_token_id
+        projected = training and config.projector == "train_only"
+        self.projector: nn.Module = MlpProjector(backbone.width) if projected else nn.Identity()
+
+    def forward(self, batch: Batch) -> StepOutput:
+        views = []
+        for name, template in zip(VIEWS, self.templates, strict=True):
+            vectors_BH = self._vectors(batch.inputs[name], template, self.config.denoising != "none")
+            views.append(gather_with_grad(self.projector(vectors_BH)))
+        loss = info_nce(views[0], views[1], temperature=self.config.temperature)
+        return StepOutput(loss, {"loss": loss.detach(), **view_statistics(views[0], views[1])})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, H] by the first template; a sentence that is too long for it is cut."""
+        template = self.templates[0]
+        rows, room = packed.unpacked(packed.ids_T), _room(self.encoder, template)
+        filled = pack_lists([template.around(ids, room) for ids in rows], pad_id=self.pad_id)
+        return self._vectors(filled.to(packed.ids_T.device), template, self.config.denoising == "always")
+
+    def _vectors(self, packed: Packed, template: Template, denoised: bool) -> Tensor:
+        """The last layer at [MASK] of filled templates, without the template's own share where `denoised`: [N, H]."""
+        vectors_NH = self._at_mask(packed, template)
+        if not denoised:
+            return vectors_NH
+        lengths_U, which_N = torch.unique(packed.lengths_N - template.length, return_inverse=True)
+        alone_UH = self._at_mask(template_alone(template, lengths_U), template)
+        return vectors_NH - torch.empty_like(vectors_NH).index_copy(0, packed.order_N, alone_UH[which_N])
+
+    def _at_mask(self, packed: Packed, template: Template) -> Tensor:
+        last_TH = self.encoder(packed, tokens=True).last_TH
+        assert last_TH is not None
+        vectors_NH = last_TH[packed.first_VN() + template.mask_at(packed.lengths_N)]
+        return torch.empty_like(vectors_NH).index_copy(0, packed.order_N, vectors_NH)
+
+
+def template_alone(template: Template, lengths_U: Tensor) -> Packed:
+    """The template without a sentence, once for each length of one that it leaves out of its positions."""
+    device, rows = lengths_U.device, len(lengths_U)
+    ids_L = torch.tensor([*template.before, *template.after], device=device)
+    place_L = torch.arange(template.length, device=device)
+    positions_UL = place_L + (place_L >= len(template.before)) * lengths_U[:, None]
+    order_U, length_U = torch.arange(rows, device=device), torch.full((rows,), template.length, device=device)
+    group = Group(rows, template.length, None)
+    return Packed(ids_L.repeat(rows), positions_UL.flatten(), (group,), order_U, length_U)
+
+
+def _room(encoder: Encoder, template: Template) -> int:
+    """Sub-words of a sentence that fit into a template."""
+    return int(encoder.config.max_position_embeddings) - encoder.position_offset - template.length
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> PromptBERT:
+    """A trainable module over a backbone. Raises ConfigError for an encoder through `AutoModel` or a wrong template."""
+    return PromptBERT(config, backbone, training)

@@ -1,0 +1,94 @@
+"""SBERT (Reimers and Gurevych, EMNLP 2019): one encoder for both sentences, trained on labelled NLI pairs or triplets.
+
+Section 3 gives the objectives: softmax(W_t (u, v, |u - v|)) with cross-entropy, and max(|a - p| - |a - n| + 1, 0).
+W_t has a bias, as in the released code. Shape suffixes: B examples of this rank, H width, N sequences, K labels.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cse_train.backbone.backbone import Backbone
+from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.losses.siamese import classification, pair_features, triplet
+from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.options.sbert import VERSION as VERSION
+from cse_train.methods.options.sbert import Config as Config
+from cse_train.modules.pooling import SentencePooler
+from cse_train.modules.view_statistics import view_statistics
+from cse_train.text.sources import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
+
+TRAINING_ONLY = ("classifier.",)
+"""W_t: test time compares embeddings by their cosine."""
+
+
+def columns(config: Config) -> tuple[str, ...]:
+    """The text columns that this configuration reads."""
+    return PAIR_COLUMNS if config.objective == "triplets" else LABELLED_COLUMNS
+
+
+def corpus_alone(config: Config) -> bool:
+    """Nothing but the pairs is read."""
+    return True
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Corpus rows -> "text", column after column, and for classification "label_B", a place in NLI_LABELS."""
+
+    names: tuple[str, ...]
+    """The columns that hold sentences."""
+    places: dict[tuple[int, ...], int]
+    """A label's ids in the store -> its place; empty for triplets."""
+    pad_id: int
+
+    def __call__(self, share: Share) -> Batch:
+        sentences = [share.store.column(name).row(i) for name in self.names for i in share.rows]
+        tensors = {}
+        if self.places:
+            labels = share.store.column("label")
+            tensors["label_B"] = torch.tensor([self.places[tuple(labels.row(i).tolist())] for i in share.rows])
+        return Batch({"text": pack_lists(sentences, pad_id=self.pad_id)}, len(share.rows), tensors)
+
+
+def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+    """The collate function of a configuration; a label is a text of the store, cut there as every other."""
+    if config.objective == "triplets":
+        return Collate(columns(config), {}, tokenizer.pad_token_id)
+    ids = tokenizer(list(NLI_LABELS), truncation=True, max_length=max_seq_length)["input_ids"]
+    places = {tuple(row): place for place, row in enumerate(ids)}
+    assert len(places) == len(NLI_LABELS), places
+    return Collate(columns(config)[:2], places, tokenizer.pad_token_id)
+
+
+class SBERT(nn.Module):
+    """Encoder and pooler; in training on labels also the classifier."""
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = backbone.encoder
+        self.pooler = SentencePooler(config.pooler, backbone.width)
+        labelled = training and config.objective == "classification"
+        self.classifier = nn.Linear(3 * backbone.width, len(NLI_LABELS)) if labelled else None
+
+    def forward(self, batch: Batch) -> StepOutput:
+        vectors = self.encode(batch.inputs["text"]).split(batch.examples)
+        if self.classifier is None:
+            loss = triplet(vectors[0], vectors[1], vectors[2], self.config.margin)
+            return StepOutput(loss, {"loss": loss.detach(), **view_statistics(vectors[0], vectors[1])})
+        logits_BK, label_B = self.classifier(pair_features(vectors[0], vectors[1])), batch.tensors["label_B"]
+        loss = classification(logits_BK, label_B)
+        accuracy = (logits_BK.argmax(1) == label_B).float().mean()
+        return StepOutput(loss, {"loss": loss.detach(), "nli_accuracy": accuracy})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, H]."""
+        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> SBERT:
+    """A trainable module over a backbone; without `training` no classifier."""
+    return SBERT(config, backbone, training)

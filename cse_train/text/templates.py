@@ -1,0 +1,47 @@
+"""Manual prompts: a template with a place for the sentence and a [MASK] whose vector stands for it (PromptBERT 4)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cse_train.fields import ConfigError
+
+SENTENCE, MASK = "[X]", "[MASK]"
+
+
+@dataclass(frozen=True)
+class Template:
+    """What stands before and behind a sentence, as ids with the special tokens of both ends."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    mask_id: int
+
+    @property
+    def length(self) -> int:
+        """Tokens beside the sentence's."""
+        return len(self.before) + len(self.after)
+
+    def around(self, ids: np.ndarray, most: int | None = None) -> np.ndarray:
+        """The template with the sub-words of a sentence in it; `ids` has special tokens, `most` counts without."""
+        return np.concatenate([self.before, ids[1:-1][:most], self.after]).astype(np.int64)
+
+    def mask_at(self, lengths: Any) -> Any:
+        """The place of [MASK] in templates that are `lengths` tokens long with their sentences."""
+        if self.mask_id in self.before:
+            return lengths * 0 + self.before.index(self.mask_id)
+        return lengths - len(self.after) + self.after.index(self.mask_id)
+
+
+def read_template(setting: str, text: str, tokenizer: Any) -> Template:
+    """A template as text, the mask written [MASK] for every tokenizer. ConfigError unless both places are there once.
+
+    `setting` is the option that the error names.
+    """
+    if text.count(SENTENCE) != 1 or text.count(MASK) != 1:
+        raise ConfigError([f"wrong template: {setting}={text}; give one {SENTENCE} and one {MASK}"])
+    parts = [part.replace(MASK, tokenizer.mask_token) for part in text.split(SENTENCE)]
+    before, after = (tokenizer(part, add_special_tokens=False)["input_ids"] for part in parts)
+    first, last = tokenizer("", add_special_tokens=True)["input_ids"]
+    return Template((first, *before), (*after, last), tokenizer.mask_token_id)
