@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 from huggingface_hub import constants, snapshot_download
 
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.sources import file_hash
+from cse_train.text.corpora.files import file_hash
 
 SMALL_FILES = ["config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json"]
 

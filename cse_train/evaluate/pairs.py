@@ -12,8 +12,9 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, nearest
-from cse_train.text import generated
-from cse_train.text.sources import load_hub_split, texts_hash
+from cse_train.text.corpora import generated
+from cse_train.text.corpora.files import texts_hash
+from cse_train.text.corpora.hub import load_hub_split
 
 HUB = "mteb/stsbenchmark-sts"
 HUB_COUNTS = {"train": 5749, "validation": 1500, "test": 1379}

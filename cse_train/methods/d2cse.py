@@ -26,7 +26,7 @@ from cse_train.methods.options.d2cse import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
 from cse_train.modules.view_statistics import view_statistics
-from cse_train.text.sources import PAIR_COLUMNS
+from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore
 
 TRAINING_ONLY = ("head.", "discriminator.")

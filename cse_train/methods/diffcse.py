@@ -32,8 +32,8 @@ from cse_train.methods.options.diffcse import Config as Config
 from cse_train.methods.options.diffcse import has_generator
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
+from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.edits import Edit, Vocabulary, edit, edited_lengths
-from cse_train.text.sources import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore
 
 TRAINING_ONLY = ("generator.", "discriminator.")

@@ -18,7 +18,7 @@ from cse_train.methods.options.sbert import VERSION as VERSION
 from cse_train.methods.options.sbert import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
-from cse_train.text.sources import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
+from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
 
 TRAINING_ONLY = ("classifier.",)
 """W_t: test time compares embeddings by their cosine."""

@@ -27,8 +27,8 @@ from cse_train.methods.options.simcse import Config as Config
 from cse_train.modules.pooling import SentencePooler, has_projector
 from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.augment import KEPT, WORD_EDITS, Augment
+from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.masking import BLANK
-from cse_train.text.sources import PAIR_COLUMNS
 from cse_train.text.synonyms import Synonyms, wordnet_folder
 from cse_train.text.tokens import TokenStore
 from cse_train.text.words import truncate

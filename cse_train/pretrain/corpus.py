@@ -13,8 +13,8 @@ from transformers import PreTrainedTokenizerBase
 from cse_train.encoder.packing import Packed, pack
 from cse_train.fields import ConfigError
 from cse_train.pretrain.config import PretrainConfig
+from cse_train.text.corpora.files import open_text
 from cse_train.text.masking import mask_tokens
-from cse_train.text.sources import open_text
 
 CHUNK = 20_000
 """Sentences tokenised at once; the tokenizer's own objects take several kB a sentence."""

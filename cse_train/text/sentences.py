@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.sources import open_text
+from cse_train.text.corpora.files import open_text
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 

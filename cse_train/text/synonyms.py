@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cse_train.fields import ConfigError
-from cse_train.text.sources import file_hash
+from cse_train.text.corpora.files import file_hash
 from cse_train.text.words import STOP_WORDS
 
 DEBIAN = Path("/usr/share/wordnet")

@@ -18,7 +18,7 @@ import numpy as np
 
 from cse_train.fields import ConfigError
 from cse_train.text.cached_folder import open_built
-from cse_train.text.sources import Source, chunks
+from cse_train.text.corpora.files import Source, chunks
 
 FORMAT = 1
 """Raised whenever the files of a store change their meaning."""

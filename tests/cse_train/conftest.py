@@ -14,7 +14,7 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.checkpoint import save_best
 from cse_train.config import RunConfig, TrainConfig
 from cse_train.data_paths import DataPaths
-from cse_train.text.sources import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
+from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
 
 OWN_SETTINGS: dict[str, dict[str, object]] = {
     "declutr": {
@@ -91,7 +91,7 @@ def labelled_file(tmp_path_factory: pytest.TempPathFactory, text_file: Path) -> 
 @pytest.fixture(scope="session")
 def tiny_paths(text_file: Path, triplets_file: Path, labelled_file: Path) -> Callable[[str], DataPaths]:
     """Method -> the file that it reads by its own settings."""
-    files = {("text",): text_file, PAIR_COLUMNS: triplets_file, LABELLED_COLUMNS: labelled_file}
+    files = {("text",): text_file, (): text_file, PAIR_COLUMNS: triplets_file, LABELLED_COLUMNS: labelled_file}
 
     def paths(method: str) -> DataPaths:
         columns = methods.optional(method, "columns", lambda _: ("text",))

@@ -11,7 +11,7 @@ import numpy as np
 
 from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_texts
 from cse_train.fields import ConfigError
-from cse_train.text.sources import file_hash
+from cse_train.text.corpora.files import file_hash
 
 SUFFIXES = (".txt", ".vec")
 HASH_DIGITS = 12

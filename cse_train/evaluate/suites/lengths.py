@@ -16,7 +16,7 @@ from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import SEVEN, Pairs, load_pairs
 from cse_train.evaluate.protocol import Protocol, Score, sts_protocol
 from cse_train.evaluate.vectors import embed_pairs
-from cse_train.text.sources import texts_hash
+from cse_train.text.corpora.files import texts_hash
 
 LIMIT = 3
 """Length difference of the near part."""

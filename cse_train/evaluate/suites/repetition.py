@@ -24,7 +24,8 @@ from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.suites.registry import require_corpus
 from cse_train.evaluate.vectors import Embed, unit
 from cse_train.fields import ConfigError
-from cse_train.text.sources import open_source, texts_hash
+from cse_train.text.corpora.files import texts_hash
+from cse_train.text.sources import open_source
 
 QUERIES = 100
 SEED = 0

@@ -13,7 +13,7 @@ from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import SEVEN, Pairs, load_pairs, subset_sizes, suite_names
 from cse_train.evaluate.protocol import PairCosines, Score, sts_protocol
 from cse_train.evaluate.vectors import embed_pairs, spearman
-from cse_train.text.sources import texts_hash
+from cse_train.text.corpora.files import texts_hash
 
 AGGREGATIONS = ("all", "mean", "wmean")
 NAME = "sts"

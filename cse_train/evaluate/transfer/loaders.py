@@ -13,7 +13,7 @@ import numpy as np
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import clean, read_lines, require_count, senteval_root
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.sources import texts_hash
+from cse_train.text.corpora.files import texts_hash
 
 TREC_CLASSES = {"ABBR": 0, "DESC": 1, "ENTY": 2, "HUM": 3, "LOC": 4, "NUM": 5}
 SICK_CLASSES = {"CONTRADICTION": 0, "NEUTRAL": 1, "ENTAILMENT": 2}

@@ -21,7 +21,7 @@ from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods import dcpcse
 from cse_train.methods.base import Share
-from cse_train.text.sources import PAIR_COLUMNS
+from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.training.batches import Batches
 from cse_train.training.optimiser import optimiser_of
 

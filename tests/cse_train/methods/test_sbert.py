@@ -16,7 +16,8 @@ from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import sbert
 from cse_train.methods.base import Share
-from cse_train.text.sources import NLI_LABELS, open_source
+from cse_train.text.corpora.files import NLI_LABELS
+from cse_train.text.sources import open_source
 from cse_train.training.batches import Batches
 
 ROWS = np.arange(8)

@@ -10,7 +10,7 @@ from cse_train.backbone.identity import load_tokenizer
 from cse_train.fields import ConfigError
 from cse_train.pretrain.config import PretrainConfig, learning_rate
 from cse_train.pretrain.corpus import Batches, Corpus, masked, read_lines, text_hash, tokenised
-from cse_train.text.generated import sentences as generated_sentences
+from cse_train.text.corpora.generated import sentences as generated_sentences
 
 
 @pytest.fixture

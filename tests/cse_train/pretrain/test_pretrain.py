@@ -18,7 +18,7 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError
 from cse_train.pretrain.config import PretrainConfig
 from cse_train.pretrain.pretrain import pretrain
-from cse_train.text.generated import sentences as generated_sentences
+from cse_train.text.corpora.generated import sentences as generated_sentences
 
 SMALL = PretrainConfig(
     layers=1,

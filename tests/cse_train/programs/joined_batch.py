@@ -16,7 +16,7 @@ from cse_train import distributed, methods, random_streams
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.text.sources import LABELLED_COLUMNS, PAIR_COLUMNS
+from cse_train.text.corpora.files import LABELLED_COLUMNS, PAIR_COLUMNS
 from cse_train.training.batches import Batches
 
 SHORT_SPANS = {

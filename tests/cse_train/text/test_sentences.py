@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from cse_train.fields import ConfigError
-from cse_train.text import sources
+from cse_train.text.corpora import files
 from cse_train.text.sentences import read_sentences
 
 
@@ -48,6 +48,6 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_chunks_are_bounded_in_rows_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "CHUNK_CHARACTERS", 10)
-    assert list(sources.chunks(["a"] * 4 + ["b" * 12, "c"], 3)) == [["a"] * 3, ["a", "b" * 12], ["c"]]
-    assert list(sources.chunks([], 3)) == []
+    monkeypatch.setattr(files, "CHUNK_CHARACTERS", 10)
+    assert list(files.chunks(["a"] * 4 + ["b" * 12, "c"], 3)) == [["a"] * 3, ["a", "b" * 12], ["c"]]
+    assert list(files.chunks([], 3)) == []

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 
 from cse_train.fields import ConfigError
 from cse_train.text import cached_folder, tokens
-from cse_train.text.sources import Source, chunks
+from cse_train.text.corpora.files import Source, chunks
 from cse_train.text.tokens import open_store, tokenise, tokenizer_hash
 
 TEXTS = ["Anarchists' unbelievable story.", "two  words", "x", "naïve café — 北京 \U0001f642 end"]
@@ -93,7 +93,7 @@ def test_long_texts_are_tokenised_few_at_once(
 ) -> None:
     texts = ["a " * 30, "b", "c " * 50, "d", "e"]
     whole = open_store(source_of(texts), tokenizer, None, tmp_path / "whole").column("text")
-    monkeypatch.setattr("cse_train.text.sources.CHUNK_CHARACTERS", 60)
+    monkeypatch.setattr("cse_train.text.corpora.files.CHUNK_CHARACTERS", 60)
     assert [len(chunk) for chunk in chunks(source_of(texts).rows(), tokens.CHUNK)] == [1, 2, 2]
     parts = open_store(source_of(texts), tokenizer, None, tmp_path / "parts").column("text")
     assert np.array_equal(whole.flat, parts.flat) and np.array_equal(whole.starts, parts.starts)

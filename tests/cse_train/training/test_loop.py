@@ -91,9 +91,9 @@ def test_kill_9_and_resume_is_bit_identical(
 
 @pytest.mark.parametrize("method", methods.names())
 def test_a_stopped_run_goes_on_in_another_folder(
-    method: str, tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+    method: str, tiny_settings: Callable[..., dict], tiny_paths: Callable[[str], DataPaths], tmp_path: Path
 ) -> None:
-    run, paths = parse_run(tiny_settings(method, train_evaluations=4)), DataPaths(train_file=text_file)
+    run, paths = parse_run(tiny_settings(method, train_evaluations=4)), tiny_paths(method)
     stopped = train(run, paths, tmp_path / "one", lambda p: p.examples >= 80)
     assert (stopped.state, stopped.examples) == ("stopped", 80)
     done = train(run, paths, tmp_path / "two", go_on, resume_from=tmp_path / "one")

@@ -16,7 +16,8 @@ from cse_train.fields import ConfigError
 from cse_train.methods import diffcse
 from cse_train.methods.base import Batch, Share
 from cse_train.methods.options.diffcse import Config
-from cse_train.text.sources import PAIR_COLUMNS, open_source
+from cse_train.text.corpora.files import PAIR_COLUMNS
+from cse_train.text.sources import open_source
 from cse_train.text.tokens import TokenStore, open_store
 
 ROWS = np.arange(4)

@@ -3,7 +3,7 @@ from collections import Counter
 
 import numpy as np
 
-from cse_train.text.generated import AGENTS, DOMAINS, PLACES, SLOTS, TIMES, graded_pairs, sentences
+from cse_train.text.corpora.generated import AGENTS, DOMAINS, PLACES, SLOTS, TIMES, graded_pairs, sentences
 
 MEANINGS = (*AGENTS, *PLACES, *TIMES, *(meaning for domain in DOMAINS for slot in domain for meaning in slot))
 """Every meaning's wordings."""

@@ -1,0 +1,1 @@
+"""Where the rows of a corpus are read: files, SNLI, evaluation sets, the hub, or made up."""

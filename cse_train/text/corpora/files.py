@@ -1,0 +1,166 @@
+"""A corpus as rows of strings, and the files that hold one: text, CSV, TSV and JSON lines, each also as .gz."""
+
+import csv
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+from cse_train.fields import ConfigError
+
+Row = tuple[str, ...]
+Text = TypeVar("Text", str, Row)
+PAIR_COLUMNS = ("sent0", "sent1", "hard_neg")
+"""Column names of pairs and triplets, by position (SimCSE train.py:386-398)."""
+LABELLED_COLUMNS = ("sent0", "sent1", "label")
+"""Column names of premise, hypothesis and one of NLI_LABELS; a header says so by calling its third column `label`."""
+NLI_LABELS = ("entailment", "neutral", "contradiction")
+NO_LABEL = "-"
+"""What SNLI writes where its annotators do not agree; such a pair is left out, as the task does."""
+CHUNK_CHARACTERS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """A corpus: `rows()` starts a new pass over it, in file order, one string per column."""
+
+    name: str
+    columns: tuple[str, ...]
+    content_hash: str
+    """Hash of the text and of how it is read; never of where it lies."""
+    rows: Callable[[], Iterator[Row]]
+
+
+def file_source(corpus: str, path: Path) -> Source:
+    """Plain text is one column; .csv and .tsv have a header and one to three columns, read by position.
+
+    .jsonl has one JSON object a line, whose `text` is the one column.
+    """
+    suffix = Path(path.name.removesuffix(".gz")).suffix
+    delimiter = {".csv": ",", ".tsv": "\t"}.get(suffix)
+    digest = file_hash(path)
+    if suffix == ".jsonl":
+        return Source(corpus, ("text",), joined_hash("jsonl", digest), lambda: _json_rows(path))
+    if delimiter is None:
+        return Source(corpus, ("text",), joined_hash("text", digest), lambda: _text_rows(path))
+    columns = _csv_columns(path, delimiter)
+    kind = f"csv{delimiter}{','.join(columns)}"
+    return Source(corpus, columns, joined_hash(kind, digest), lambda: _csv_rows(path, delimiter, columns))
+
+
+def file_hash(path: Path) -> str:
+    """sha256 of a file's bytes, remembered as long as its size and modification time stay."""
+    seen = path.stat()
+    return _file_hash(path, seen.st_size, seen.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _file_hash(path: Path, _size: int, _mtime_ns: int) -> str:
+    with path.open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()
+
+
+def texts_hash(texts: Iterable[str]) -> str:
+    """Hash of strings in order; two different lists never run together."""
+    digest = hashlib.sha256()
+    for text in texts:
+        encoded = text.encode("utf8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(4, "big") + encoded)
+    return digest.hexdigest()
+
+
+def joined_hash(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[TextIO]:
+    """The file's text; what can be wrong with its bytes becomes one line for the user."""
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf8", newline="") as lines:
+            yield lines
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"not UTF-8: {path} ({error.reason}); convert it, for example with iconv"]) from error
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise ConfigError([f"truncated data: {path} ({error}); fetch it again"]) from error
+
+
+def chunks(rows: Iterable[Text], most: int) -> Iterator[list[Text]]:
+    """Lists of up to `most` texts, or rows of texts, and of about CHUNK_CHARACTERS characters."""
+    chunk: list[Text] = []
+    characters = 0
+    for row in rows:
+        chunk.append(row)
+        characters += sum(map(len, row))
+        if len(chunk) == most or characters >= CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _text_rows(path: Path) -> Iterator[Row]:
+    with open_text(path) as lines:
+        for line in lines:
+            if text := line.strip():
+                yield (text,)
+
+
+def _json_rows(path: Path) -> Iterator[Row]:
+    """A text keeps its words and loses its line breaks, as plain text has none."""
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, 1):
+            text = _text_field(line)
+            if text is None:
+                reason = f"line {number} is not a JSON object with words in its text field"
+                raise ConfigError([f"wrong row: {path} {reason}; correct or remove the line"])
+            yield (text,)
+
+
+def _text_field(line: str) -> str | None:
+    try:
+        text = json.loads(line)["text"]
+        return " ".join(text.split()) or None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _csv_columns(path: Path, delimiter: str) -> tuple[str, ...]:
+    with open_text(path) as lines:
+        header = next(csv.reader(lines, delimiter=delimiter), [])
+    if not 1 <= len(header) <= 3:
+        raise ConfigError(
+            [f"wrong header: {path} has {len(header)} columns; give 1, 2 or 3 ({','.join(PAIR_COLUMNS)})"]
+        )
+    if header[2:] == ["label"]:
+        return LABELLED_COLUMNS
+    return ("text",) if len(header) == 1 else PAIR_COLUMNS[: len(header)]
+
+
+def _csv_rows(path: Path, delimiter: str, columns: tuple[str, ...]) -> Iterator[Row]:
+    """Absent and empty fields become one blank, as SimCSE's None -> " " (train.py:412-426)."""
+    width, labelled = len(columns), columns == LABELLED_COLUMNS
+    with open_text(path) as lines:
+        reader = csv.reader(lines, delimiter=delimiter)
+        for fields in islice(reader, 1, None):
+            if len(fields) > width:
+                widths = f"line {reader.line_num} has {len(fields)} fields, the header {width}"
+                raise ConfigError([f"wrong row: {path} {widths}; quote fields that hold the delimiter"])
+            row = tuple(field or " " for field in (*fields, *[""] * (width - len(fields))))
+            if fields and (not labelled or has_label(row[-1], path, reader.line_num)):
+                yield row
+
+
+def has_label(label: str, path: Path, line: int) -> bool:
+    """Whether a pair has a label; ConfigError for what is none."""
+    if label not in (*NLI_LABELS, NO_LABEL):
+        reason = f"line {line} has label={label}"
+        raise ConfigError([f"wrong row: {path} {reason}; give {', '.join(NLI_LABELS)}, or {NO_LABEL} for none"])
+    return label != NO_LABEL

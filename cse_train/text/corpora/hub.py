@@ -1,0 +1,52 @@
+"""Data sets of the Hugging Face hub, or local folders of one."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from cse_train.fields import ConfigError, nearest
+from cse_train.text.corpora.files import PAIR_COLUMNS, Row, Source, joined_hash, texts_hash
+
+
+def hub_source(corpus: str) -> Source:
+    """A Hugging Face data set or a local folder of one, hashed by its text."""
+    name, split, column = (*corpus.removeprefix("hf:").split(":"), "", "")[:3]
+    table = load_hub_split(name, split or "train", f"train.corpus={corpus}")
+    names = _hub_columns(table, column, corpus)
+    columns = ("text",) if len(names) == 1 else names
+
+    def rows() -> Iterator[Row]:
+        for row in table.select_columns(list(names)):
+            fields = tuple(row[c] or " " for c in names)
+            if len(fields) > 1 or fields[0].strip():
+                yield fields
+
+    return Source(corpus, columns, joined_hash("hub", *columns, texts_hash(t for row in rows() for t in row)), rows)
+
+
+def load_hub_split(name: str, split: str, setting: str) -> Any:
+    """One split of a hub data set; `setting` is the `key=value` that the one-line ConfigError names."""
+    import datasets  # a second to import, and rarely needed
+
+    try:
+        return datasets.load_dataset(name, split=split)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:160]
+        line = f"unreadable data set: {setting}, split {split} ({reason}); check the name, the split and HF_HUB_OFFLINE"
+        raise ConfigError([line]) from error
+
+
+def _hub_columns(table: Any, column: str, corpus: str) -> tuple[str, ...]:
+    strings = [
+        name for name, kind in table.features.items() if getattr(kind, "dtype", "") in ("string", "large_string")
+    ]
+    if column and column not in strings:
+        raise ConfigError(
+            [f"unknown column: train.corpus={corpus} has no text column {column}; {nearest(column, strings)}"]
+        )
+    if column:
+        return (column,)
+    if set(PAIR_COLUMNS[:2]) <= set(strings):
+        return tuple(c for c in PAIR_COLUMNS if c in strings)
+    if not strings:
+        raise ConfigError([f"no text: train.corpus={corpus} has no text column; choose another data set"])
+    return ("text",) if "text" in strings else (strings[0],)

@@ -1,0 +1,41 @@
+"""SNLI with its labels, in the files of SentEval."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cse_train.data_paths import DataPaths
+from cse_train.fields import ConfigError
+from cse_train.text.corpora.files import LABELLED_COLUMNS, Row, Source, file_hash, has_label, joined_hash, open_text
+
+SNLI_FILES = ("s1", "s2", "labels")
+
+
+def snli_source(paths: DataPaths) -> Source:
+    """SNLI as SentEval lays it out, a file each for premises, hypotheses and labels: its training split.
+
+    Where the folder has dev and test alone, these two: no suite of ours evaluates on SNLI, DeCLUTR's averages do.
+    """
+    folder = None if paths.senteval is None else paths.senteval / "SNLI"
+    there = {s for s in ("train", "dev", "test") if folder and all((folder / f"{f}.{s}").is_file() for f in SNLI_FILES)}
+    splits = [split for split in ("train", "dev", "test") if split in (there & {"train"} or there)]
+    if folder is None or not splits:
+        wanted = ", ".join(f"{file}.train" for file in SNLI_FILES)
+        raise ConfigError([f"missing data: train.corpus=snli needs SNLI/{wanted} of SentEval; give --senteval DIR"])
+    files = [[folder / f"{file}.{split}" for file in SNLI_FILES] for split in splits]
+    digest = joined_hash("snli", *(file_hash(path) for split in files for path in split))
+    return Source("snli", LABELLED_COLUMNS, digest, lambda: (row for split in files for row in _snli_rows(split)))
+
+
+def _snli_rows(files: list[Path]) -> Iterator[Row]:
+    columns = [[line.strip() for line in _lines(path)] for path in files]
+    if len({len(column) for column in columns}) > 1:
+        counts = ", ".join(f"{path.name} {len(column)}" for path, column in zip(files, columns, strict=True))
+        raise ConfigError([f"lines do not match: {files[0].parent} has {counts}; fetch it again"])
+    for number, row in enumerate(zip(*columns, strict=True), 1):
+        if has_label(row[2], files[2], number):
+            yield row
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with open_text(path) as lines:
+        yield from lines
