@@ -185,6 +185,7 @@ def test_a_method_with_more_than_encoder_and_pooler_is_refused(checkpoint, tmp_p
 def test_a_pooling_that_no_library_has_is_refused(checkpoint, tmp_path, method):
     """The mean of two layers' tokens, and convolutions under the mean."""
     best, _ = checkpoint(method)
-    line = f"^not exportable: method={method} is more than an encoder and a pooler; use cse eval$"
+    more = "is more than an encoder, a pooler and a linear map"
+    line = f"^not exportable: method={method} {more}; use cse eval or cse embed$"
     with pytest.raises(ConfigError, match=line):
         export(best, tmp_path / "out")

@@ -147,7 +147,9 @@ def test_a_template_without_its_two_places_is_one_line(parts, text: str) -> None
 def test_export_refuses_what_would_lose_its_template(tiny_settings, tmp_path: Path) -> None:
     run = parse_run(tiny_settings("promptbert"))
     checkpoint.save_best(tmp_path / "run", run, promptbert.build(run.options, load_backbone(run.train.encoder)), {})
-    with pytest.raises(ConfigError, match=r"^not exportable: method=promptbert is more than an encoder and a pooler"):
+    with pytest.raises(
+        ConfigError, match=r"^not exportable: method=promptbert is more than an encoder, a pooler and a linear map"
+    ):
         export(tmp_path / "run", tmp_path / "out", "hf")
 
 

@@ -109,7 +109,7 @@ def losses_and_gradients(settings: dict, encoder: str, *files: Path) -> list[dic
     shared |= {"train.max_seq_length": 16}
     run = parse_run(shared | settings)
     columns = methods.optional(run.method, "columns", lambda _: ("text",))(run.options)
-    corpus = dict(zip((("text",), PAIR_COLUMNS, LABELLED_COLUMNS), files, strict=True))[columns]
+    corpus = dict(zip((("text",), PAIR_COLUMNS, LABELLED_COLUMNS), files, strict=True)).get(columns, files[0])
     backbone = load_backbone(encoder, run.train.dropout)
     batches = Batches.open(run, DataPaths(train_file=corpus), backbone)
     random_streams.seed_new_weights(0)
