@@ -42,7 +42,7 @@ They print no score, and nothing is trained for them:
 - DeCLUTR, Table S2: examples of anchors, positives and negatives. `tests/cse_train/text/test_spans.py` tests the rule.
 """
 OTHERS = (*STANDARD, "file")
-"""Corpora that are one file which `--data` or `--train-file` gives."""
+"""Beginnings of the corpora that `--data` or `--train-file` gives; pairs:NAME is none of them."""
 
 
 def values_of(resolved: ResolvedSpace) -> list[PrintedValue]:
@@ -84,7 +84,7 @@ def _listed(group: Sequence[PrintedValue]) -> str:
 
 def _lacking(resolved: ResolvedSpace) -> dict[str, str]:
     runs = {cell.label or cell_name(cell.key): cell.run(0) for cell in some_cells(resolved)}
-    corpora = {name: run.train.corpus for name, run in runs.items() if run.train.corpus not in OTHERS}
+    corpora = {name: run.train.corpus for name, run in runs.items() if not run.train.corpus.startswith(OTHERS)}
     return {name: f"pairs/NAME.csv is to be made from {source_of(corpus)}" for name, corpus in corpora.items()}
 
 
