@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from analysis.ledger import Ledger
+from cluster.plan.plan import PlannedRun
 from cluster.runtime.options import SweepOptions
 from cluster.sweep.run_sweep import run_sweep
 from cse_train.config import parse_run
@@ -123,9 +123,9 @@ class Swept:
         return Path(self.row(seed).folder, "logs", f"rank{rank}.log").read_text()
 
 
-def planned(seed: int, **settings: Any) -> Any:
+def planned(seed: int, **settings: Any) -> PlannedRun:
     flat = {"method": "simcse", "train.seed": seed, "train.examples": 128, "train.evaluations": 4} | settings
-    return SimpleNamespace(
+    return PlannedRun(
         signature=f"signature{seed}", run=parse_run(flat), identity={}, cell={"seed": seed}, seed=seed, sweep="s"
     )
 

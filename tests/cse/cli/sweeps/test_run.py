@@ -93,20 +93,10 @@ def test_a_finished_grid_still_wants_a_suite_that_was_added(tmp_path: Path) -> N
 
 
 def test_asha_counts_examples(tmp_path: Path) -> None:
-    resolved = resolve(
-        load_space("simcse"),
-    )
-    options = experiments_run._asha(resolved)
+    options = experiments_run._asha(resolve(load_space("simcse")), lambda run: {})
     assert options is not None
     assert (options.max_examples, options.grace_examples) == (25600, 5120)
-    assert (
-        experiments_run._asha(
-            resolve(
-                load_space("E7"),
-            )
-        )
-        is None
-    )
+    assert experiments_run._asha(resolve(load_space("E7")), lambda run: {}) is None
 
 
 def test_a_search_is_handed_over_with_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
