@@ -10,7 +10,7 @@ VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The paper's number of projections; the ratio is BERT's."""
+    """The ratio is BERT's. The number of projections was not checked against the paper's text."""
 
     vectors: Annotated[int, Range(low=1)] = 15
     """Vectors N that the embedding is projected to, all in front of the next sentence's tokens."""
