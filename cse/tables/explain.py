@@ -7,12 +7,13 @@ from typing import Any
 
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.provenance import Origins, SeedRun, origins, seed_runs
+from analysis.tables.results import without_part
 from analysis.tables.spec import TableSpec
 from cluster.plan.match import match
 from cse.tables.build import spec_of
 from search_spaces.catalog import catalog
 from search_spaces.cell_names import setting
-from search_spaces.cells import PART, Cell, ResolvedSpace, full_key
+from search_spaces.cells import Cell, ResolvedSpace, full_key
 
 
 def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Sequence[RunRow] = ()) -> str:
@@ -64,7 +65,7 @@ def explained(
     resolved: ResolvedSpace, cell: Cell, ledger: Ledger | None, rows: Sequence[RunRow], seeds: Sequence[int]
 ) -> Explained:
     """All that the ledger, the space and the paper say of a cell."""
-    key, spec = full_key(resolved, {a: v for a, v in cell.key.items() if a != PART}), spec_of(resolved)
+    key, spec = full_key(resolved, without_part(cell.key)), spec_of(resolved)
     columns = columns_behind(resolved, cell, spec)
     matches = [matched.run for matched in match(resolved, rows) if matched.cell.id == cell.id]
     runs, protocols = seed_runs(ledger, matches, columns, spec.scores) if ledger else ([], {})

@@ -30,7 +30,7 @@ TRAINING_ONLY = ("first_encoder.",)
 
 
 def corpus_alone(config: Config) -> bool:
-    """Sentences are read as they are."""
+    """Always: texts are not changed."""
     return True
 
 

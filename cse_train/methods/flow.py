@@ -6,6 +6,7 @@ Shape suffixes: N sequences, D embedding size.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -13,17 +14,28 @@ from torch import Tensor
 from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import all_gather_rows
 from cse_train.encoder.packing import Packed, pack_lists
+from cse_train.fields import ConfigError
 from cse_train.losses.bits_per_dimension import bits_per_dimension
 from cse_train.methods.base import Batch, Share, StepOutput
 from cse_train.methods.options.flow import VERSION as VERSION
 from cse_train.methods.options.flow import Config as Config
 from cse_train.modules.frozen_encoder import FrozenEncoder
 from cse_train.modules.glow import Glow
+from cse_train.text.tokens import TokenStore
 
 
 def columns(_config: Config) -> tuple[str, ...]:
     """None in particular: every text of a row counts."""
     return ()
+
+
+def prepare(_config: Config, store: TokenStore, backbone: Backbone, _cache: Path | None) -> TokenStore:
+    """The store as it is. ConfigError for fewer texts than dimensions, whose density has no maximum."""
+    texts = store.rows * len(store.columns)
+    if texts < backbone.width:
+        line = f"too few sentences: train.corpus has {texts}, the encoder has {backbone.width} dimensions"
+        raise ConfigError([f"{line}; give more text"])
+    return store
 
 
 def make_collate(_config: Config, tokenizer, _max_seq_length: int) -> Callable[[Share], Batch]:

@@ -21,7 +21,7 @@ from cse_train.modules.view_statistics import view_statistics
 
 
 def corpus_alone(config: Config) -> bool:
-    """Sentences are read as they are."""
+    """Always: texts are not changed."""
     return True
 
 

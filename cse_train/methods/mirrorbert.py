@@ -38,7 +38,7 @@ class Collate:
         return Batch({"text": pack_lists(texts + masked, pad_id=self.tokenizer.pad_token_id)}, len(rows))
 
     def masked(self, ids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The ids of the text with [MASK] for a span anywhere in it; what is left of a cut word is tokenised anew.
+        """The ids of the text with [MASK] for a span anywhere in it; the rest of a cut word is tokenised again.
 
         The text is what the tokenizer gives back of the ids, truncated as they are.
         """

@@ -29,7 +29,7 @@ DEVIATION = 0.02
 
 
 def corpus_alone(config: Config) -> bool:
-    """Sentences are read as they are."""
+    """Always: texts are not changed."""
     return True
 
 

@@ -23,6 +23,7 @@ from cse_train.evaluate.models.library_model import open_library_model
 from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_texts
 from cse_train.evaluate.models.word_vectors import open_word_vectors
 from cse_train.fields import ConfigError, nearest
+from cse_train.modules.frozen_encoder import FrozenEncoder
 from cse_train.modules.pooling import POOLERS, SentencePooler, has_projector
 from cse_train.modules.prompts import PromptedEncoder
 from cse_train.numerics import fast_fp32
@@ -97,7 +98,7 @@ def _open_run(folder: Path, pooler: str | None, max_length: int | None) -> Packe
     sentence_pooler = getattr(model, "pooler", None)
     name = f"that of {run.method}"
     if isinstance(sentence_pooler, SentencePooler):
-        if pooler is not None and hasattr(model, "after") and pooler != sentence_pooler.pooler:
+        if pooler is not None and isinstance(model, FrozenEncoder) and pooler != sentence_pooler.pooler:
             line = f"another pooler: pooler={pooler} of {folder}, whose {run.method} was fitted to"
             raise ConfigError([f"{line} {sentence_pooler.pooler}; leave the pooler out"])
         if pooler is not None:
