@@ -19,7 +19,7 @@ demo: $(CORE)
 	$(BIN)/cse demo
 
 test: lint
-	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 test-slow: $(TEST)
 	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m slow --timeout 900

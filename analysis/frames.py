@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -13,17 +14,27 @@ FIELDS = ("signature", "method", "seed", "state", "best", "best_examples", "exam
 
 
 def runs(ledger: str | Path, sweep: str | None = None) -> pd.DataFrame:
-    """One line per run in the order of creation: FIELDS, `folder`, every setting by its dotted name, and a column
-    `score.SUITE` for each suite that some run was scored on (the newest score counts).
+    """One line per run in the order of creation: FIELDS, `folder`, every setting by its dotted name, `input.NAME` for
+    the content hash of each input (`input.corpus`, `input.dev`; `input.code` where the method is not as released),
+    and `score.SUITE` for each suite that some run was scored on (the newest score counts).
+
+    Average runs that agree in their settings, their inputs and `version`, the VERSION of the method's code (absent
+    for runs of 0.1.0).
 
     `ledger` is a path or a URL as in --ledger, `sweep` a sweep of it (`cse ls`). LedgerError where either is
     absent. Dev scores are Spearman x 100, `seconds` those of training.
     """
     with _rows(ledger, sweep) as (opened, rows):
-        lines = {row.signature: {name: getattr(row, name) for name in (*FIELDS, "folder")} | row.config for row in rows}
+        versions = opened.versions()
+        lines = {row.signature: _line(row, versions.get(row.signature)) for row in rows}
         for score in opened.scores(lines):
             lines[score.signature][f"score.{score.suite}"] = score.value
     return pd.DataFrame(list(lines.values()), columns=None if lines else list(FIELDS))
+
+
+def _line(row: RunRow, version: int | None) -> dict[str, Any]:
+    about = {name: getattr(row, name) for name in (*FIELDS, "folder")}
+    return {**about, **row.config, "version": version, **{f"input.{k}": value for k, value in row.identity.items()}}
 
 
 def curves(ledger: str | Path, sweep: str | None = None) -> pd.DataFrame:

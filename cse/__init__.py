@@ -1,8 +1,94 @@
-"""The face: what a person types or imports, put together from the other four packages."""
+"""The face: what a person types or imports, put together from the other four packages.
 
+In a notebook or a script: `cse.plan`, `run`, `table` and `reproduce` are the commands, `cse.load_model` opens a model,
+and `cse.frames` has the ledger as pandas frames. They are imported when they are first asked for.
+"""
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 try:
     __version__ = version("cse-search")
 except PackageNotFoundError:  # a checkout on PYTHONPATH that was never installed
     __version__ = "unknown"
+
+COMMANDS = ("load_model", "plan", "reproduce", "run", "table")
+FRAMES = ("curves", "runs", "scores")
+PACKAGES = ("analysis", "cluster", "cse_train", "search_spaces")
+"""Our other top-level packages; a person's own folder may have one of these names."""
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *COMMANDS, "frames"])
+
+
+def __getattr__(name: str) -> Any:
+    """A command as a function, or `frames`: `frames.runs(ledger, sweep)`, `curves` and `scores`."""
+    if name in COMMANDS:
+        value: Any = _guarded("cse.cli.notebook", name)
+    elif name == "frames":
+        value = SimpleNamespace(**{part: _guarded("analysis.frames", part) for part in FRAMES})
+    else:
+        raise AttributeError(f"module 'cse' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+def _guarded(module: str, name: str) -> Any:
+    """A function of ours that finds our packages also where a person's own have their names."""
+    with _our_packages():
+        function = getattr(importlib.import_module(module), name)
+
+    @functools.wraps(function)
+    def called(*given: Any, **options: Any) -> Any:
+        with _our_packages():
+            return function(*given, **options)
+
+    return called
+
+
+_ours: dict[str, ModuleType] = {}
+"""Our modules of packages that a person has too, while they stand aside."""
+
+
+@contextlib.contextmanager
+def _our_packages() -> Iterator[None]:
+    """In here `import analysis` gives ours; behind it a person's own package is again what it was."""
+    home = str(Path(__file__).resolve().parent.parent)
+    foreign = [name for name in PACKAGES if _is_foreign(name, home)]
+    theirs = _taken(foreign)
+    sys.modules.update(_ours)
+    if foreign:
+        sys.path.insert(0, home)
+    try:
+        yield
+    finally:
+        if foreign:
+            sys.path.remove(home)
+            _ours.update(_taken(foreign))
+            sys.modules.update(theirs)
+            importlib.invalidate_caches()
+
+
+def _taken(packages: list[str]) -> dict[str, ModuleType]:
+    names = [name for name in sys.modules if name.partition(".")[0] in packages]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+def _is_foreign(name: str, home: str) -> bool:
+    """Whether `import name` would give, or has given, a package that is not ours."""
+    module = sys.modules.get(name)
+    if module is not None:
+        places = [*getattr(module, "__path__", [getattr(module, "__file__", None) or ""])]
+    else:
+        spec = importlib.util.find_spec(name)
+        places = [] if spec is None else [*(spec.submodule_search_locations or [spec.origin or ""])]
+    return not any(str(Path(place).resolve()).startswith(str(Path(home, name))) for place in places)

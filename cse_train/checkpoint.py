@@ -1,10 +1,14 @@
 """Two files per run: `last/state.pt` to go on from, `best/model.safetensors` to use. Written aside, then renamed.
 
-Where ranks differ, each adds `last/rankN-STEP.pt`.
+Where ranks differ, each adds `last/rankN-STEP.pt`. Both files carry the run's signature, and a state counts only with
+the best model that its points name: a new best waits beside the old one until the state that names it is written.
+Files of versions before have no signature, and are taken as their run's.
 """
 
+import contextlib
 import json
 import logging
+import os
 import shutil
 import zipfile
 import zlib
@@ -20,7 +24,7 @@ from torch import Tensor, nn
 from cse_train import methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, completed, parse_run
-from cse_train.distributed import agreed, rank
+from cse_train.distributed import agreed, barrier, rank
 from cse_train.files import replace_file
 
 if TYPE_CHECKING:
@@ -28,6 +32,11 @@ if TYPE_CHECKING:
 
 LAST = Path("last", "state.pt")
 BEST = Path("best", "model.safetensors")
+WAITING = BEST.with_name("next.safetensors")
+"""A new best until the state that names it is written."""
+
+REMEDY = "train the run again, one that a ledger has as done after cse doctor --repair"
+"""Neither goes on from a damaged file."""
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +46,7 @@ class CorruptCheckpoint(ValueError):
 
     def __init__(self, path: Path, reason: object) -> None:
         first = str(reason).strip().splitlines()[0][:120] if str(reason).strip() else type(reason).__name__
-        super().__init__(f"corrupt checkpoint: {path}: {first}; delete {path.parent.parent} to train the run again")
+        super().__init__(f"corrupt checkpoint: {path}: {first}; {REMEDY}")
 
 
 def _save(value: object, path: Path) -> None:
@@ -83,31 +92,100 @@ def forget_rank(folder: Path, step: int) -> None:
             path.unlink(missing_ok=True)
 
 
-def load_newest(folders: Iterable[Path], split: bool = False) -> tuple[dict[str, Any], Path] | None:
+def load_newest(
+    folders: Iterable[Path], split: bool = False, signature: str | None = None
+) -> tuple[dict[str, Any], Path] | None:
     """The first state that every rank can read, and its folder; one that cannot is told in the log and passed over.
 
-    `split`: each rank adds what `save_rank` wrote at the same step.
+    It is the run's of this signature, and its best model is there and the one that its last point names. `split`: each
+    rank adds what `save_rank` wrote at the same step. Every rank of a process group calls this.
     """
     for folder in folders:
-        state = _readable(folder, split)
+        if rank() == 0:
+            _settle(folder)
+        barrier()
+        state = _readable(folder, split, signature)
         if agreed(-1 if state is None else state.get("step", -1)) and state is not None:
             return state, folder
     return None
 
 
-def _readable(folder: Path, split: bool) -> dict[str, Any] | None:
+def _readable(folder: Path, split: bool, signature: str | None) -> dict[str, Any] | None:
     try:
         state = load_last(folder)
-        if state is not None and split:
+        if state is None:
+            return None
+        _require_own(folder / LAST, state.get("signature"), signature)
+        facts = read_best(folder, signature)[1]
+        if not _names(state, facts):
+            raise CorruptCheckpoint(folder / BEST, f"it is not the one that {LAST} names")
+        if split:
             state["model"] = state["model"] | _load(rank_path(folder, state["step"]))
         return state
-    except (CorruptCheckpoint, KeyError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         log.warning("%s; going on from an older one, or from the start", error)
         return None
 
 
-def save_best(folder: Path, run: RunConfig, model: nn.Module, facts: Mapping[str, Any]) -> None:
-    """Write what `encode` needs, with the run's configuration, `facts` and the checksum of all in the header."""
+def _names(state: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+    """Whether a state's last point names the best model with these facts; versions before wrote the model first."""
+    point = state["points"][-1]
+    if "signature" not in state and facts["examples"] > point["examples"]:
+        return True
+    return bool((facts["examples"], facts["best"]) == (point["best_examples"], point["best"]))
+
+
+def _settle(folder: Path) -> None:
+    """Publish a waiting best where the state names it, else remove it: a kill has come between the two files."""
+    if not (folder / WAITING).exists():
+        return
+    try:
+        state = load_last(folder) or {}
+        _, facts, header, _ = _read_model(folder / WAITING)
+        named = header.get("signature") == state.get("signature") and _names(state, facts)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        named = False
+    if named:
+        publish_best(folder)
+    else:
+        (folder / WAITING).unlink(missing_ok=True)
+
+
+def held_by_another(folder: Path, signature: str) -> bool:
+    """Whether the state or the best model in a folder is that of a run with another signature."""
+    signatures: list[str | None] = []
+    with contextlib.suppress(ValueError):
+        signatures.append((load_last(folder) or {}).get("signature"))
+    with contextlib.suppress(ValueError):
+        signatures.append(_header(folder / BEST).get("signature"))
+    return any(written is not None and written != signature for written in signatures)
+
+
+def _require_own(path: Path, written: str | None, signature: str | None) -> None:
+    if None not in (written, signature) and written != signature:
+        raise CorruptCheckpoint(path, f"it is of another run, {str(written)[:12]} and not {str(signature)[:12]}")
+
+
+def require_own(folder: Path, signature: str) -> None:
+    """Raise CorruptCheckpoint where a run's best checkpoint says that it is of a run with another signature."""
+    path = best_path(folder)
+    if path.exists():
+        _require_own(path, _header(path).get("signature"), signature)
+
+
+def save_best(
+    folder: Path,
+    run: RunConfig,
+    model: nn.Module,
+    facts: Mapping[str, Any],
+    signature: str | None = None,
+    *,
+    waiting: bool = False,
+) -> None:
+    """Write what `encode` needs, with the run's configuration, `facts` and the checksum of all in the header.
+
+    `waiting`: beside the best of before, until `publish_best`.
+    """
     skipped = training_only(run.method)
     tensors = {
         name: value.contiguous()
@@ -115,42 +193,83 @@ def save_best(folder: Path, run: RunConfig, model: nn.Module, facts: Mapping[str
         if isinstance(value, Tensor) and not name.startswith(skipped)
     }
     header = {"run": json.dumps(run.flat()), "facts": json.dumps(dict(facts))}
-    header["crc32"] = sum_of((header["run"], header["facts"]), tensors)
-    replace_file(folder / BEST, lambda path: save_file(tensors, path, metadata=header))
+    header |= {} if signature is None else {"signature": signature}
+    header["crc32"] = sum_of(_summed(header), tensors)
+    path = folder / (WAITING if waiting else BEST)
+    replace_file(path, lambda aside: save_file(tensors, aside, metadata=header))
 
 
-def read_best(folder: Path) -> tuple[RunConfig, dict[str, Any], dict[str, Tensor]]:
-    """Configuration, facts and tensors of a run's best checkpoint; `folder` is the run's or its `best` folder."""
-    path = folder / BEST.name if folder.name == BEST.parent.name else folder / BEST
+def publish_best(folder: Path) -> None:
+    """Let the waiting best take its place."""
+    os.replace(folder / WAITING, folder / BEST)
+
+
+def best_path(folder: Path) -> Path:
+    """The best checkpoint's file; `folder` is the run's or its `best` folder."""
+    return folder / BEST.name if folder.name == BEST.parent.name else folder / BEST
+
+
+def read_best(folder: Path, signature: str | None = None) -> tuple[RunConfig, dict[str, Any], dict[str, Tensor]]:
+    """Configuration, facts and tensors of a run's best checkpoint; `folder` is the run's or its `best` folder.
+
+    Raises ValueError where there is none, CorruptCheckpoint for one that is damaged or that of a run with another
+    signature.
+    """
+    path = best_path(folder)
     if not path.exists():
         raise ValueError(f"no checkpoint: {path} does not exist; give a run's folder (cse best shows it)")
+    run, facts, header, tensors = _read_model(path)
+    _require_own(path, header.get("signature"), signature)
+    return run, facts, tensors
+
+
+def _read_model(path: Path) -> tuple[RunConfig, dict[str, Any], dict[str, str], dict[str, Tensor]]:
     try:
         with safe_open(path, "pt") as opened:
             header = opened.metadata() or {}
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        if sum_of((header["run"], header["facts"]), tensors) != header.get("crc32"):
+        if sum_of(_summed(header), tensors) != header.get("crc32"):
             raise CorruptCheckpoint(path, "it is not what was written, by its checksum")
-        return parse_run(completed(json.loads(header["run"]))), json.loads(header["facts"]), tensors
-    except (SafetensorError, KeyError, OSError) as error:
+        run, facts = json.loads(header["run"]), json.loads(header["facts"])
+        return parse_run(completed(run)), dict(facts), header, tensors
+    except CorruptCheckpoint:
+        raise
+    except (SafetensorError, LookupError, OSError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CorruptCheckpoint(path, error) from error
 
 
-def load_model(folder: Path) -> tuple[RunConfig, nn.Module, "PreTrainedTokenizerBase"]:
+def _header(path: Path) -> dict[str, str]:
+    try:
+        with safe_open(path, "pt") as opened:
+            return opened.metadata() or {}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CorruptCheckpoint(path, error) from error
+
+
+def _summed(header: Mapping[str, str]) -> list[str]:
+    """The texts of a header that its checksum covers."""
+    return [header["run"], header["facts"], *([header["signature"]] if "signature" in header else [])]
+
+
+def load_model(folder: Path, signature: str | None = None) -> tuple[RunConfig, nn.Module, "PreTrainedTokenizerBase"]:
     """The best checkpoint as a method module in eval mode, ready to `encode`, and its tokenizer."""
-    run, _, tensors = read_best(folder)
+    run, _, tensors = read_best(folder, signature)
     backbone = load_backbone(run.train.encoder, run.train.dropout)
     model = methods.load(run.method).build(run.options, backbone, training=False)
-    absent, unknown = model.load_state_dict(tensors, strict=False)
+    try:
+        absent, unknown = model.load_state_dict(tensors, strict=False)
+    except RuntimeError as error:
+        raise CorruptCheckpoint(best_path(folder), "its tensors do not fit its encoder and method") from error
     spared = training_only(run.method)
     absent, unknown = ([name for name in names if not name.startswith(spared)] for names in (absent, unknown))
     if absent or unknown:
-        raise CorruptCheckpoint(folder / BEST, f"{len(absent)} tensors absent, {len(unknown)} unknown")
+        raise CorruptCheckpoint(best_path(folder), f"{len(absent)} tensors absent, {len(unknown)} unknown")
     return run, model.eval(), backbone.tokenizer
 
 
 def adopt_best(source: Path, folder: Path) -> None:
-    """Bring an earlier attempt's best checkpoint into the folder of the attempt that goes on."""
-    if (source / BEST).exists() and not (folder / BEST).exists():
+    """Bring an earlier attempt's best checkpoint into the folder of the attempt that goes on from its state."""
+    if (source / BEST).exists():
         replace_file(folder / BEST, lambda path: shutil.copyfile(source / BEST, path))
 
 
@@ -168,9 +287,12 @@ def check_archive(path: Path) -> None:
     """Raise where a file of `torch.save` no longer is what was written: torch writes checksums, but reads without them.
 
     Raises:
-        zipfile.BadZipFile: no archive, or a part of it whose bytes have changed.
+        zipfile.BadZipFile: no archive, a part of it whose bytes have changed, or one that is packed: torch packs none,
+            and a small file that would fill the memory must be.
     """
     with zipfile.ZipFile(path) as archive:
+        if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+            raise zipfile.BadZipFile("it is packed")
         bad = archive.testzip()
     if bad is not None:
         raise zipfile.BadZipFile(f"{bad} has changed since it was written")

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 
 from cse_train import fields, methods
 from cse_train.fields import Added, ConfigError, Range, Scalar
+from cse_train.text.vector_files import WANTED, names_vectors
 
-ADDED = {"adamw": Added("torch")}
+ADDED = {"adamw": Added("torch"), "optimiser": Added("adamw")}
 """Shared settings that came later (`cse_train.methods.base` says it of a method's options)."""
 
 
@@ -18,7 +19,8 @@ class TrainConfig:
     """What every method shares; the defaults are the papers' where they agree."""
 
     encoder: str = "wiki-l4-h128"
-    """Starting weights: a shipped encoder's name, a folder, or a hub model's name."""
+    """Starting weights: a shipped encoder's name, a folder, or a hub model's name; for a method that reads word vectors
+    a file of them, .txt or .vec, or glove-6b-50d, the extra `glove`."""
     corpus: str = "wiki"
     """Text: wiki, documents, nli, snli, pairs:NAME, target:SET, generated, file, hf:NAME[:SPLIT[:COLUMN]]."""
     dev: str = "sts_dev"
@@ -33,15 +35,18 @@ class TrainConfig:
     batch_size: Annotated[int, Range(low=2)] = 64
     """Examples in one optimiser step over all ranks."""
     learning_rate: Annotated[float, Range(above=0)] = 3e-5
-    """Peak rate of AdamW."""
+    """Peak rate of the optimiser."""
     warmup_ratio: Annotated[float, Range(low=0, below=1)] = 0.0
     """Share of the steps in linear warm-up; the rest follows the schedule."""
-    schedule: Literal["linear", "slanted_triangular", "constant"] = "linear"
-    """After the warm-up: linear fall to 0, or none; or DeCLUTR's slanted triangle, which has a warm-up of its own."""
+    schedule: Literal["linear", "slanted_triangular", "constant", "plateau"] = "linear"
+    """After the warm-up: linear fall to 0, or none; DeCLUTR's slanted triangle, which has a warm-up of its own; or
+    InferSent's steps at dev evaluations: times 0.99 at each, and a fifth of it where the score is no new best."""
     length_buckets: str | None = None
     """Upper word counts of buckets, as "4" or "3,4,5,6,7", inside which batches are drawn; null draws from all."""
     weight_decay: Annotated[float, Range(low=0)] = 0.0
     """Decay of matrices; none on biases and LayerNorm."""
+    optimiser: Literal["adamw", "sgd"] = "adamw"
+    """AdamW, or plain stochastic gradient descent without momentum, as InferSent's."""
     adam_beta1: Annotated[float, Range(low=0, below=1)] = 0.9
     """First-moment decay."""
     adam_beta2: Annotated[float, Range(low=0, below=1)] = 0.999
@@ -120,12 +125,31 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
     if method in methods.names():
         problems = fields.problems(methods.config_module(str(method)).Config, _under(flat, "method."), "method.")
     else:
-        problems = [f"unknown method: method={method}; {fields.nearest(str(method), methods.names())}"]
+        problems = [
+            f"unknown method: method={fields.brief(str(method))}; {fields.nearest(str(method), methods.names())}"
+        ]
     problems += fields.problems(TrainConfig, _under(flat, "train."), "train.")
+    problems += _encoder_problems(flat)
     problems += _length_problems(flat.get("train.examples"))
     problems += _bucket_problems(flat.get("train.length_buckets"))
     others = [key for key in flat if key != "method" and not key.startswith(("train.", "method."))]
-    return problems + [f"unknown key: {k}={flat[k]}; {fields.nearest(k, valid_keys(str(method)))}" for k in others]
+    return problems + [
+        f"unknown key: {fields.brief(k)}={fields.brief(str(flat[k]))}; {fields.nearest(k, valid_keys(str(method)))}"
+        for k in others
+    ]
+
+
+def _encoder_problems(flat: Mapping[str, object]) -> list[str]:
+    """Word vectors go with the methods that read them, and with no other."""
+    method, encoder = flat.get("method"), flat.get("train.encoder")
+    if not isinstance(encoder, str) or method not in methods.names():
+        return []
+    reads_words = getattr(methods.config_module(str(method)), "WORDS", False)
+    if reads_words == names_vectors(encoder):
+        return []
+    if reads_words:
+        return [f"no word vectors: train.encoder={encoder} for method={method}; {WANTED}"]
+    return [f"word vectors: train.encoder={encoder} for method={method}, which trains a transformer; choose one"]
 
 
 EPOCHS = re.compile(r"(\d+(?:\.\d+)?) epochs?")

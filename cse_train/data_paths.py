@@ -20,6 +20,8 @@ class DataPaths:
     """What `corpus: file` reads: .txt or .txt.gz with one sentence a line, or .csv."""
     senteval: Path | None = None
     """SentEval's `downstream` folder."""
+    vectors: Path | None = None
+    """Folder of word vectors in text files, NAME.txt or NAME.vec."""
     cache: Path | None = None
     """Folder of the token cache; None for the user's cache folder."""
 
@@ -32,6 +34,7 @@ class DataPaths:
             "documents": folder / "wiki" / "wiki_docs_2048.jsonl.gz",
             "nli": nli[0] if nli else folder / "nli" / "none.csv",
             "pairs": folder / "pairs",
+            "vectors": folder / "vectors",
             "senteval": folder / "senteval" / "downstream",
         }
         paths: dict[str, Path | None] = {k: p.resolve() for k, p in places.items() if p.exists()}

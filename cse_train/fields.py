@@ -3,11 +3,14 @@
 import dataclasses
 import difflib
 import functools
+import math
 import types
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Scalar = bool | int | float | str | None
+LONG_NAME, LONG_LIST = 200, 10_000
+"""Characters and words among which a near one is looked for: the time grows with both."""
 
 
 class ConfigError(ValueError):
@@ -115,21 +118,47 @@ def describe(annotation: Any) -> str:
     return "null" if annotation in (None, type(None)) else annotation.__name__
 
 
+def brief(text: str, most: int = 60) -> str:
+    """A text in a message: as many characters at most."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A hint that names the closest valid word, or lists them all."""
-    valid = sorted(valid)
-    close = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
-    return f"did you mean {close[0]}?" if close else f"valid: {', '.join(valid)}"
+    """A hint that names the closest valid word, and up to two that are nearly as close; or a few, or all of them."""
+    name, valid = name[:LONG_NAME], sorted(valid)[:LONG_LIST]
+    close = difflib.get_close_matches(name, valid, n=NEAREST, cutoff=0.5)
+    if close:
+        near = [brief(word) for word in close[1:] if _alike(name, word) > _alike(name, close[0]) - CLOSE]
+        return f"did you mean {brief(close[0])}?" + (f" (or {', '.join(near)})" if near else "")
+    if len(valid) <= LISTED:
+        return f"valid: {', '.join(map(brief, valid))}"
+    some = difflib.get_close_matches(name, valid, n=NEAREST, cutoff=0.0)
+    return f"the nearest of {len(valid)}: {', '.join(map(brief, some))}"
+
+
+NEAREST = 3
+LISTED = 24
+"""Valid words that a hint lists; of more it names the nearest."""
+CLOSE = 0.15
+"""How much less alike a word may be than the closest one to be named with it."""
+
+
+def _alike(left: str, right: str) -> float:
+    return difflib.SequenceMatcher(None, left, right).ratio()
 
 
 def problem(config: type, name: str, value: object, prefix: str = "") -> str | None:
     """What is wrong with `name=value` for a field of `config`; None when nothing is."""
     if name not in hints(config):
-        return f"unknown key: {prefix}{name}={value}; {nearest(prefix + name, [prefix + n for n in hints(config)])}"
+        near = nearest(prefix + name, [prefix + field for field in hints(config)])
+        return f"unknown key: {prefix}{brief(name)}={brief(str(value))}; {near}"
     annotation = hints(config)[name]
     allowed = range_of(annotation)
     if not fits(annotation, value):
-        return f"wrong type: {prefix}{name}={value!r} is a {type(value).__name__}; give {describe(annotation)}"
+        kind = type(value).__name__
+        return f"wrong type: {prefix}{name}={brief(repr(value))} is a {kind}; give {describe(annotation)}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"out of range: {prefix}{name}={value}; give a finite number"
     if allowed and isinstance(value, int | float) and not allowed.admits(value):
         return f"out of range: {prefix}{name}={value}; give {describe(annotation)}"
     return None

@@ -1,23 +1,52 @@
 """Files that are written whole or not at all."""
 
 import errno
+import glob
 import os
+import re
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
 from safetensors import SafetensorError
 
+HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname())
+"""This machine, in the names of files that are being written: other machines may share the folder."""
+
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file beside `path`, flush it to disk and rename it; nothing half-written is ever at `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    _remove_abandoned(path)
+    aside = path.with_name(f".{path.name}.{HOST}.{os.getpid()}")
     try:
         _written(write, aside)
         with aside.open("rb+") as written:
             os.fsync(written.fileno())
         os.replace(aside, path)
     finally:
+        aside.unlink(missing_ok=True)
+
+
+def alive(process: int) -> bool:
+    """Whether this machine has a process of that number."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def abandoned(path: Path) -> list[Path]:
+    """What killed processes of this machine have half written for a file at `path`."""
+    asides = path.parent.glob(f".{glob.escape(path.name)}.{HOST}.*")
+    return [aside for aside in asides if aside.suffix[1:].isdigit() and not alive(int(aside.suffix[1:]))]
+
+
+def _remove_abandoned(path: Path) -> None:
+    for aside in abandoned(path):
         aside.unlink(missing_ok=True)
 
 

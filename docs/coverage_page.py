@@ -14,8 +14,9 @@ from search_spaces.cells import ResolvedSpace, resolve, some_cells
 HEAD = """\
 # Which published numbers can be compared?
 
-Every number that the five papers print in a table, at `--profile paper`. A number is compared where its row is a cell
-that we train and a suite of its table scores its column; the others stand beside ours as the paper's alone.
+Every number that the five papers print in a table, at `--profile paper`. A number is compared where a suite of its
+table scores its column and its row is a cell that we train, or a model that `cse reproduce` scores as it is; the others
+stand beside ours as the paper's alone.
 `cse plan all --profile paper` counts the same on your machine, where other inputs may be absent. Made by
 `python -m docs.coverage_page` from `search_spaces/papers/` and the suites.
 """
@@ -23,9 +24,9 @@ LEGEND = """
 | state | what it means |
 |---|---|
 | trained and scored | the row is a cell, and a suite of its table scores the column |
+| scored without training | the row is a pretrained encoder or an average of word vectors; a suite scores the column |
 | without an input | the row is a cell whose training text is not part of the data that `--data` usually holds |
 | left out | the profile has no counterpart for the row |
-| evaluation only | the row is a model without training here, which `cse eval` and the rows without training score |
 | without a suite | nothing of ours scores the column |
 | reference | the row is a system that none of our methods trains |
 """

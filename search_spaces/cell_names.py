@@ -36,8 +36,12 @@ def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell]
 
 def cell_name(key: Mapping[str, Scalar], seed: int | None = None) -> str:
     """A cell in short, or one of its runs: `dup_rate=0.32 seed 1`."""
-    settings = [f"{axis.rpartition('.')[2]}={value}" for axis, value in key.items()]
+    settings = [f"{axis.rpartition('.')[2]}={_brief(value)}" for axis, value in key.items()]
     return " ".join(settings if seed is None else [*settings, f"seed {seed}"])
+
+
+def _brief(value: Scalar) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def cell_argument(cell: Cell) -> str:

@@ -12,9 +12,11 @@ from cse_train.config import RunConfig, parse_run
 from cse_train.fields import ConfigError, Scalar
 from search_spaces import domains, keys
 from search_spaces.domains import Domain
+from search_spaces.paper import Evaluated
 from search_spaces.profiles import Profile, load_profile
 from search_spaces.space import ExplicitCell, Key, Space
 
+ENCODER = "train.encoder"
 PART = "set_for"
 """The entry of a key that names the one suite that a cell's runs are for."""
 
@@ -147,6 +149,29 @@ class ResolvedSpace:
         named += [(a, v, self._method_of(c)) for c in self.space.cells for a, v in c.settings.items()]
         runs = [(a, v, self.profile.substitution(a, v, m)) for a, v, m in named if a not in self.overrides]
         return {f"{axis}={value}": run for axis, value, run in runs if run != value}
+
+    def evaluated(self) -> dict[str, Evaluated | None]:
+        """Label of a row of the paper -> the model that is scored as it is; None for one without a counterpart here.
+
+        The profile replaces an encoder as it does that of the table's own setting; `--set` is for cells.
+        """
+        rows = self.space.paper.references if self.space.paper else ()
+        return {row.label: self._counterpart(row.evaluated) for row in rows if row.evaluated}
+
+    def suites(self) -> tuple[str, ...]:
+        """The suites that score its runs and its models without training."""
+        paper, named = self.space.paper, self.space.evaluate
+        rows = [row for row in paper.references if row.evaluated] if paper else []
+        of_rows = [suite for row in rows if paper for suite in paper.suites_of(row, named).values()]
+        return tuple(dict.fromkeys([*named, *of_rows]))
+
+    def _counterpart(self, model: Evaluated) -> Evaluated | None:
+        if model.vectors:
+            return model
+        default = self.space.paper.default if self.space.paper else None
+        method = str((default or {}).get("method", self.space.methods()[0]))
+        run = self.profile.substitution(ENCODER, model.encoder, method)
+        return None if run is None else dataclasses.replace(model, encoder=str(run))
 
     def _method_of(self, cell: ExplicitCell) -> str:
         return str(cell.settings.get("method", self.space.method))

@@ -41,8 +41,7 @@ VERSION = Give("write `version: 1`", "wrong version")
 
 def brief(value: object) -> str:
     """A value in an error line: at most 40 characters."""
-    text = str(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return fields.brief(str(value), 40)
 
 
 def read(

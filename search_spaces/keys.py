@@ -5,9 +5,11 @@ from typing import Any
 
 from cse_train import fields, methods
 from cse_train.config import TrainConfig, valid_keys
+from cse_train.evaluate.pairs import dev_problem
 from cse_train.fields import Scalar
 
 SEED = "train.seed"
+DEV = "train.dev"
 
 
 def annotation(key: str, method: str) -> Any | None:
@@ -31,6 +33,8 @@ def problem(key: str, value: object, method: str) -> str | None:
         return None if value in valid else f"unknown method: method={value}; {fields.nearest(str(value), valid)}"
     if key == SEED:
         return f"wrong key: {SEED}={value}; seeds come from `seeds:` or --seeds"
+    if key == DEV and isinstance(value, str) and (line := dev_problem(value)):
+        return line
     if annotation(key, method) is None:
         return _unknown(key, value, method)
     prefix, _, name = key.partition(".")

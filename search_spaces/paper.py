@@ -1,13 +1,15 @@
 """A published table as data: its rows, those of models that are not trained here, and what its averages are over."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Strict
 
+from cse_train.evaluate.suites import registry
 from cse_train.fields import Scalar
-from search_spaces.file_shape import CLOSED, Count, Give, Number, Text
+from search_spaces.file_shape import CLOSED, Count, Give, Number, Text, brief, read
 
 Key = Mapping[str, Scalar]
 ROUNDING = 1e-9
@@ -50,13 +52,41 @@ class PublishedRow(PrintedRow):
         return {"key": dict(self.key), **super().as_dict()}
 
 
+EVALUATED = "give {encoder: bert-base-uncased, pooler: mean}, or {vectors: glove.840B.300d}"
+PlainPooler = Literal["cls_no_mlp", "mean", "first_last", "first_last_layer1"]
+"""The poolers without an MLP, which nobody would have trained."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluated:
+    """A model that is scored as it is: an encoder under a pooler, or the average of a text's word vectors."""
+
+    __pydantic_config__ = CLOSED
+    encoder: Annotated[str, Strict(), Give(EVALUATED)] = ""
+    """A name as `train.encoder` takes it."""
+    pooler: Annotated[PlainPooler | None, Give(f"give one of {', '.join(get_args(PlainPooler))}", "unknown pooler")] = (
+        None
+    )
+    vectors: Annotated[str, Strict(), Give(EVALUATED)] = ""
+    """A file of the data folder's `vectors`, without its suffix."""
+
+    @property
+    def name(self) -> str:
+        return self.vectors or self.encoder
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Name and pooler, by which the ledger keeps its scores."""
+        return self.name, self.pooler or "mean"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reference(PrintedRow):
     """The row of a model that is not trained here."""
 
     label: Text
-    evaluated: Text = ""
-    """What of ours is the same model, which is scored without any training; empty for a model that we do not have."""
+    evaluated: Annotated[Evaluated | None, Give(EVALUATED)] = None
+    """The same model of ours, which is scored without any training; None for one that we do not have."""
     reason: Text = ""
     """Why none of our methods trains it, where that does not go without saying."""
 
@@ -119,6 +149,10 @@ class Paper:
         default_factory=dict
     )
     """Column -> the name under which the ledger keeps its scores; a column left out is its own."""
+    unscored: Annotated[Mapping[str, Text], Give("give a mapping such as {COCO: why no suite scores it}")] = field(
+        default_factory=dict
+    )
+    """Column that no suite of ours scores -> why."""
     rows: Annotated[tuple[PublishedRow, ...], Give("give a list of {key: {...}, cells: {...}}")] = ()
     """The cells' rows; empty for a figure without printed numbers."""
     references: Annotated[tuple[Reference, ...], Give("give a list of {label: ..., cells: {...}}")] = ()
@@ -127,6 +161,19 @@ class Paper:
     """One, or a list."""
     default: Annotated[Key | None, Give("give a key such as {method.dup_rate: 0.32}")] = None
     """The row of the paper's own setting: of an ablation what the others are compared with, of a search its winner."""
+
+    def stored(self, column: str) -> str:
+        """The name under which the ledger keeps a column's scores."""
+        return self.scores.get(column, column)
+
+    def suites_of(self, row: Reference, evaluate: Sequence[str]) -> dict[str, str]:
+        """Column of the row -> the suite that scores it: of those that the table names, else the one that gives least.
+
+        A column that no suite gives is left out.
+        """
+        suites = (*evaluate, *_by_size())
+        fitting = {c: [name for name in suites if self.stored(c) in registry.columns(name)] for c in row.cells}
+        return {column: names[0] for column, names in fitting.items() if names}
 
     def misadded(self) -> Iterator[tuple[PrintedRow, str, float]]:
         """Every row with an average that its values do not give and that no `recomputed` explains: row, column, mean.
@@ -139,3 +186,32 @@ class Paper:
                 value = row.recomputed.get(average.column, row.cells.get(average.column))
                 if mean is not None and value is not None and not average.agrees(value, mean):
                     yield row, average.column, mean
+
+
+@functools.cache
+def _by_size() -> tuple[str, ...]:
+    return tuple(sorted(registry.names(), key=lambda suite: len(registry.columns(suite))))
+
+
+def read_paper(raw: Mapping[str, Any]) -> tuple[Paper | None, list[str]]:
+    """The block, and every problem of it."""
+    rows = raw.get("references")
+    listed = rows if isinstance(rows, list) else []
+    wrong = [line for row in listed if isinstance(row, dict) for line in _evaluated_problems(row)]
+    if wrong:
+        sound = [{name: value for name, value in row.items() if name != "evaluated"} for row in listed]
+        return None, wrong + read(Paper, {**raw, "references": sound}, "paper.")[1]
+    return read(Paper, raw, "paper.")
+
+
+def _evaluated_problems(row: Mapping[str, Any]) -> list[str]:
+    if "evaluated" not in row:
+        return []
+    value, name = row["evaluated"], f"paper.references.evaluated of {brief(row.get('label'))}"
+    if not isinstance(value, dict):
+        return [Give(EVALUATED).line(name, value)]
+    lines = read(Evaluated, value, "paper.references.evaluated.")[1]
+    given = {field.name for field in fields(Evaluated) if value.get(field.name)}
+    if lines or given in ({"encoder", "pooler"}, {"vectors"}):
+        return [line.replace("=", f" of {brief(row.get('label'))}=", 1) for line in lines]
+    return [f"no single model: {name}={brief(value)}; {EVALUATED}"]

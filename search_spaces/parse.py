@@ -1,5 +1,6 @@
 """A space's YAML file into a `Space`, or every problem of it."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from cse_train.fields import ConfigError, Scalar
 from search_spaces import keys
 from search_spaces.domains import Domain, contains, parents_first, parse_domain
 from search_spaces.file_shape import brief, read
-from search_spaces.paper import Paper
+from search_spaces.paper import Paper, read_paper
 from search_spaces.space import OFF, Component, ExplicitCell, Key, SearchConfig, Space, SpaceFile
 from search_spaces.strict_yaml import read_yaml
 
@@ -42,9 +43,10 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
         axes = {name: _normal_domain(name, domain, methods) for name, domain in axes.items()}
         problems += _set_for_problems(file, methods)
         cells = tuple(ExplicitCell(c.label, _normal(c.settings, _method_of(c, methods))) for c in cells)
-    paper, lines = (None, []) if file.paper is None else read(Paper, file.paper, "paper.")
+    paper, lines = (None, []) if file.paper is None else read_paper(file.paper)
     problems += lines if lines or paper is None else _misprint_problems(paper)
     seeds = tuple(range(file.seeds)) if isinstance(file.seeds, int) else tuple(file.seeds)
+    problems += [f"duplicate seed: seeds={seed}; list it once" for seed, count in Counter(seeds).items() if count > 1]
     search, lines = _parse_search(file.search)
     problems += lines
     problems += _search_problems(search, axes, "search" in raw)
@@ -257,6 +259,7 @@ def _column_problems(paper: Paper) -> list[str]:
         *(("rows.cells", name) for row in paper.rows for name in row.cells),
         *(("references.cells", name) for row in paper.references for name in row.cells),
         *(("scores", name) for name in paper.scores),
+        *(("unscored", name) for name in paper.unscored),
         *(("average", name) for average in paper.average for name in (average.column, *average.of)),
     ]
     wrong = sorted({(part, name) for part, name in used if name not in paper.columns})

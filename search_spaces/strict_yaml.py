@@ -1,14 +1,19 @@
 """YAML without surprises: 1.2 scalars (`1e-5` is a number, `on` is text), no duplicate keys, plain values only."""
 
+import math
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from yaml.composer import Composer
 
 from cse_train.fields import ConfigError
+from cse_train.reading import first_line, require_size
 
+BYTES = 10_000_000
+"""Of a file, at most: a shipped one has a few thousand."""
+Number = TypeVar("Number", int, float)
 DIGITS = 18
 """Digits of an integer, sign included, at most: what every part of ours holds without loss."""
 
@@ -55,11 +60,33 @@ def _decimal(loader: StrictLoader, node: yaml.ScalarNode) -> int:
         raise yaml.constructor.ConstructorError(
             problem=f"a number of {len(digits)} digits", problem_mark=node.start_mark
         )
-    return int(digits)
+    return _number(int, digits, node)
 
 
 def _float(loader: StrictLoader, node: yaml.ScalarNode) -> float:
-    return float(loader.construct_scalar(node))
+    value = _number(float, loader.construct_scalar(node), node)
+    if not math.isfinite(value):
+        raise yaml.constructor.ConstructorError(problem="a number beyond 1.8e308", problem_mark=node.start_mark)
+    return value
+
+
+def _bool(loader: StrictLoader, node: yaml.ScalarNode) -> bool:
+    word = loader.construct_scalar(node).lower()
+    if word not in ("true", "false"):
+        raise yaml.constructor.ConstructorError(problem="neither true nor false", problem_mark=node.start_mark)
+    return bool(word == "true")
+
+
+def _refused(loader: StrictLoader, node: yaml.Node) -> None:
+    raise yaml.constructor.ConstructorError(problem=f"a value with the tag {node.tag}", problem_mark=node.start_mark)
+
+
+def _number(kind: type[Number], text: str, node: yaml.Node) -> Number:
+    """Only an explicit tag such as !!int brings text here that looks like no number."""
+    try:
+        return kind(text)
+    except ValueError:
+        raise yaml.constructor.ConstructorError(problem="no number", problem_mark=node.start_mark) from None
 
 
 TAG = "tag:yaml.org,2002:"
@@ -74,12 +101,18 @@ StrictLoader.yaml_implicit_resolvers = {}
 for kind, pattern, first in SCALARS:
     StrictLoader.add_implicit_resolver(TAG + kind, re.compile(f"^(?:{pattern})$"), first)
 StrictLoader.add_constructor(TAG + "map", _mapping)
+StrictLoader.add_constructor(TAG + "bool", _bool)
 StrictLoader.add_constructor(TAG + "int", _decimal)
 StrictLoader.add_constructor(TAG + "float", _float)
 
 
+for kind in ("binary", "omap", "pairs", "set", "timestamp"):
+    StrictLoader.add_constructor(TAG + kind, _refused)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in `path`; ConfigError names the file and the line of everything that is not plain strict YAML."""
+    require_size(path, BYTES, "write a shorter one")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -109,5 +142,5 @@ def parse_yaml(text: str, name: str) -> dict[str, Any]:
 def _syntax(error: yaml.YAMLError) -> str:
     mark: yaml.error.Mark | None = getattr(error, "problem_mark", None)
     where = f"line={mark.line + 1}" if mark else "line=unknown"
-    what = " ".join(str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).split())
-    return f"not YAML: {where}; {what}"
+    what = Exception(getattr(error, "problem", None) or getattr(error, "reason", None) or error)
+    return f"not YAML: {where}; {first_line(what)}"

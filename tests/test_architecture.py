@@ -19,6 +19,7 @@ REGISTRIES = ("cse_train/methods", "cse_train/methods/options", "cse_train/evalu
 """Folders with one module for each method or suite: as many as there are."""
 LINES_A_FILE = 330
 LOADERS = {
+    "cse": "what a notebook asks for",
     "cse.cli.loader": "the module of a command, and what only one of its options needs",
     "cse_train.methods": "the module of a method, by its name in the configuration",
     "cluster.search.samplers": "the sampler that `search.sampler` names",
@@ -26,6 +27,7 @@ LOADERS = {
     "cse_train.evaluate.suites.registry": "the modules of its folder, each a suite",
     "cse_train.evaluate.transfer": "the module of a transfer protocol, by its name on the command line",
     "analysis.render.formats": "the module of a table format, by its name",
+    "analysis.bundles.formats": "the modules of its folder, each a format of bundles",
 }
 """The modules that import ours by name. Nothing of ours is imported inside a function anywhere."""
 
@@ -34,16 +36,17 @@ ROOMS: Mapping[str, str] = {
     "cse_train": "",
     "cse_train.fields": "",
     "cse_train.files": "",
+    "cse_train.reading": "cse_train.fields",
     "cse_train.numerics": "",
     "cse_train.random_streams": "",
     "cse_train.distributed": "",
     "cse_train.data_paths": "cse_train.fields",
     "cse_train.methods.options": "cse_train.fields cse_train.text.synonyms cse_train.generator.identity",
-    "cse_train.config": "cse_train.fields cse_train.methods",
+    "cse_train.config": "cse_train.fields cse_train.methods cse_train.text.vector_files",
     "cse_train.losses": "",
-    "cse_train.text": "cse_train.fields cse_train.data_paths",
+    "cse_train.text": "cse_train.reading cse_train.fields cse_train.files cse_train.data_paths",
     "cse_train.encoder": "cse_train.numerics cse_train.text",
-    "cse_train.backbone": "cse_train.fields cse_train.text cse_train.encoder",
+    "cse_train.backbone": "cse_train.reading cse_train.fields cse_train.text cse_train.encoder",
     "cse_train.generator": "cse_train.fields cse_train.distributed cse_train.random_streams cse_train.text "
     "cse_train.losses cse_train.encoder cse_train.backbone",
     "cse_train.modules": "cse_train.fields cse_train.distributed cse_train.losses cse_train.encoder",
@@ -51,7 +54,7 @@ ROOMS: Mapping[str, str] = {
     "cse_train.losses cse_train.text cse_train.encoder cse_train.backbone cse_train.generator cse_train.modules",
     "cse_train.checkpoint": "cse_train.files cse_train.distributed cse_train.config cse_train.methods "
     "cse_train.backbone",
-    "cse_train.evaluate": "cse_train.fields cse_train.files cse_train.numerics cse_train.distributed "
+    "cse_train.evaluate": "cse_train.reading cse_train.fields cse_train.files cse_train.numerics cse_train.distributed "
     "cse_train.data_paths cse_train.text cse_train.encoder cse_train.backbone cse_train.modules cse_train.checkpoint",
     "cse_train.training": "cse_train.fields cse_train.numerics cse_train.random_streams cse_train.distributed "
     "cse_train.data_paths cse_train.config cse_train.text cse_train.encoder cse_train.backbone cse_train.methods "
@@ -61,7 +64,8 @@ ROOMS: Mapping[str, str] = {
     "cse_train.pretrain": "cse_train.fields cse_train.files cse_train.data_paths cse_train.text cse_train.encoder "
     "cse_train.backbone cse_train.modules cse_train.checkpoint cse_train.evaluate",
     # what may vary
-    "search_spaces": "cse_train.fields cse_train.config cse_train.methods cse_train.evaluate.suites",
+    "search_spaces": "cse_train.reading cse_train.fields cse_train.config cse_train.methods cse_train.evaluate.pairs "
+    "cse_train.evaluate.suites",
     # from the ledger to a page
     "analysis": "",
     "analysis.ledger": "",
@@ -69,6 +73,7 @@ ROOMS: Mapping[str, str] = {
     "analysis.frames": "analysis.ledger",
     "analysis.tables": "analysis.ledger analysis.statistics",
     "analysis.render": "analysis.tables",
+    "analysis.bundles": "analysis.ledger analysis.tables",
     "analysis.progress": "analysis.ledger analysis.tables",
     "analysis.study": "analysis.ledger analysis.statistics analysis.tables",
     "analysis.figures": "analysis.statistics analysis.tables analysis.study",
@@ -79,7 +84,7 @@ ROOMS: Mapping[str, str] = {
     "cluster.plan": "search_spaces analysis.ledger cse_train.fields cse_train.data_paths cse_train.config "
     "cse_train.methods cse_train.text cse_train.backbone cse_train.evaluate",
     "cluster.search": "cluster.plan search_spaces analysis.ledger cse_train.fields",
-    "cluster.slots": "cluster.runtime cse_train.fields cse_train.data_paths cse_train.config",
+    "cluster.slots": "cluster.runtime cse_train.reading cse_train.fields cse_train.data_paths cse_train.config",
     "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.ledger cse_train.fields "
     "cse_train.data_paths cse_train.evaluate.suites",
     "cluster.monitor": "cluster.sweep analysis.ledger analysis.progress cse_train.fields",
@@ -87,12 +92,13 @@ ROOMS: Mapping[str, str] = {
     # the face
     "cse": "",
     "cse.tables": "cluster.plan search_spaces analysis.ledger analysis.tables analysis.render "
-    "analysis.study analysis.report cse_train.fields cse_train.files cse_train.evaluate.suites cse_train.export",
+    "analysis.study analysis.report cse_train.fields cse_train.data_paths cse_train.files cse_train.evaluate.suites "
+    "cse_train.export",
     "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
     "search_spaces analysis.ledger analysis.statistics analysis.tables cse_train.fields cse_train.data_paths "
     "cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone cse_train.evaluate",
     "cse.doctor": "cse.experiments cluster.plan cluster.runtime cluster.sweep search_spaces analysis.ledger "
-    "cse_train.fields cse_train.data_paths",
+    "cse_train.fields cse_train.files cse_train.data_paths cse_train.checkpoint",
     "cse.cli": "cse cse.tables cse.experiments cse.doctor cluster search_spaces analysis cse_train",
 }
 """Room -> the rooms it may import; `cse.cli` may import everything, a package's name stands for all its rooms there."""

@@ -115,3 +115,11 @@ def test_a_new_method_sweeps_on_two_workers_and_prints_its_table(copy: Path) -> 
     said = called(copy, "-c", CLI, "run", "noisy", *where, "--yes")
     assert "2 done, 0 failed" in said
     assert said.count("| 0.1 ") == 1 and said.count("| 0.3 ") == 1
+
+    module = copy / "cse_train" / "methods" / "noisy.py"
+    module.write_text(MODULE.replace("clean_BH + self.noise", "clean_BH + 2 * self.noise"), encoding="utf8")
+    command = [sys.executable, "-c", CLI, "run", "noisy", *where, "--yes"]
+    environment = os.environ | {"PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 2 and "changed code: method=noisy, 2 finished runs were made by other" in done.stderr
+    assert "2/2 already in the ledger, 0 run" in called(copy, *command[1:], "--keep")

@@ -1,19 +1,22 @@
 """Figures of a study's axes: their share of the differences, and the score over each one's values."""
 
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.canvas import GREY, MANY, OURS, PAPER, below, canvas, literal
-from analysis.statistics.importance import Importance
+from analysis.figures.canvas import GREY, MANY, OURS, PAPER, canvas, log_scaled, thin_ticks
+from analysis.figures.words import literal, metric_name, wrapped
+from analysis.statistics.basics import mean_and_sd, t_interval
+from analysis.statistics.importance import LEVELS, Importance
 from analysis.tables.labels import axis_text
 from analysis.tables.spec import plain
 
 ACROSS = 3
 """Panels beside each other."""
+WORDS, LETTERS = 12, 30
+"""Characters of a line of a value that is a word; of all words that stand beside each other in a panel."""
 
 
 def importance_plot(effects: Importance) -> Figure:
@@ -21,58 +24,67 @@ def importance_plot(effects: Importance) -> Figure:
     axes_shares = sorted(effects.axes, key=lambda axis: (-axis.share, axis.axis))
     names = [axis.axis for axis in axes_shares]
     shares = [axis.share for axis in axes_shares]
-    more = [("seeds", effects.seeds), ("interactions", effects.rest)]
-    figure, axes = canvas(size=(7.0, 1.4 + 0.32 * (len(names) + 2)))
-    bars = axes.barh(range(len(names)), shares, color=OURS, height=0.6, label="axis")
-    rest = [(len(names) + i, value) for i, (_, value) in enumerate(more) if value is not None]
-    axes.barh([place for place, _ in rest], [value for _, value in rest], color=GREY, height=0.6)
-    floors = [(axis.floor, place) for place, axis in enumerate(axes_shares) if axis.floor is not None]
-    marks = axes.scatter(
-        [f for f, _ in floors], [p for _, p in floors], marker="|", s=160, color=PAPER, zorder=3, linewidths=2,
-        label="seeds alone reach this in 1 of 20",
+    more = [(name, x) for name, x in (("seeds", effects.seeds), ("interactions", effects.rest)) if x is not None]
+    figure, (axes,) = canvas(size=(7.0, 1.0 + 0.32 * (len(names) + 2)))
+    axes.barh(range(len(names)), shares, color=OURS, height=0.6)
+    rest = [(len(names) + i, value) for i, (_, value) in enumerate(more)]
+    axes.barh(
+        [place for place, _ in rest], [value for _, value in rest], color="white", edgecolor=GREY, hatch="///",
+        height=0.6,
     )  # fmt: skip
+    floors = [(axis.floor, place) for place, axis in enumerate(axes_shares) if axis.floor is not None]
+    axes.scatter([f for f, _ in floors], [p for _, p in floors], marker="|", s=160, color=PAPER, zorder=3, linewidths=2)
     axes.set_yticks(range(len(names) + len(more)), [literal(n) for n in (*names, *(name for name, _ in more))])
     axes.invert_yaxis()
-    axes.set_xlabel("share of the sum of squares")
-    below(figure, [bars, marks] if floors else [bars])
+    mark = "; the upright mark: what seeds alone reach in 1 of 20" if floors else ""
+    axes.set_xlabel(f"share of the sum of squares{mark}", fontsize=8)
+    thin_ticks(figure)
     return figure
 
 
 def effects_plot(
     keys: Sequence[Mapping[str, Any]], scores: Sequence[float], axes: Sequence[str], metric: str
 ) -> Figure:
-    """One panel per axis: every run as a dot, the mean of each value over all other axes as a line."""
-    down = -(-len(axes) // ACROSS)
-    across = min(ACROSS, len(axes))
-    figure = Figure(figsize=(7.0 if across > 1 else 4.5, 2.6 * down), layout="constrained")
-    panels = figure.subplots(down, across, sharey=True, squeeze=False)
-    for number, panel in enumerate(panels.flat):
-        if number >= len(axes):
-            panel.set_visible(False)
-            continue
-        _effect(panel, [plain(key.get(axes[number])) for key in keys], scores)
-        panel.set_xlabel(literal(axes[number]), fontsize=8)
+    """One panel per axis: every run as a ring; of an axis with few values also each value's mean with its interval.
+
+    Numbers stand at their value, far ones on a log axis; the best run is a diamond in each panel.
+    """
+    down, across = -(-len(axes) // ACROSS), min(ACROSS, len(axes))
+    size = (7.0 if across > 1 else 4.5, 2.6 * down)
+    figure, panels = canvas(down=down, across=across, size=size, sharey=True)
+    for panel, axis in zip(panels, axes, strict=False):
+        _effect(panel, [plain(key.get(axis)) for key in keys], scores)
+        panel.set_xlabel(literal(axis), fontsize=8)
         panel.tick_params(labelsize=7)
-    for row in panels:
-        row[0].set_ylabel(literal(metric), fontsize=8)
+    for panel in panels[len(axes) :]:
+        panel.set_visible(False)
+    for panel in panels[::across]:
+        panel.set_ylabel(wrapped(metric_name(metric), 26), fontsize=8)
+    thin_ticks(figure)
     return figure
 
 
 def _effect(panel: Axes, values: Sequence[Any], scores: Sequence[float]) -> None:
-    """Numbers in their order, evenly spaced; words as they come."""
     groups: dict[Any, list[float]] = {}
     for value, score in zip(values, scores, strict=True):
         groups.setdefault(value, []).append(score)
-    numeric = [v for v in groups if isinstance(v, int | float) and not isinstance(v, bool)]
-    style = "-" if len(numeric) == len(groups) else "none"
-    order = [*sorted(numeric), *(v for v in groups if v not in numeric)]
-    place = {value: number for number, value in enumerate(order)}
+    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in groups)
+    order = sorted(groups) if numeric else sorted(groups, key=lambda value: (type(value).__name__, str(value)))
+    place = {value: value if numeric else number for number, value in enumerate(order)}
     xs = [place[value] for value in values]
-    panel.scatter(xs, scores, color=GREY, s=8, alpha=0.35, lw=0, rasterized=len(xs) > MANY)
-    means = [statistics.fmean(groups[value]) for value in order]
-    panel.plot(range(len(order)), means, color=OURS, marker="o", ms=4, lw=1.5, linestyle=style)
-    if len(order) <= 12:
-        panel.set_xticks(range(len(order)), [literal(axis_text(value)) for value in order], rotation=45, ha="right")
-    else:
-        name_ends = [0, len(order) - 1]
-        panel.set_xticks(name_ends, [literal(axis_text(order[i])) for i in name_ends])
+    panel.scatter(xs, scores, s=10, facecolors="none", edgecolors=GREY, linewidths=0.7, rasterized=len(xs) > MANY)
+    best = max(range(len(scores)), key=scores.__getitem__)
+    panel.scatter([xs[best]], [scores[best]], marker="D", s=26, facecolors="none", edgecolors=PAPER, linewidths=1.4)
+    if numeric and log_scaled(list(groups)):
+        panel.set_xscale("log")
+    if len(order) <= LEVELS or not numeric:
+        means = [mean_and_sd(groups[value])[0] or 0.0 for value in order]
+        ends = [t_interval(groups[value]) for value in order]
+        halves = [(high - low) / 2 for low, high in (end or (0.0, 0.0) for end in ends)]
+        panel.errorbar([place[v] for v in order], means, yerr=halves, fmt="o", color=OURS, ms=4, lw=1.4, zorder=3)
+        names = [wrapped(axis_text(value).replace("_", " "), WORDS) for value in order]
+        upright = not numeric and sum(max(map(len, name.split("\n"))) + 1 for name in names) > LETTERS
+        panel.set_xticks([place[value] for value in order], names, rotation=90 if upright else 0)
+        if not numeric:
+            panel.set_xlim(-0.6, len(order) - 0.4)
+        panel.set_xticks([], minor=True)

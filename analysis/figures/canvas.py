@@ -1,9 +1,9 @@
-"""What all figures share: the canvas, colours that the colour-blind can tell apart, and files written aside."""
+"""What all figures share: the canvas, colours and shapes that stay apart without colour, and files written aside."""
 
 import base64
 import io
 import os
-from collections.abc import Sequence
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -12,57 +12,103 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-OURS, PAPER, GREY = "#1f5fa8", "#c0482d", "#8a8a8a"
-COLOURS = ("#1f5fa8", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a")
+from analysis.figures.words import wrapped
+
+OURS, PAPER, GREY, INK = "#0072b2", "#d55e00", "#767676", "#1b1f24"
+COLOURS = (OURS, PAPER, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", GREY)
 """Okabe and Ito's, ours first."""
+SHAPES = ("o", "s", "^", "D", "v", "P", "X", "h")
+"""One beside each colour: what a colour says, its shape says too."""
 MANY = 500
 """Marks above which a figure keeps them as pixels: ten thousand circles are a slow picture."""
+DECADES = 20.0
+"""Numbers on a log axis: the largest is at least this many times the smallest."""
 UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 """No date in a file: equal figures are equal bytes."""
+TITLE = 88
+"""Characters of a line of a title over the whole width."""
 
 
-def canvas(title: str = "", *, size: tuple[float, float] = (7.0, 4.4)) -> tuple[Figure, Axes]:
-    """A figure with one pair of axes."""
+def canvas(
+    title: str = "", *, down: int = 1, across: int = 1, size: tuple[float, float] = (7.0, 4.4), **shared: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with panels, row by row; `shared` are the words of `subplots`."""
     figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots()
-    axes.set_title(literal(title), fontsize=10)
-    return figure, axes
+    panels = figure.subplots(down, across, squeeze=False, **shared)
+    if title:
+        figure.suptitle(wrapped(title, TITLE), fontsize=10)
+    for panel in panels.flat:
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.tick_params(labelsize=8)
+        panel.set_axisbelow(True)
+    return figure, list(panels.flat)
 
 
-def literal(text: str) -> str:
-    """Text in which no dollar sign begins a formula."""
-    return text.replace("$", r"\$")
+def log_scaled(values: list[float]) -> bool:
+    """Whether numbers belong on a log axis: they reach far, and most of them lie in the lowest quarter."""
+    if not values or min(values) <= 0 or max(values) / min(values) < DECADES:
+        return False
+    return statistics.median(values) < (min(values) + max(values)) / 4
 
 
-def name_ticks(axes: Axes, names: Sequence[str]) -> None:
-    """Names under the places 0..n-1: on as many lines as they have, or slanted where they would run together."""
-    widest = max((len(line) for name in names for line in name.split("\n")), default=0)
-    shown = [literal(name) for name in names]
-    if widest * len(names) <= 90:
-        axes.set_xticks(range(len(names)), shown)
-        return
-    joined = [name.replace("\n", " ") for name in shown]
-    axes.set_xticks(range(len(names)), joined, rotation=35, ha="right", rotation_mode="anchor", fontsize=7)
+def thin_ticks(figure: Figure) -> None:
+    """Hides every tick's label that would run into the label before it."""
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            shown = [tick for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()] if tick.label1.get_text()]
+            last = None
+            for tick in sorted(shown, key=lambda tick: float(tick.get_loc())):
+                if not low <= tick.get_loc() <= high or not tick.label1.get_visible():
+                    continue
+                box = tick.label1.get_window_extent().padded(1.0)
+                if last is not None and box.overlaps(last):
+                    tick.label1.set_visible(False)
+                else:
+                    last = box
 
 
-def below(figure: Figure, handles: Sequence[Any], columns: int = 3) -> None:
-    """A legend under the axes."""
-    if handles:
-        figure.legend(handles=list(handles), loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
+def label_ends(figure: Figure, axes: Axes, ends: list[tuple[float, str, str]]) -> None:
+    """A text beside the axes for each (height, text, colour), with a line to its height; texts keep clear of each
+    other, whatever their heights."""
+    figure.draw_without_rendering()
+    inches = axes.get_window_extent().height / figure.dpi
+    low, high = axes.get_ylim()
+    size = 7.5
+    wanted = sorted(((y - low) / (high - low), text, colour) for y, text, colour in ends)
+    heights = [1.3 * size * (text.count("\n") + 1) / 72 / inches for _, text, _ in wanted]
+    places: list[float] = []
+    for (y, _, _), height in zip(wanted, heights, strict=True):
+        below = places[-1] + (heights[len(places) - 1] + height) / 2 if places else y
+        places.append(max(y, below))
+    top = 1.0
+    for i in reversed(range(len(places))):
+        places[i] = min(places[i], top - heights[i] / 2)
+        top = places[i] - heights[i] / 2
+    for (y, text, colour), place in zip(wanted, places, strict=True):
+        axes.annotate(
+            text, (1.0, y), (1.04, place), xycoords="axes fraction", textcoords="axes fraction", va="center",
+            fontsize=size, color=INK, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 1.0, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)},
+        )  # fmt: skip
 
 
-def encoded(figure: Figure, form: str) -> bytes:
-    """The figure as a file's content: png, pdf or svg; letters are outlines, so no font is looked for."""
+def encoded(figure: Figure, form: str, *, clear: bool = False) -> bytes:
+    """The figure as a file's content: png, pdf or svg; letters are outlines, so no font is looked for.
+
+    `clear`: without a ground of its own, for a page that has one.
+    """
     FigureCanvasAgg(figure)
     text = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "cse", "svg.fonttype": "path"}):
-        figure.savefig(text, format=form, dpi=150, metadata=UNDATED.get(form, {}))
+        figure.savefig(text, format=form, dpi=150, metadata=UNDATED.get(form, {}), transparent=clear)
     return text.getvalue()
 
 
 def data_uri(figure: Figure) -> str:
     """The figure as the address of an image that needs no file: a page may hold many without clashing names."""
-    return "data:image/svg+xml;base64," + base64.b64encode(encoded(figure, "svg")).decode()
+    return "data:image/svg+xml;base64," + base64.b64encode(encoded(figure, "svg", clear=True)).decode()
 
 
 def save(figure: Figure, to: Path) -> Path:

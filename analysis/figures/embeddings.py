@@ -1,57 +1,77 @@
 """Figures of the embeddings themselves: the alignment-uniformity plane, and cosines by human rating."""
 
-import statistics
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.canvas import COLOURS, MANY, canvas, literal
+from analysis.figures.canvas import COLOURS, INK, MANY, SHAPES, canvas, thin_ticks
+from analysis.figures.words import distinct, metric_name, wrapped
 from analysis.study.alignment import Plane
 from analysis.study.rating_groups import EDGES, GROUPS, RatingHistogram
-from analysis.tables.labels import shortened
 
-NAMED = 12
+NAMED = 8
 """Cells above which the plane names none."""
+NAME = 34
+"""Characters of a line of a cell's name."""
 
 
 def plane_plot(plane: Plane, metric: str) -> Figure:
-    """A dot per run, coloured by its score; the mean of each cell is named while there are few."""
-    figure, axes = canvas()
-    xs, ys = [point.uniformity for point in plane.points], [point.alignment for point in plane.points]
-    scores = [point.score for point in plane.points]
-    dots = axes.scatter(xs, ys, c=scores, cmap="viridis", s=22, alpha=0.85, lw=0, rasterized=len(xs) > MANY)
-    figure.colorbar(dots, ax=axes, label=literal(f"best {metric}"))
+    """A mark per run, coloured by its score; while there are few cells each has a shape, which the list below names."""
     cells = list(dict.fromkeys(point.cell for point in plane.points))
-    for cell in cells if len(cells) <= NAMED else []:
-        points = [point for point in plane.points if point.cell == cell]
-        at = (statistics.fmean(p.uniformity for p in points), statistics.fmean(p.alignment for p in points))
-        right = at[0] > (min(xs) + max(xs)) / 2
-        named = axes.annotate(
-            literal(shortened(cell)), at, (-5 if right else 5, 5), textcoords="offset points", fontsize=7
-        )
-        named.set(ha="right" if right else "left", in_layout=False)
-    axes.set_xlabel("uniformity (lower: more even)")
-    axes.set_ylabel("alignment (lower: closer)")
+    figure, (axes,) = canvas(size=(7.0, 4.4))
+    scores = [point.score for point in plane.points]
+    few = len(cells) <= NAMED
+    low, high = min(scores), max(scores)
+    for number, cell in enumerate(cells if few else [""]):
+        points = [point for point in plane.points if not few or point.cell == cell]
+        dots = axes.scatter(
+            [p.uniformity for p in points], [p.alignment for p in points], c=[p.score for p in points], s=40,
+            marker=SHAPES[number], cmap="viridis", vmin=low, vmax=high if high > low else low + 1, edgecolors=INK,
+            linewidths=0.5, rasterized=len(points) > MANY,
+        )  # fmt: skip
+    bar = figure.colorbar(dots, ax=axes)
+    bar.set_label(wrapped(f"best {metric_name(metric)}", 40), fontsize=8)
+    axes.set_xlabel("uniformity (lower: more even)", fontsize=8)
+    axes.set_ylabel("alignment (lower: closer)", fontsize=8)
+    if few:
+        _list_of_shapes(figure, axes, cells)
+    thin_ticks(figure)
     return figure
+
+
+def _list_of_shapes(figure: Figure, axes: Axes, cells: Sequence[str]) -> None:
+    """The shapes' names in two columns under the axes."""
+    names = [wrapped(name, NAME) for name in distinct(cells)]
+    marks = [
+        axes.scatter([], [], marker=SHAPES[number], s=30, facecolors="none", edgecolors=INK, label=name)
+        for number, name in enumerate(names)
+    ]
+    figure.legend(handles=marks, loc="outside lower center", ncols=2, fontsize=7.5, frameon=False)
 
 
 def histogram_plot(histograms: Sequence[RatingHistogram]) -> Figure:
     """A column per cell, a row per rating group; the vertical line is the group's mean cosine."""
-    figure = Figure(figsize=(7.0, 5.2), layout="constrained")
-    panels = figure.subplots(len(GROUPS), len(histograms), sharex=True, sharey="col", squeeze=False)
+    figure, flat = canvas(
+        down=len(GROUPS), across=len(histograms), size=(7.0, 5.2), sharex=True, sharey="col"
+    )  # fmt: skip
+    panels = np.array(flat).reshape(len(GROUPS), len(histograms))
     widths, centres = np.diff(EDGES), (EDGES[1:] + EDGES[:-1]) / 2
+    names = distinct([histogram.label for histogram in histograms])
     for column, histogram in enumerate(histograms):
-        panels[0, column].set_title(literal(f"{shortened(histogram.label)} (n {histogram.seeds})"), fontsize=8)
+        panels[0, column].set_title(
+            wrapped(f"{names[column]} (n\u00a0{histogram.seeds})", 76 // len(histograms)), fontsize=8
+        )
         for group, name in enumerate(GROUPS):
             panel, mean = panels[group, column], histogram.means[group]
-            panel.bar(centres, histogram.counts[group], width=widths, color=COLOURS[group % 5])
+            panel.bar(centres, histogram.counts[group], width=widths, color=COLOURS[0])
             if mean is not None:
-                panel.axvline(mean, color="black", lw=1.0)
+                panel.axvline(mean, color=INK, lw=1.2)
             panel.set_yticks([])
-            panel.tick_params(labelsize=7)
             panels[group, 0].set_ylabel(f"rated\n{name}", fontsize=8, rotation=0, ha="right", va="center")
         panels[-1, column].set_xlabel("cosine", fontsize=8)
     lowest = min((EDGES[int(np.argmax(h.counts.sum(axis=0) > 0))] for h in histograms), default=-1.0)
     panels[0, 0].set_xlim(lowest, 1.0)
+    thin_ticks(figure)
     return figure

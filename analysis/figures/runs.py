@@ -3,42 +3,70 @@
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from analysis.figures.canvas import COLOURS, GREY, MANY, OURS, below, canvas, literal
+from analysis.figures.canvas import COLOURS, GREY, MANY, OURS, PAPER, SHAPES, canvas, label_ends, thin_ticks
+from analysis.figures.words import distinct, metric_name, wrapped
 from analysis.study.budget import Budget
 from analysis.study.learning_curves import Band
-from analysis.tables.labels import shortened
+
+NAME = 38
+"""Characters of a line of a curve's name."""
+FEW = 4
+"""Curves whose bands can be seen beside each other; those of more are faint."""
+MARKS = 6
+"""Shapes along a curve."""
 
 
 def learning_plot(bands: Sequence[Band], metric: str) -> Figure:
-    """Mean over seeds by training examples, one line per cell, with a band of one standard deviation."""
-    figure, axes = canvas()
-    lines = []
-    for number, band in enumerate(bands):
-        colour, low = COLOURS[number % len(COLOURS)], [m - s for m, s in zip(band.means, band.sds, strict=True)]
+    """Mean over seeds by training examples, one line per cell, with a band of one standard deviation; each line has a
+    shape of its own and its name at its end."""
+    names = [
+        wrapped(f"{name} (n\u00a0{band.seeds})", NAME)
+        for name, band in zip(distinct([band.label for band in bands]), bands, strict=True)
+    ]
+    lines = sum(name.count("\n") + 1 for name in names)
+    figure, (axes,) = canvas(size=(7.0, max(4.0, 1.0 + 0.145 * lines)))
+    ends = []
+    for number, (name, band) in enumerate(zip(names, bands, strict=True)):
+        colour, shape = COLOURS[number % len(COLOURS)], SHAPES[number % len(SHAPES)]
+        low = [mean - sd for mean, sd in zip(band.means, band.sds, strict=True)]
         high = [mean + sd for mean, sd in zip(band.means, band.sds, strict=True)]
-        axes.fill_between(band.examples, low, high, color=colour, alpha=0.13, lw=0)
-        name = literal(f"{shortened(band.label)} (n {band.seeds})")
-        lines += axes.plot(band.examples, band.means, color=colour, lw=1.5, label=name)
-    axes.set_xlabel("training examples")
-    axes.set_ylabel(literal(metric))
-    widest = max((len(band.label) for band in bands), default=0)
-    below(figure, lines, columns=1 if widest > 40 else 2 if widest > 22 else 3)
+        axes.fill_between(band.examples, low, high, color=colour, alpha=0.12 if len(bands) <= FEW else 0.05, lw=0)
+        every = (len(band.means) - 1, -max(1, len(band.means) // MARKS))
+        marked = list(range(*every, -1 if every[1] < 0 else 1)) if len(band.means) > 1 else [0]
+        axes.plot(band.examples, band.means, color=colour, lw=1.5, marker=shape, ms=5, markevery=sorted(marked))
+        ends.append((band.means[-1], name, colour))
+    _count_examples(figure, "training examples")
+    axes.set_ylabel(wrapped(metric_name(metric), 40), fontsize=8)
+    label_ends(figure, axes, ends)
+    thin_ticks(figure)
     return figure
 
 
 def budget_plot(budget: Budget, metric: str) -> Figure:
-    """Best cell so far over the examples spent, every cell as a dot, and the expected best of a random order."""
-    figure, axes = canvas()
+    """Best cell so far over the examples spent, every cell as a ring, and the expected best of a random order."""
+    figure, (axes,) = canvas(size=(7.0, 3.8))
     spent = list(budget.spent)
-    dots = axes.scatter(
-        spent, budget.scores, color=GREY, s=12, alpha=0.6, label="one cell", rasterized=len(spent) > MANY
+    axes.scatter(
+        spent, budget.scores, s=18, facecolors="none", edgecolors=GREY, linewidths=0.9, rasterized=len(spent) > MANY
     )
-    steps = axes.step(spent, budget.best, where="post", color=OURS, lw=1.8, label="best so far")
-    expected = axes.plot(
-        spent, budget.expected, color=COLOURS[1], lw=1.2, linestyle="--", label="expected best of a random order"
-    )
-    axes.set_xlabel("training examples spent, all seeds")
-    axes.set_ylabel(literal(f"best {metric}, mean over seeds"))
-    below(figure, [*steps, *expected, dots])
+    axes.step(spent, budget.best, where="post", color=OURS, lw=1.8)
+    axes.plot(spent, budget.expected, color=PAPER, lw=1.4, linestyle="--")
+    _count_examples(figure, "training examples spent, all seeds")
+    axes.set_ylabel(wrapped(f"{metric_name(metric)}, mean over seeds", 40), fontsize=8)
+    ends = [
+        (budget.best[-1], "best so far", OURS),
+        (budget.expected[-1], "dashed: expected best\nof a random order", PAPER),
+        (budget.scores[-1], "○ one cell", GREY),
+    ]
+    label_ends(figure, axes, ends)
+    thin_ticks(figure)
     return figure
+
+
+def _count_examples(figure: Figure, what: str) -> None:
+    (axes,) = figure.axes
+    axes.set_xlabel(what, fontsize=8)
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_major_locator(MaxNLocator(6))

@@ -1,75 +1,174 @@
-"""The figure of a table: one column over its rows, ours beside the published values."""
+"""The figure of a table: one column over its rows, the mean of the seeds with its interval, the paper's values beside.
 
-from collections.abc import Iterator
+Rows of words are a list from top to bottom; rows that one number tells apart stand at that number.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.canvas import GREY, OURS, PAPER, below, canvas, literal, name_ticks, save
-from analysis.tables.aggregate import Table
-from analysis.tables.labels import axis_text, telling
+from analysis.figures.canvas import GREY, INK, OURS, PAPER, canvas, log_scaled, save, thin_ticks
+from analysis.figures.words import brief, literal, metric_name, wrapped
+from analysis.statistics.basics import Spread
+from analysis.tables.aggregate import UNTRAINED, Entry, Row, Table
+from analysis.tables.labels import axis_text, label
+from analysis.tables.spec import plain
+
+NAME = 42
+"""Characters of a line of a row's name."""
+OWN = 3
+"""Seeds from which a row's interval is made of its own spread; with fewer, of the column's."""
+FAR = 1.5
+"""The line of reference is drawn where it widens the scale by at most this many times what the rows take."""
+ABOUT_OURS, ABOUT_PAPER = "ours: ● mean, 95% interval; ○ a seed", "the paper's: □, a scale of its own"
 
 
 def axis_plot(table: Table, column: str | None = None) -> Figure:
-    """One column of a table over its rows: a dot per seed, the mean line, the seed-noise band, the published curve.
+    """One column of a table over its rows; the published values in a panel of their own with a scale of equal span.
 
-    The published curve has its own scale on the right, shifted but of equal span: levels differ, shapes compare.
+    Levels differ between scales of training, the shape of the two panels compares. The one line of reference is the
+    untrained encoder's [CLS].
     """
     chosen = column or table.spec.columns[0]
-    figure, axes = canvas(" · ".join(part for part in (table.spec.id, table.spec.title) if part))
-    handles = [*_ours(axes, table, chosen), *_baselines(axes, table, chosen), *_paper(axes, table, chosen)]
-    named = telling([row.key for row in table.rows], table.spec.axes)
-    name_ticks(axes, ["\n".join(axis_text(row.key[axis]) for axis in named) for row in table.rows])
-    axes.set_xlabel(", ".join(map(literal, named)))
-    axes.set_ylabel(literal(f"{chosen} (ours)"))
-    below(figure, handles)
+    title = " · ".join(part for part in (table.spec.id, table.spec.title) if part)
+    rows = _sorted(table, chosen)
+    numbers = _numbers(table, rows)
+    has_paper = any(row.entries[chosen].published is not None for row in rows)
+    if numbers is None:
+        return _by_name(table, rows, chosen, title, has_paper)
+    return _by_number(table, rows, chosen, title, numbers, has_paper)
+
+
+def _sorted(table: Table, column: str) -> list[Row]:
+    """The table's order; of a search, whose order says nothing, the best first."""
+    if not table.spec.searched:
+        return list(table.rows)
+    sign = 1.0 if table.spec.best == "min" else -1.0
+    return sorted(table.rows, key=lambda row: sign * (row.entries[column].mean or -sign * math.inf))
+
+
+def _numbers(table: Table, rows: Sequence[Row]) -> list[float] | None:
+    """The one axis' values where all are numbers; None else."""
+    values = [plain(row.key[axis]) for row in rows for axis in table.named] if len(table.named) == 1 else []
+    numeric = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    return numeric if len(numeric) == len(rows) and len(rows) > 1 else None
+
+
+def _by_name(table: Table, rows: Sequence[Row], column: str, title: str, has_paper: bool) -> Figure:
+    names = [wrapped(_name(table, row), NAME) for row in rows]
+    start = table.starting_point(column)
+    shown = start is not None and _near(table, rows, column, start)
+    if start is not None:
+        names.append(UNTRAINED if shown else f"{UNTRAINED}: {start:.2f},\nfar off this scale")
+    lines = sum(name.count("\n") + 1.4 for name in names)
+    size = (7.0, 1.3 + 0.16 * max(lines, 4))
+    figure, panels = canvas(title, across=1 + has_paper, size=size, sharey=True)
+    ours, places = panels[0], list(range(len(rows)))
+    _draw_ours(ours, table, rows, column, places, upright=False)
+    if start is not None and shown:
+        ours.axvline(start, color=INK, lw=1.0, linestyle="--", zorder=1)
+    ours.set_yticks(range(len(names)), names)
+    ours.set_ylim(len(names) - 0.4, -0.6)
+    ours.grid(axis="y", color=GREY, alpha=0.2, lw=0.6)
+    ours.set_xlabel(wrapped(metric_name(column, table.spec.metric), 34 if has_paper else 60), fontsize=8)
+    _about(ours, ABOUT_OURS, has_paper)
+    if has_paper:
+        _draw_paper(panels[1], rows, column, places, upright=False)
+        panels[1].grid(axis="y", color=GREY, alpha=0.2, lw=0.6)
+        panels[1].set_xlabel("published", fontsize=8)
+        _match_spans(panels, "x")
+    thin_ticks(figure)
     return figure
 
 
-def _ours(axes: Axes, table: Table, column: str) -> Iterator[Any]:
-    entries = [(place, row.entries[column]) for place, row in enumerate(table.rows)]
-    dots = [(place, value) for place, entry in entries for value in entry.values]
+def _by_number(
+    table: Table, rows: Sequence[Row], column: str, title: str, numbers: Sequence[float], has_paper: bool
+) -> Figure:
+    start = table.starting_point(column)
+    size = (7.0, 4.8 if has_paper else 3.6)
+    figure, panels = canvas(title, down=1 + has_paper, size=size, sharex=True)
+    ours, last = panels[0], panels[-1]
+    _draw_ours(ours, table, rows, column, numbers, upright=True)
+    note = ""
+    if start is not None and _near(table, rows, column, start):
+        ours.axhline(start, color=INK, lw=1.0, linestyle="--", zorder=1)
+        note = f"; dashed: {UNTRAINED}"
+    elif start is not None:
+        note = f"; {UNTRAINED}, {start:.2f}, is far off this scale"
+    _about(ours, ABOUT_OURS + note, narrow=False)
+    ours.set_ylabel(wrapped(metric_name(column, table.spec.metric), 24), fontsize=8)
+    if has_paper:
+        _draw_paper(last, rows, column, numbers, upright=True)
+        last.set_ylabel("published", fontsize=8)
+        _match_spans(panels, "y")
+    if log_scaled(list(numbers)):
+        last.set_xscale("log")
+    last.set_xticks(list(numbers), [literal(axis_text(number)) for number in numbers], minor=False)
+    last.set_xticks([], minor=True)
+    last.set_xlabel(literal(table.named[0].rpartition(".")[2]), fontsize=8)
+    thin_ticks(figure)
+    return figure
+
+
+def _name(table: Table, row: Row) -> str:
+    return brief(label(row.key, table.named))
+
+
+def _about(axes: Axes, text: str, narrow: bool) -> None:
+    axes.set_title(wrapped(text, 25 if narrow else 100), fontsize=8, loc="left")
+
+
+def half_interval(table: Table, column: str, entry: Entry) -> float:
+    """Half of the 95% interval of an entry's mean; 0 where no seeds tell."""
+    spread = Spread(entry.sd, entry.n - 1) if entry.sd and entry.n >= OWN else table.seed_spread(column)
+    return spread.t() * spread.sd / math.sqrt(entry.n) if spread is not None and entry.n else 0.0
+
+
+def _near(table: Table, rows: Sequence[Row], column: str, start: float) -> bool:
+    entries = [entry for row in rows if (entry := row.entries[column]).mean is not None]
+    ends = [e.mean + sign * half_interval(table, column, e) for e in entries for sign in (-1, 1) if e.mean is not None]
+    if not ends:
+        return True
+    span = max(ends) - min(ends)
+    return max(*ends, start) - min(*ends, start) <= (1 + FAR) * max(span, 1e-9)
+
+
+def _draw_ours(
+    axes: Axes, table: Table, rows: Sequence[Row], column: str, places: Sequence[float], *, upright: bool
+) -> None:
+    entries = [(place, row.entries[column]) for place, row in zip(places, rows, strict=True)]
+    seeds = [(place, value) for place, entry in entries if entry.n > 1 for value in entry.values]
+    axes.scatter(*_turned(seeds, upright), s=16, facecolors="none", edgecolors=GREY, linewidths=0.8, zorder=2)
     means = [(place, entry.mean) for place, entry in entries if entry.mean is not None]
-    if not means:
-        return
-    xs, ys = [place for place, _ in means], [mean for _, mean in means]
-    spread = table.seed_spread(column)
-    if spread is not None:
-        low, high = [mean - spread.sd for mean in ys], [mean + spread.sd for mean in ys]
-        yield axes.fill_between(xs, low, high, color=OURS, alpha=0.15, lw=0, label=f"± seed sd ({spread.sd:.2f})")
-    yield axes.plot(xs, ys, color=OURS, lw=1.8, label="mean over seeds")[0]
-    yield axes.scatter([x for x, _ in dots], [y for _, y in dots], color=OURS, s=16, alpha=0.7, label="one seed")
+    halves = [half_interval(table, column, entry) for _, entry in entries if entry.mean is not None]
+    if means:
+        reach: Mapping[str, Any] = {"yerr" if upright else "xerr": halves}
+        axes.errorbar(*_turned(means, upright), fmt="o", color=OURS, ms=5, lw=1.6, zorder=3, **reach)
 
 
-def _baselines(axes: Axes, table: Table, column: str) -> Iterator[Any]:
-    styles = ("dashed", "dotted", "dashdot", (0, (1, 4)))
-    for number, row in enumerate(row for row in table.baselines if column in row.values):
-        style, label = styles[number % len(styles)], literal(f"without training: {row.label}")
-        yield axes.axhline(row.values[column], color=GREY, lw=1.0, linestyle=style, label=label)
-
-
-def _paper(axes: Axes, table: Table, column: str) -> Iterator[Any]:
-    points = [(place, row.entries[column].published) for place, row in enumerate(table.rows)]
+def _draw_paper(axes: Axes, rows: Sequence[Row], column: str, places: Sequence[float], *, upright: bool) -> None:
+    points = [(place, row.entries[column].published) for place, row in zip(places, rows, strict=True)]
     printed = [(place, value) for place, value in points if value is not None]
-    if printed:
-        twin = axes.twinx()
-        twin.set_ylabel("published", color=PAPER)
-        twin.tick_params(axis="y", colors=PAPER)
-        xs, ys = [place for place, _ in printed], [value for _, value in printed]
-        label = "published (right scale)"
-        line = twin.plot(xs, ys, color=PAPER, lw=1.2, marker="s", ms=4, linestyle="--", label=label)[0]
-        _match_spans(axes, twin)
-        yield line
+    axes.scatter(*_turned(printed, upright), marker="s", s=26, facecolors="none", edgecolors=PAPER, linewidths=1.6)
+    _about(axes, ABOUT_PAPER, narrow=not upright)
 
 
-def _match_spans(left: Axes, right: Axes) -> None:
-    """Widens the narrower scale around its middle, so that a point is as high on both."""
-    span = max(high - low for low, high in (left.get_ylim(), right.get_ylim()))
-    for axes in (left, right):
-        middle = sum(axes.get_ylim()) / 2
-        axes.set_ylim(middle - span / 2, middle + span / 2)
+def _turned(points: Sequence[tuple[float, float]], upright: bool) -> tuple[list[float], list[float]]:
+    """(place, value) pairs as x and y."""
+    places, values = [place for place, _ in points], [value for _, value in points]
+    return (places, values) if upright else (values, places)
+
+
+def _match_spans(panels: Sequence[Axes], axis: str) -> None:
+    """Widens the narrower scale around its middle, so that a point is as long in both panels."""
+    limits = [getattr(panel, f"get_{axis}lim")() for panel in panels]
+    span = max(high - low for low, high in limits)
+    for panel, (low, high) in zip(panels, limits, strict=True):
+        getattr(panel, f"set_{axis}lim")((low + high - span) / 2, (low + high + span) / 2)
 
 
 def draw(table: Table, path: Path) -> None:

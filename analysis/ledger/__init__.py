@@ -1,6 +1,7 @@
 """Every run, its curve and its scores, in one database. The door of the room: import from here."""
 
 from analysis.ledger.baselines import Baselines as Baselines
+from analysis.ledger.baselines import UntrainedScore as UntrainedScore
 from analysis.ledger.claims import Claim as Claim
 from analysis.ledger.errors import LedgerAway as LedgerAway
 from analysis.ledger.errors import LedgerError as LedgerError

@@ -1,7 +1,8 @@
-"""Rows without training that stand under tables, each with the hashes of what it was computed from.
+"""What stands in tables without training, each value with the hashes of what it was computed from.
 
-Their table is younger than schema version 1. A ledger that is older than the table gets it when it is opened for
-writing, with what `baselines.json` beside a SQLite ledger holds; until then the file is read instead.
+There are two kinds: rows under a table, of the encoder that its runs start from, and the scores of models that a paper
+prints beside its own. Both tables are younger than schema version 1. A ledger that is older than the first gets it when
+it is opened for writing, with what `baselines.json` beside a SQLite ledger holds; until then the file is read instead.
 """
 
 import json
@@ -14,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, inspect, select
 
 from analysis.ledger import schema
-from analysis.ledger.integrity import edited
+from analysis.ledger.integrity import edited, intact
 
 OLD_FILE = "baselines.json"
 OLD_KEY = re.compile(r"(.+) train\.corpus=(.+) train\.dev_max_length=(\d+) train\.encoder=(.+)")
@@ -45,12 +46,32 @@ class Baselines:
         return self.suite, self.encoder, self.corpus, self.dev_max_length
 
 
+@dataclass(frozen=True)
+class UntrainedScore:
+    """One column of a model that a paper prints and nobody trains here."""
+
+    model: str
+    """An encoder, or a file of word vectors, by the name that the table gives it."""
+    model_hash: str
+    """Of its weights."""
+    pooler: str
+    suite: str
+    """The column."""
+    data_hash: str
+    """Of all data that the column's suite reads, and of the version of its code."""
+    value: float | None
+    """None for a number that is not finite."""
+    protocol: Mapping[str, Any]
+
+
 def read(connection: Connection) -> list[Baselines]:
     """All of them; a ledger without the table is asked for its old file. LedgerError for a row edited by hand."""
     if not inspect(connection).has_table(schema.baselines.name):
         return _from_old_file(connection)
     query = select(*(schema.baselines.c[name] for name in Baselines.__dataclass_fields__))
-    entries = (entry._asdict() for entry in connection.execute(query))
+    entries = [entry._asdict() for entry in connection.execute(query)]
+    for entry in entries:
+        intact(schema.baselines, entry)
     return [Baselines(**(entry | {"rows": _rows(entry)})) for entry in entries]
 
 
@@ -71,6 +92,31 @@ def add_table(connection: Connection) -> None:
         entries = _from_old_file(connection)
         schema.baselines.create(connection, checkfirst=True)
         store(connection, entries)
+
+
+def untrained_scores(connection: Connection) -> list[UntrainedScore]:
+    """All scores of models that a paper prints, oldest first; LedgerError for a row edited by hand."""
+    table = schema.untrained_scores
+    if not inspect(connection).has_table(table.name):
+        return []
+    query = select(*(table.c[name] for name in (*UntrainedScore.__dataclass_fields__, "protocol_hash")))
+    rows = [row._asdict() for row in connection.execute(query.order_by(table.c.at))]
+    for row in rows:
+        intact(table, row)
+        del row["protocol_hash"]
+    return [UntrainedScore(**row) for row in rows]
+
+
+def store_untrained(connection: Connection, scores: Iterable[UntrainedScore]) -> None:
+    """Add scores; one of the same model, pooler, column and protocol is replaced. The table is made if it is absent."""
+    table = schema.untrained_scores
+    table.create(connection, checkfirst=True)
+    for score in scores:
+        values = {name: getattr(score, name) for name in UntrainedScore.__dataclass_fields__}
+        values |= {"protocol": dict(score.protocol), "protocol_hash": schema.digest(score.protocol)}
+        same = (column == values[column.name] for column in table.primary_key)
+        connection.execute(delete(table).where(*same))
+        connection.execute(insert(table).values(**values, at=schema.now()))
 
 
 def _rows(entry: Mapping[str, Any]) -> dict[str, float]:

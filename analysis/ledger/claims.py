@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, insert, not_, or_, select, update
 
-from analysis.ledger import queries, schema
+from analysis.ledger import places, queries, schema
 from analysis.ledger.rows import Claim
 
 
 def take_over(connection: Connection, signature: str, owner: str, lease_end: ColumnElement[float]) -> Claim | None:
     """The next attempt of a known run, or None where it is done or held; the row stays locked to the caller."""
     runs = schema.runs
-    stale = and_(runs.c.state.in_(schema.HELD), runs.c.lease_until <= schema.now())
+    stale = and_(runs.c.state.in_(schema.HELD), not_(schema.leased))
     row = connection.execute(
         select(runs.c.state, runs.c.attempt, runs.c.owner).where(runs.c.signature == signature).with_for_update()
     ).one()
@@ -50,8 +50,8 @@ def is_held(claim: Claim) -> ColumnElement[bool]:
     return and_(runs.c.signature == claim.signature, runs.c.attempt == claim.attempt, held_by(claim.owner))
 
 
-def folder_value(folder: str | Path | None) -> dict[str, str]:
-    return {} if folder is None else {"folder": str(folder)}
+def folder_value(folder: str | Path | None, signature: str) -> dict[str, str | None]:
+    return {} if folder is None else {"folder": places.stored(folder, signature)}
 
 
 def curve_row(claim: Claim, point: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,6 +80,6 @@ def note(
             owner=claim.owner,
             at=schema.now(),
             reason=reason,
-            **folder_value(folder),
+            **folder_value(folder, claim.signature),
         )
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import Column, Connection, Float, String, Table, Text, delete, insert, inspect, select, update
 
 from analysis.ledger import schema
+from analysis.ledger.integrity import intact
 
 clusters = Table(
     "cse_clusters",
@@ -53,4 +54,7 @@ def read(connection: Connection) -> dict[str, Cluster]:
     """Sweep -> its newest cluster."""
     if not inspect(connection).has_table(clusters.name):
         return {}
-    return {row.sweep: Cluster(**row._mapping) for row in connection.execute(select(clusters))}
+    rows = connection.execute(select(clusters)).all()
+    for row in rows:
+        intact(clusters, row._asdict())
+    return {row.sweep: Cluster(**row._mapping) for row in rows}

@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
 from analysis.ledger import baselines, schema
 from analysis.ledger.errors import LedgerError, ledger_error, shown_url
+from analysis.ledger.places import GIVEN
 
 MALFORMED = "malformed JSON"
 """What SQLite says of a text that it is to look into."""
@@ -29,7 +30,7 @@ def parse_url(url: str | Path) -> URL:
         return URL.create("sqlite", database=str(Path(text).expanduser()))
     try:
         parsed = make_url(text)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:
         raise LedgerError(f"ledger url: value={shown_url(text)!r} cannot be read; {_KNOWN}") from error
     dialect = parsed.get_backend_name()
     if dialect not in ("sqlite", "postgresql"):
@@ -42,12 +43,16 @@ def parse_url(url: str | Path) -> URL:
 _KNOWN = "use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
 
 
-def connect(url: str | Path, *, create: bool = True) -> Engine:
-    """An engine on a ledger of our schema version; a missing one is created unless `create` is False. LedgerError."""
+def connect(url: str | Path, *, create: bool = True, storage: Path | None = None) -> Engine:
+    """An engine on a ledger of our schema version; a missing one is created unless `create` is False. LedgerError.
+
+    `storage`: where runs' files are looked for first.
+    """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         _prepare_file(Path(str(parsed.database)), create)
     engine = _engine(parsed)
+    engine.update_execution_options(**{GIVEN: storage})
     try:
         _check_schema(engine, create)
     except BaseException:
@@ -71,6 +76,17 @@ def _prepare_file(path: Path, create: bool) -> None:
         raise LedgerError(
             f"ledger file: path={path} cannot be created ({error.strerror}); use another --ledger"
         ) from error
+
+
+def file_identity(engine: Engine) -> tuple[int, int] | None:
+    """Device and number of the file at a SQLite ledger's path; None where there is none, and for a server."""
+    if engine.url.get_backend_name() != "sqlite":
+        return None
+    try:
+        file = Path(str(engine.url.database)).stat()
+    except OSError:
+        return None
+    return file.st_dev, file.st_ino
 
 
 def _engine(url: URL) -> Engine:

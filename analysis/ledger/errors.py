@@ -40,6 +40,7 @@ _MARKS = {
     **dict.fromkeys(("disk is full", "No space left"), _FULL),
     "disk I/O error": "ledger disk: url={url} cannot be written ({text}); check it and give the same command again",
     "is locked": "ledger busy: url={url} is locked by another process; wait for it and give the same command again",
+    "Could not decode": "ledger file: url={url} holds what is no text ({text}); restore a copy or use another --ledger",
     "no such": "ledger schema: url={url} was changed by hand ({text}); restore a copy or use another --ledger",
 }
 

@@ -1,5 +1,6 @@
 """A row that a hand has changed: databases such as SQLite take any value in any column."""
 
+import math
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -9,30 +10,83 @@ from sqlalchemy import JSON, Column, Float, Integer, String, Table
 from analysis.ledger import schema
 from analysis.ledger.errors import LedgerError
 
+NUMBERS = (int, float)
+TIMES = ("created", "updated", "at", "began", "ended", "lease_until")
+YEAR_3000 = 32_503_680_000
 KINDS: dict[type, tuple[tuple[type, ...], str]] = {
     Integer: ((int,), "a whole number"),
     Float: ((int, float), "a number"),
     String: ((str,), "a text"),
     JSON: ((dict,), "a JSON object"),
 }
+OTHERS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "suites": ((list,), "a JSON list"),
+    "rows": ((object,), "a list of [name, number]"),  # `baselines` looks into it
+}
+"""JSON columns that hold no object."""
 
 
 def intact(table: Table, row: Mapping[str, Any]) -> None:
     """Raise LedgerError where a value is of another kind than its column, or a state is none; NULL is left alone."""
     for column, kinds, words in _columns(table):
-        value = row.get(column.name)
+        value: Any = row.get(column.name)
         if value is None:
             continue
-        if not isinstance(value, kinds):
-            raise edited(table, row, f"{column.name}={value!r} is not {words}")
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise edited(table, row, f"{column.name}={shortened(value)} is not {words}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise edited(table, row, f"{column.name}={value} is not finite")
+        if column.name in TIMES and isinstance(value, int | float) and not 0 <= value <= YEAR_3000:
+            raise edited(table, row, f"{column.name}={value:g} is no time in seconds since 1970")
         if column.name == "state" and value not in schema.STATES:
             states = ", ".join(schema.STATES)
-            raise edited(table, row, f"state={value!r} is unknown, the states are {states}")
+            raise edited(table, row, f"state={shortened(value)} is unknown, the states are {states}")
+
+
+def intact_point(row: Mapping[str, Any]) -> None:
+    """`intact` of a curve's point, of which a ledger may hold millions: its metrics are names with numbers or null."""
+    metrics, examples = row["metrics"], row["examples"]
+    if not isinstance(metrics, dict) or not all(value is None or type(value) in NUMBERS for value in metrics.values()):
+        raise edited(schema.curves, row, f"metrics={shortened(metrics)} is not a JSON object of numbers")
+    if type(examples) is not int:
+        raise edited(schema.curves, row, f"examples={shortened(examples)} is not a whole number")
+    for name in ("step", "seconds", "best", "best_examples"):
+        value = row[name]
+        if value is not None and not (type(value) in NUMBERS and math.isfinite(value)):
+            raise edited(schema.curves, row, f"{name}={shortened(value)} is not a number")
+
+
+SPEC: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("title", "space", "file", "profile"), (str,)),
+    **{"set": (dict,), "seeds": (list,), "blocked": (dict, list), "asked": (int,)},
+}
+"""Keys of a sweep's description that commands read, and what they are."""
+
+
+def intact_spec(row: Mapping[str, Any]) -> None:
+    """`intact` of a sweep, and of what its description holds under the keys of SPEC."""
+    intact(schema.sweeps, row)
+    for name, kinds in SPEC.items():
+        value = row["spec"].get(name)
+        seeds = name != "seeds" or value is None or all(type(seed) is int for seed in value)
+        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool) or not seeds):
+            raise edited(schema.sweeps, row, f"spec.{name}={shortened(value)} is no {kinds[0].__name__}")
+
+
+def shortened(value: object) -> str:
+    """A value in a message."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 @cache
 def _columns(table: Table) -> tuple[tuple[Column[Any], tuple[type, ...], str], ...]:
-    kinds = ((column, KINDS[kind]) for column in table.columns for kind in KINDS if isinstance(column.type, kind))
+    kinds = (
+        (column, OTHERS.get(column.name, KINDS[kind]))
+        for column in table.columns
+        for kind in KINDS
+        if isinstance(column.type, kind)
+    )
     return tuple((column, types, words) for column, (types, words) in kinds)
 
 

@@ -13,11 +13,15 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
 
 from analysis.ledger import baselines as baseline_rows
-from analysis.ledger import claims, cluster_log, queries, schema, selection_log
-from analysis.ledger.database import connect, transaction
-from analysis.ledger.errors import LostClaim, shown_url
+from analysis.ledger import claims, cluster_log, places, queries, schema, selection_log
+from analysis.ledger.database import connect, file_identity, transaction
+from analysis.ledger.errors import LedgerAway, LedgerError, LostClaim, shown_url
+from analysis.ledger.exchange import imports as import_rows
+from analysis.ledger.exchange import merge as merging
+from analysis.ledger.exchange import records
 from analysis.ledger.rows import Claim, RunRow
 
 LEASE_SECONDS = 60.0
@@ -49,19 +53,29 @@ class Ledger:
     def __init__(self, engine: Engine, lease: float = LEASE_SECONDS) -> None:
         self._engine, self.lease = engine, lease
         self._insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
+        self._file = file_identity(engine)
 
     @classmethod
-    def open(cls, url: str | Path, *, lease: float = LEASE_SECONDS, create: bool = True) -> "Ledger":
+    def open(
+        cls, url: str | Path, *, lease: float = LEASE_SECONDS, create: bool = True, storage: Path | None = None
+    ) -> "Ledger":
         """The ledger at `sqlite:///PATH`, a bare path, or `postgresql://…`; LedgerError in one line.
 
-        `lease` is in seconds; `create=False` refuses a ledger that does not exist yet.
+        `lease` is in seconds; `create=False` refuses a ledger that does not exist yet. `storage`: where runs' files are
+        looked for first.
         """
-        return cls(connect(url, create=create), lease)
+        return cls(connect(url, create=create, storage=storage), lease)
 
     @property
     def url(self) -> str:
         """The address, password hidden."""
         return shown_url(self._engine.url)
+
+    def require_file(self) -> None:
+        """Raise LedgerError where the SQLite file that was opened is no longer at its path: what is written is lost."""
+        if file_identity(self._engine) != self._file:
+            line = f"ledger file: url={self.url} was removed or replaced while it was open; what came after is lost"
+            raise LedgerError(f"{line}, put a copy back and give the same command again")
 
     def close(self) -> None:
         self._engine.dispose()
@@ -69,17 +83,27 @@ class Ledger:
     runs = _transaction(queries.runs)
     states = _transaction(queries.states)
     curves = _transaction(queries.curves)
+    first_points = _transaction(queries.first_points)
     scores = _transaction(queries.scores)
     history = _transaction(queries.history)
     provenance = _transaction(queries.provenance)
     codes = _transaction(queries.codes)
+    versions = _transaction(queries.versions)
     sweeps = _transaction(queries.sweeps)
     sweep_spec = _transaction(queries.sweep_spec)
     cells = _transaction(queries.cells)
     baselines = _transaction(baseline_rows.read)
     store_baselines = _transaction(baseline_rows.store, writes=True)
+    untrained_scores = _transaction(baseline_rows.untrained_scores)
+    store_untrained = _transaction(baseline_rows.store_untrained, writes=True)
     looks = _transaction(selection_log.looks)
     add_look = _transaction(selection_log.add, writes=True)
+    run_records = _transaction(records.run_records)
+    sweep_records = _transaction(records.sweep_records)
+    baseline_records = _transaction(records.baseline_records)
+    untrained_records = _transaction(records.untrained_records)
+    imports = _transaction(import_rows.read_imports)
+    pairs = _transaction(import_rows.read_pairs)
     join_cluster = _transaction(cluster_log.begin, writes=True)
     leave_cluster = _transaction(cluster_log.end, writes=True)
 
@@ -143,7 +167,8 @@ class Ledger:
     def running(self, claim: Claim, folder: str | Path | None = None) -> None:
         """The attempt has started, in `folder` (where the next attempt looks for a checkpoint). Raises LostClaim."""
         with self._writes() as connection:
-            self._change(connection, claim, {"state": "running", **claims.folder_value(folder)})
+            places.note_storage(connection, folder, claim.signature)
+            self._change(connection, claim, {"state": "running", **claims.folder_value(folder, claim.signature)})
             claims.note(connection, claim, "running", folder=folder)
 
     def add_points(self, claim: Claim, points: Sequence[Mapping[str, Any]]) -> None:
@@ -173,13 +198,16 @@ class Ledger:
         Raises LostClaim; the same end said twice is none.
         """
         assert state in FINAL, state
-        values = {"examples": examples, "best": best, "best_examples": best_examples, "seconds": seconds}
+        names = ("examples", "best", "best_examples", "seconds")
+        values: dict[str, Any] = dict(zip(names, (examples, best, best_examples, seconds), strict=True))
         with self._writes() as connection:
             if queries.stands(connection, claim) == state:
                 return
             if points:
                 self._store_points(connection, claim, points)
-            self._change(connection, claim, {**values, **claims.folder_value(folder), "state": state, "reason": reason})
+            values |= {"state": state, "reason": reason, **claims.folder_value(folder, claim.signature)}
+            places.note_storage(connection, folder, claim.signature)
+            self._change(connection, claim, values)
             claims.note(connection, claim, state, folder=folder, reason=reason)
             cost = schema.provenance
             connection.execute(
@@ -209,6 +237,16 @@ class Ledger:
                 claims.note(connection, released, row.state, reason=reason)
         return len(given)
 
+    def reopen(self, signatures: Iterable[str], reason: str) -> int:
+        """Finished runs become lost, so that they are trained again; curves and scores stay. Returns their number."""
+        runs, count = schema.runs, 0
+        with self._writes() as connection:
+            for row in queries.runs(connection, states=["done"], signatures=signatures):
+                lost = update(runs).where(runs.c.signature == row.signature, runs.c.state == "done")
+                count += connection.execute(lost.values(state="lost", reason=reason, updated=schema.now())).rowcount
+                claims.note(connection, Claim(row.signature, row.attempt, row.owner), "lost", reason=reason)
+        return count
+
     def add_score(
         self,
         signature: str,
@@ -223,13 +261,23 @@ class Ledger:
             "value": value,
             "protocol": dict(protocol),
             "cosines_hash": cosines_hash,
-            "cosines_file": None if cosines_file is None else str(cosines_file),
+            "cosines_file": places.stored(cosines_file, signature),
             "at": schema.now(),
         }
         key = {"signature": signature, "suite": suite, "protocol_hash": schema.digest(protocol)}
         with self._writes() as connection:
             statement = self._insert(schema.scores).values(**key, **values)
             connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
+
+    def merge(self, taken: Iterable[records.Record], source: merging.Source) -> merging.Merged:
+        """Takes over records of another ledger, all or none. LedgerError where a run has another result here."""
+        try:
+            with self._writes() as connection:
+                return merging.merge(connection, taken, source)
+        except IntegrityError as error:
+            raise LedgerAway(
+                f"ledger busy: url={self.url} got one of these rows meanwhile; give the same command again"
+            ) from error
 
     def record_sweep(self, sweep: str, spec: Mapping[str, Any]) -> None:
         """Stores a sweep's description; recording it again replaces the description and keeps its runs."""

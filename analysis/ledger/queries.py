@@ -6,14 +6,14 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
 
-from analysis.ledger import schema
-from analysis.ledger.integrity import intact
+from analysis.ledger import places, schema
+from analysis.ledger.integrity import intact, intact_point, intact_spec
 from analysis.ledger.rows import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
 
 CHUNK = 500
 """Signatures in one statement: below every database's limit of bound values."""
 
-LIVE = and_(schema.runs.c.state.in_(schema.HELD), schema.runs.c.lease_until > schema.now())
+LIVE = and_(schema.runs.c.state.in_(schema.HELD), schema.leased)
 """Whether somebody holds a run now."""
 _RUN_COLUMNS = tuple(schema.runs.c[name] for name in RunRow.__dataclass_fields__ if name != "live")
 
@@ -32,18 +32,20 @@ def runs(
         query = query.where(table.c.signature.in_(linked))
     if states is not None:
         query = query.where(table.c.state.in_(list(states)))
-    rows = []
-    for statement in _by_signature(query, table.c.signature, signatures):
+    rows, where = [], places.of(connection)
+    for statement in by_signature(query, table.c.signature, signatures):
         for row in connection.execute(statement):
-            intact(schema.runs, row._asdict())
-            values = (*row[:-1], bool(row.live))
-            rows.append(RunRow(*values))
+            values = row._asdict()
+            intact(schema.runs, values)
+            folder = where.path(row.folder, row.signature)
+            rows.append(RunRow(**{**values, "folder": folder, "live": bool(row.live)}))
     return rows
 
 
-def _by_signature(
+def by_signature(
     query: Select[Any], column: ColumnElement[str], signatures: Iterable[str] | None
 ) -> Iterator[Select[Any]]:
+    """The query for these values of a column, in statements that every database takes; None asks for all."""
     if signatures is None:
         yield query
         return
@@ -55,13 +57,13 @@ def _by_signature(
 def states(connection: Connection, signatures: Iterable[str]) -> dict[str, str]:
     """Signature -> state of those that exist; a dead owner's run counts as lost."""
     table = schema.runs
-    by_signature = {}
+    standing = {}
     query = select(table.c.signature, table.c.state, LIVE.label("live"))
-    for statement in _by_signature(query, table.c.signature, signatures):
+    for statement in by_signature(query, table.c.signature, signatures):
         for signature, state, live in connection.execute(statement):
             intact(schema.runs, {"signature": signature, "state": state})
-            by_signature[signature] = "lost" if state in schema.HELD and not live else state
-    return by_signature
+            standing[signature] = "lost" if state in schema.HELD and not live else state
+    return standing
 
 
 def stands(connection: Connection, claim: Claim) -> str | None:
@@ -91,7 +93,8 @@ def folders(connection: Connection, signature: str) -> tuple[str, ...]:
         .where(table.c.signature == signature, table.c.folder.is_not(None))
         .order_by(table.c.id.desc())
     )
-    return tuple(dict.fromkeys(rows))
+    where = places.of(connection)
+    return tuple(path for row in dict.fromkeys(rows) if (path := where.path(row, signature)) is not None)
 
 
 def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
@@ -100,10 +103,20 @@ def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[
     names = ("examples", "step", "seconds", "metrics", "best", "best_examples")
     query = select(table.c.signature, *(table.c[name] for name in names)).order_by(table.c.signature, table.c.examples)
     points = defaultdict(list)
-    for statement in _by_signature(query, table.c.signature, signatures):
+    for statement in by_signature(query, table.c.signature, signatures):
         for signature, *values in connection.execute(statement):
-            points[signature].append(dict(zip(names, values, strict=True)))
+            point = dict(zip(names, values, strict=True))
+            intact_point(point | {"signature": signature})
+            points[signature].append(point)
     return dict(points)
+
+
+def first_points(connection: Connection, signatures: Iterable[str]) -> dict[str, int]:
+    """Signature -> examples at the run's first evaluation; runs without points are absent."""
+    table = schema.curves
+    query = select(table.c.signature, func.min(table.c.examples)).group_by(table.c.signature)
+    statements = by_signature(query, table.c.signature, signatures)
+    return {row[0]: row[1] for statement in statements for row in connection.execute(statement)}
 
 
 def measured(points: Iterable[Mapping[str, Any]], metric: str | None) -> dict[int, float]:
@@ -116,11 +129,11 @@ def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
     """All scores of these runs, oldest first."""
     table = schema.scores
     query = select(*(table.c[name] for name in ScoreRow.__dataclass_fields__))
-    rows = [
-        ScoreRow(*row)
-        for statement in _by_signature(query, table.c.signature, signatures)
-        for row in connection.execute(statement)
-    ]
+    rows, where = [], places.of(connection)
+    for statement in by_signature(query, table.c.signature, signatures):
+        for row in connection.execute(statement):
+            intact(table, row._asdict())
+            rows.append(ScoreRow(**{**row._mapping, "cosines_file": where.path(row.cosines_file, row.signature)}))
     return sorted(rows, key=lambda row: row.at)
 
 
@@ -128,8 +141,11 @@ def history(connection: Connection, signature: str) -> list[HistoryRow]:
     """Every transition of a run, oldest first."""
     table = schema.history
     query = select(*(table.c[name] for name in HistoryRow.__dataclass_fields__))
-    rows = connection.execute(query.where(table.c.signature == signature).order_by(table.c.id))
-    return [HistoryRow(*row) for row in rows]
+    rows = connection.execute(query.where(table.c.signature == signature).order_by(table.c.id)).all()
+    where = places.of(connection)
+    for row in rows:
+        intact(table, row._asdict())
+    return [HistoryRow(**{**row._mapping, "folder": where.path(row.folder, signature)}) for row in rows]
 
 
 def provenance(connection: Connection, signatures: Iterable[str]) -> dict[str, list[ProvenanceRow]]:
@@ -137,8 +153,9 @@ def provenance(connection: Connection, signatures: Iterable[str]) -> dict[str, l
     table = schema.provenance
     query = select(*(table.c[name] for name in ProvenanceRow.__dataclass_fields__))
     rows = defaultdict(list)
-    for statement in _by_signature(query.order_by(table.c.signature, table.c.attempt), table.c.signature, signatures):
+    for statement in by_signature(query.order_by(table.c.signature, table.c.attempt), table.c.signature, signatures):
         for row in connection.execute(statement):
+            intact(table, row._asdict())
             rows[row.signature].append(ProvenanceRow(*row))
     return dict(rows)
 
@@ -151,9 +168,21 @@ def codes(connection: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
+def versions(connection: Connection) -> dict[str, int]:
+    """Signature -> VERSION of the method in the run's newest attempt; runs that do not say are absent."""
+    table = schema.provenance
+    version = table.c.details["method_version"].as_integer()
+    query = select(table.c.signature, version).where(version.is_not(None)).order_by(table.c.attempt)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
 def sweep_spec(connection: Connection, sweep: str) -> dict[str, Any]:
     """What was recorded of a sweep; empty for an unknown one."""
-    return dict(connection.scalar(select(schema.sweeps.c.spec).where(schema.sweeps.c.id == sweep)) or {})
+    row = connection.execute(select(schema.sweeps).where(schema.sweeps.c.id == sweep)).one_or_none()
+    if row is None:
+        return {}
+    intact_spec(row._asdict())
+    return dict(row.spec)
 
 
 def sweeps(connection: Connection) -> list[SweepRow]:
@@ -162,7 +191,7 @@ def sweeps(connection: Connection) -> list[SweepRow]:
     query = select(schema.sweeps).order_by(schema.sweeps.c.created, schema.sweeps.c.id)
     rows = connection.execute(query).all()
     for row in rows:
-        intact(schema.sweeps, row._asdict())
+        intact_spec(row._asdict())
     return [
         SweepRow(row.id, row.spec, row.created, row.updated, counts[row.id].total(), dict(counts[row.id]))
         for row in rows
@@ -188,5 +217,7 @@ def cells(connection: Connection, sweep: str) -> list[SweepCell]:
     """Every linked (cell, seed) of a sweep."""
     table = schema.sweep_runs
     query = select(table.c.signature, table.c.cell, table.c.seed).where(table.c.sweep == sweep)
-    rows = connection.execute(query.order_by(table.c.cell_hash, table.c.seed))
+    rows = connection.execute(query.order_by(table.c.cell_hash, table.c.seed)).all()
+    for row in rows:
+        intact(table, row._asdict())
     return [SweepCell(*row) for row in rows]

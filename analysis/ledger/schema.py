@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, and_
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -91,6 +91,11 @@ runs = Table(
     Column("updated", Float, nullable=False),
     Index("ix_cse_runs_owner_state", "owner", "state"),  # a heartbeat meets what its driver holds, not all that it did
 )
+
+LONGEST_LEASE = 600.0
+"""Seconds: a lease that ends later was written before the database's clock was set back, and nobody renews it."""
+leased = and_(runs.c.lease_until > now(), runs.c.lease_until <= now() + LONGEST_LEASE)
+"""Whether a run's lease holds."""
 
 history = Table(
     "cse_history",
@@ -187,3 +192,18 @@ baselines = Table(
     Column("at", Float, nullable=False),
 )
 """Younger too: `baselines` makes it when an older ledger is opened for writing."""
+
+untrained_scores = Table(
+    "cse_untrained_scores",
+    metadata,
+    Column("model", String(255), primary_key=True),
+    Column("model_hash", String(64), primary_key=True),
+    Column("pooler", String(64), primary_key=True),
+    Column("suite", String(128), primary_key=True),
+    Column("protocol_hash", String(64), primary_key=True),
+    Column("data_hash", String(64), nullable=False),
+    Column("value", Float),
+    Column("protocol", JSON, nullable=False),
+    Column("at", Float, nullable=False),
+)
+"""Younger still: `baselines` makes it when the first score comes."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, insert, inspect, select
 
 from analysis.ledger import schema
+from analysis.ledger.integrity import intact
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,9 @@ def looks(connection: Connection, space: str) -> list[Look]:
     if not inspect(connection).has_table(table.name):
         return []
     query = select(*(table.c[name] for name in Look.__dataclass_fields__)).where(table.c.space == space)
-    rows = connection.execute(query.order_by(table.c.id))
+    rows = connection.execute(query.order_by(table.c.id)).all()
+    for row in rows:
+        intact(table, row._asdict())
     return [Look(**{**row._mapping, "suites": tuple(row.suites)}) for row in rows]
 
 

@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from analysis.ledger import schema
+from analysis.ledger import places, schema
 from analysis.ledger.integrity import intact
 from analysis.ledger.queries import LIVE
 
@@ -38,6 +38,8 @@ class ProgressRow:
     updated: float | None = None
     folder: str | None = None
     reason: str | None = None
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    """Content hashes of its inputs; empty before anybody has begun."""
 
     @property
     def share(self) -> float:
@@ -52,7 +54,7 @@ def clock(connection: Connection) -> float:
     return float(connection.scalar(select(schema.now())) or 0.0)
 
 
-_OF_RUN = ("state", "method", "examples", "best", "best_examples", "updated", "folder", "reason")
+_OF_RUN = ("state", "method", "examples", "best", "best_examples", "updated", "folder", "reason", "identity")
 
 
 def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[str, list[ProgressRow]]:
@@ -70,8 +72,9 @@ def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[st
     if sweeps is not None:
         query = query.where(links.c.sweep.in_(list(sweeps)))
     by_sweep: dict[str, list[ProgressRow]] = defaultdict(list)
+    where = places.of(connection)
     for row in connection.execute(query.order_by(links.c.sweep, links.c.cell_hash, links.c.seed)):
-        by_sweep[row.sweep].append(_row(dict(row._mapping)))
+        by_sweep[row.sweep].append(_row({**row._mapping, "folder": where.path(row.folder, row.signature)}))
     return dict(by_sweep)
 
 
@@ -87,7 +90,8 @@ def _row(values: Mapping[str, Any]) -> ProgressRow:
         state = "lost"
     examples, batch = values["total_examples"], values["batch"]
     total = max(1, examples // batch) * batch if examples and batch else None  # a run ends with its last whole batch
-    return ProgressRow(**{**kept, "examples": kept["examples"] or 0, "state": state, "total": total})
+    kept |= {"examples": kept["examples"] or 0, "identity": kept["identity"] or {}}
+    return ProgressRow(**{**kept, "state": state, "total": total})
 
 
 def recent(connection: Connection, sweep: str) -> dict[str, list[tuple[str, float]]]:

@@ -12,6 +12,7 @@ from analysis.ledger.database import transaction
 from analysis.progress import pace
 from analysis.progress import rows as progress_rows
 from analysis.progress.rows import ENDED, ProgressRow
+from analysis.tables.data_sets import told_apart
 from analysis.tables.labels import label, telling
 
 SHOWN_RUNS = 200
@@ -37,7 +38,7 @@ class SweepProgress:
     counts: Mapping[str, int]
     """State -> runs, states without runs left out; `unclaimed` is nobody's yet, `lost` a dead driver's."""
     share: float
-    """Trained part of all runs, 0 to 1."""
+    """Trained part of all runs, of a search of those that it may make; 0 to 1."""
     live: bool
     """Whether a driver holds one of its runs now."""
     best: float | None
@@ -111,7 +112,7 @@ def detail(engine: Engine, sweep: str) -> SweepDetail | None:
         now = progress_rows.clock(connection)
         rows = progress_rows.rows(connection, [sweep]).get(sweep, [])
         progress = _progress(connection, sweeps[sweep], rows, cluster_log.read(connection), now)
-        names = _labels(rows)
+        names = _labels(rows, progress.search)
         listed = sorted(rows, key=_prominence)[:SHOWN_RUNS]
         runs = [RunProgress(names[row.signature], row) for row in listed]
         return SweepDetail(progress, runs, len(rows) - len(listed), _curves(connection, rows, names))
@@ -123,6 +124,8 @@ def _progress(
     counts = Counter(row.state for row in rows)
     live = bool(counts["running"] or counts["claimed"])
     num_samples = sweep.spec.get("asked")
+    searched = num_samples is not None
+    at_most = num_samples if isinstance(num_samples, int) else 0
     best = max((row for row in rows if row.best is not None), key=lambda row: row.best or 0.0, default=None)
     cluster = clusters.get(sweep.id)
     return SweepProgress(
@@ -130,13 +133,13 @@ def _progress(
         space=str(sweep.spec.get("space", sweep.id)),
         title=str(sweep.spec.get("title", "")),
         runs=len(rows),
-        num_samples=num_samples if isinstance(num_samples, int) and num_samples > len(rows) else None,
-        search=num_samples is not None,
+        num_samples=at_most if at_most > len(rows) else None,
+        search=searched,
         counts=dict(counts),
-        share=sum(1.0 if row.state in ENDED else row.share for row in rows) / max(len(rows), 1),
+        share=sum(1.0 if row.state in ENDED else row.share for row in rows) / max(len(rows), at_most, 1),
         live=live,
         best=best.best if best else None,
-        best_run=_labels(rows)[best.signature] if best else "",
+        best_run=_labels(rows, searched)[best.signature] if best else "",
         seconds_left=pace.seconds_left(connection, sweep.id, rows, num_samples, now) if live else None,
         updated=max((row.updated for row in rows if row.updated is not None), default=None),
         dashboard=cluster.dashboard if cluster and live and cluster.ended is None else "",
@@ -144,11 +147,16 @@ def _progress(
     )
 
 
-def _labels(rows: Sequence[ProgressRow]) -> dict[str, str]:
-    """Signature -> the axes that tell its cell from others, and its seed."""
+def _labels(rows: Sequence[ProgressRow], searched: bool) -> dict[str, str]:
+    """Signature -> the axes that name its cell, the data where runs of a cell differ in them, and its seed."""
     axes = list(dict.fromkeys(axis for row in rows for axis in row.cell))
-    kept = telling([row.cell for row in rows], axes)
-    return {row.signature: label(row.cell, kept, row.seed) for row in rows}
+    kept = telling([row.cell for row in rows], axes, searched=searched)
+    apart = told_apart((row.signature, row.cell, row.seed, row.identity) for row in rows if row.identity)
+    extra = {row.signature: apart.get(row.signature, {}) for row in rows}
+    return {
+        row.signature: label({**row.cell, **extra[row.signature]}, [*kept, *extra[row.signature]], row.seed)
+        for row in rows
+    }
 
 
 def _prominence(row: ProgressRow) -> tuple[int, float]:

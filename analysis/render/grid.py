@@ -1,11 +1,12 @@
 """A table's entries, marked up as a format writes them: the main part, the rows without training, the lines below."""
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.render.markup import Markup
-from analysis.tables.aggregate import Entry, Table
+from analysis.tables.aggregate import Entry, Table, differ
 from analysis.tables.labels import axis_text, label
 from analysis.tables.spec import TableSpec, identify
 
@@ -13,6 +14,10 @@ NO_AXES = "model"
 """Heads the names of a table whose rows are all the paper's."""
 REFERENCE = "paper: "
 """Stands before the name of a row that has no numbers of ours."""
+UNTRAINED = "without training: "
+"""Stands before the name of a row of the paper whose model is scored as it is."""
+NO_SEEDS = "-"
+"""In place of the number of seeds."""
 SIC = " sic"
 """Stands behind a printed number that cannot be right."""
 SHA256 = re.compile(r"\A([0-9a-f]{12})[0-9a-f]{52}\Z")
@@ -20,18 +25,33 @@ SHA256 = re.compile(r"\A([0-9a-f]{12})[0-9a-f]{52}\Z")
 
 
 def grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
-    """Header and body of the main part, every entry marked up; rows of the paper alone come last."""
+    """Header and body of the main part, every entry marked up; rows that are not trained come last."""
     spec = table.spec
     header = [*map(markup.escape, spec.axes or [NO_AXES]), "n"]
     keys = [[markup.escape(axis_text(row.key[axis])) for axis in spec.axes] for row in table.rows]
     rows = [[*key, _count(row.entries)] for key, row in zip(keys, table.rows, strict=True)]
-    rows += [[markup.escape(REFERENCE + row["label"]), *[""] * text_columns(table)] for row in spec.references]
+    blank = [""] * (text_columns(table) - 1)
+    rows += [
+        [markup.escape(reference_name(table, row["label"])), *blank, NO_SEEDS * (row["label"] in table.untrained)]
+        for row in spec.references
+    ]
     blocks = [rows]
     for column in spec.columns:
         names, block = _column(table, column, markup)
         header += names
         blocks.append(block)
     return header, [[entry for part in parts for entry in part] for parts in zip(*blocks, strict=True)]
+
+
+def reference_name(table: Table, label: str) -> str:
+    """What a row that is not trained is called."""
+    return (UNTRAINED if label in table.untrained else REFERENCE) + label
+
+
+def untrained_values(table: Table, column: str) -> list[float | None]:
+    """Our score of each row that is not trained; None for one of the paper alone."""
+    models = (table.untrained.get(row["label"]) for row in table.spec.references)
+    return [None if model is None else model.values.get(column) for model in models]
 
 
 def text_columns(table: Table) -> int:
@@ -51,15 +71,25 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
     decimals = max((_decimals(value) for value, _ in printed if value is not None), default=None)
     places = max(2, decimals or 0)
     ranks = _ranks(table, entries, places)
-    ours = [[_number(entry, ranks, places, markup)] for entry in entries] + [[markup.none]] * len(table.spec.references)
+    scored = untrained_values(table, column)
+    ours = [[_number(entry, ranks, places, markup)] for entry in entries]
+    ours += [[_fixed(value, places, markup)] for value in scored]
     if decimals is None:
         return [name], ours
-    deltas = [entry.delta for entry in entries] + [None] * len(table.spec.references)
+    deltas = [entry.delta for entry in entries]
+    deltas += [
+        difference(value, row["cells"].get(column)) for value, row in zip(scored, table.spec.references, strict=True)
+    ]
     theirs = [
         [_fixed(value, decimals, markup) + SIC * wrong, _fixed(delta, places, markup, "+")]
         for (value, wrong), delta in zip(printed, deltas, strict=True)
     ]
     return [name, f"{name} paper", markup.delta], [left + right for left, right in zip(ours, theirs, strict=True)]
+
+
+def difference(ours: float | None, published: float | None) -> float | None:
+    """Ours minus the published value."""
+    return None if ours is None or published is None else ours - published
 
 
 def _printed(table: Table, column: str) -> list[tuple[float | None, bool]]:
@@ -75,12 +105,18 @@ def misprints(spec: TableSpec) -> dict[tuple[Any, ...], Mapping[str, float]]:
 
 
 def _ranks(table: Table, entries: Sequence[Entry], places: int) -> list[str]:
-    """The best and the second best mean of a column as printed, so that ties in print are marked alike."""
-    means = [entry.mean for entry in entries if entry.mean is not None]
-    if len(means) < 2 or table.spec.best == "none":
+    """The best and the second best mean of a column as printed, each where seeds tell it apart from the next.
+
+    A single seed and a tie in print tell nothing.
+    """
+    if table.spec.best == "none":
         return []
-    printed = dict.fromkeys(f"{mean:.{places}f}" for mean in sorted(means, reverse=table.spec.best == "max"))
-    return list(printed)[:2]
+    ran = [entry for entry in entries if entry.mean is not None]
+    ordered = sorted(ran, key=lambda entry: entry.mean or 0.0, reverse=table.spec.best == "max")
+    printed = [f"{entry.mean:.{places}f}" for entry in ordered]
+    pairs = zip(itertools.pairwise(ordered), itertools.pairwise(printed), strict=True)
+    clear = [differ(*both) and texts[0] != texts[1] for both, texts in pairs]
+    return printed[: clear.index(False) if False in clear else len(clear)][:2]
 
 
 def _number(entry: Entry, ranks: Sequence[str], places: int, markup: Markup) -> str:
@@ -106,21 +142,31 @@ def remark_lines(table: Table) -> list[str]:
     """Lines under a table: source, protocol, notes."""
     spec = table.spec
     source = ". ".join(part for part in (spec.citation, spec.metric) if part)
-    stated = ((k, SHA256.sub(r"\1", axis_text(value))) for k, value in table.protocol.items() if value != "")
-    protocol = ", ".join(f"{name} {text}" for name, text in stated)
-    lines = [source, f"Protocol: {protocol}" if protocol else "", *_printed_remarks(spec), *table.notes]
+    protocol = _stated(table.protocol)
+    lines = [source, f"Protocol: {protocol}" if protocol else "", *_printed_remarks(table), *table.notes]
     return [line for line in lines if line]
 
 
-def _printed_remarks(spec: TableSpec) -> list[str]:
-    """One line on the rows without cells of ours, and one for each misprint."""
+def _stated(protocol: Mapping[str, Any]) -> str:
+    stated = ((name, SHA256.sub(r"\1", axis_text(value))) for name, value in protocol.items() if value != "")
+    return ", ".join(f"{name} {text}" for name, text in stated)
+
+
+def _printed_remarks(table: Table) -> list[str]:
+    """Lines on the rows that are not trained, with the protocol of those that are scored; one for each misprint."""
+    spec = table.spec
     rows = [(row.get("label") or label(row["key"]), row) for row in (*spec.published, *spec.references)]
     wrong = [
         f"As printed: {column} {row['cells'][column]:g} of {name}; the row's other numbers give {value:g}"
         for name, row in rows
         for column, value in row.get("recomputed", {}).items()
     ]
-    about = [f'Rows that begin with "{REFERENCE.strip()}" are models that are not trained here'] * bool(spec.references)
+    alone = any(row["label"] not in table.untrained for row in spec.references)
+    about = [f'Rows that begin with "{REFERENCE.strip()}" are models that are not trained here'] * alone
+    if table.untrained:
+        scored = f'Rows that begin with "{UNTRAINED.strip()}" are scored as they are, once and without seeds'
+        each = [f"{model.label}: {model.model}, {_stated(model.protocol())}" for model in table.untrained.values()]
+        about += [f"{scored}: the difference is that of one number that does not vary", *each]
     return about + wrong
 
 

@@ -9,6 +9,36 @@ from analysis.tables.labels import label
 from analysis.tables.ordering import LEVEL, Ordering
 from analysis.tables.verdict import Verdicts
 
+GLYPHS = {
+    "reproduced": "✓", "same direction": "✓", "within seed noise": "≈", "tie": "=", "undecided": "?",
+    "opposite direction": "✗", "different": "✗", "not run": "·", "reference": "○",
+}  # fmt: skip
+"""A verdict's sign, which needs no colour; in the order in which verdicts are counted."""
+TONES = {
+    "reproduced": "good", "same direction": "good", "within seed noise": "near", "tie": "near", "undecided": "open",
+    "opposite direction": "bad", "different": "bad", "not run": "open",
+}  # fmt: skip
+"""What a verdict's colour says."""
+PLURALS = {"tie": "ties"}
+LACKING = 2
+"""Reasons that are given in full why rows are not compared by sentence pairs."""
+
+
+def signed(word: str) -> str:
+    """A verdict behind its sign."""
+    return f"{GLYPHS[word]} {word}" if word in GLYPHS else word
+
+
+def headline(table: Table, verdicts: Verdicts, *, same_scale: bool) -> str:
+    """The sentence that stands first: `E7: 1 same direction, 2 ties, 4 undecided; not the paper's scale`; empty where
+    nothing was judged."""
+    counts = Counter(verdict.word for verdict in verdicts.values() if verdict.word != "reference")
+    places = {word: place for place, word in enumerate(GLYPHS)}
+    words = sorted(counts, key=lambda word: (places.get(word, len(places)), word))
+    shown = ", ".join(f"{counts[w]} {w if counts[w] == 1 else PLURALS.get(w, w)}" for w in words)
+    scale = "" if same_scale else "; not the paper's scale"
+    return f"{table.spec.id}: {shown}{scale}" if shown else ""
+
 
 def with_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:
     """The table with, among its notes, the verdicts of each column counted and the word for each column's order."""
@@ -36,7 +66,8 @@ def _agreement(order: Ordering) -> list[str]:
     if agreement is None:
         return []
     said = f"{order.column}: {agreement.seeds} seeds rank {agreement.rows} rows alike with W {agreement.w:.2f}"
-    return [f"{said} (1: every seed the same order; rows shuffled within each seed reach it with p {agreement.p:.2g})"]
+    scale = f"1: every seed the same order; rows shuffled within each seed reach it with p {agreement.p:.2g}"
+    return [f"{said} ({scale}); over seeds, two rows correlate by rho {agreement.rho:.2f}"]
 
 
 def _pairs(table: Table, order: Ordering) -> list[str]:
@@ -49,7 +80,6 @@ def _pairs(table: Table, order: Ordering) -> list[str]:
     )
     said = f"{order.column}: {len(differing)} of {len(order.pairs)} pairs of rows differ on resampled sentence pairs"
     counted = [f"{said} (these runs' mean over seeds, Holm at {LEVEL:g})" + (f": {listed}" if listed else "")]
-    return [
-        *(counted if order.pairs else []),
-        *(f"{order.column}: not compared by sentence pairs: {x}" for x in order.lacking),
-    ]
+    more = f" and {len(order.lacking) - LACKING} more like these" if len(order.lacking) > LACKING else ""
+    lacking = [f"{order.column}: not compared by sentence pairs: {'; '.join(order.lacking[:LACKING])}{more}"]
+    return [*(counted if order.pairs else []), *(lacking if order.lacking else [])]

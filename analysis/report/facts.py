@@ -1,11 +1,13 @@
 """A report's small tables: cost, runs without a result, where the numbers come from, shares and verdicts."""
 
+import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.render.verdicts import TONES, signed
 from analysis.statistics.importance import Importance
 from analysis.study.study import Study
 from analysis.tables.aggregate import Table
@@ -26,11 +28,21 @@ class Grid:
     header: Sequence[str]
     body: Sequence[Sequence[str]]
     texts: int = 1
+    tones: Sequence[str] = ()
+    """What the colour of each line's verdict says; none for a table without verdicts."""
+    judged: int = -1
+    """The column of the verdicts."""
 
 
 def slug(text: str) -> str:
     """Letters, digits and dashes for a file's name."""
     return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.") or "x"
+
+
+def folder_name(name: str) -> str:
+    """A study's name as a folder's: another one for each name, also where two read alike without their marks."""
+    read = slug(name)
+    return read if read == name else f"{read}-{hashlib.sha256(name.encode('utf8', 'replace')).hexdigest()[:6]}"
 
 
 def cost(study: Study) -> Grid:
@@ -128,6 +140,8 @@ def verdicts(table: Table, judged: Verdicts) -> Grid:
     for (index, column), verdict in judged.items():
         row, interval = table.rows[index], verdict.interval
         shown = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
-        body.append([label(row.key), column, verdict.word, verdict.reason, shown, f"{verdict.published:.2f}"])
+        name = label(row.key, table.named)
+        body.append([name, column, signed(verdict.word), verdict.reason, shown, f"{verdict.published:.2f}"])
     header = ["row", "column", "verdict", "reason", "interval", "published"]
-    return Grid("Verdict on each published value", header, body, texts=4)
+    tones = [TONES.get(verdict.word, "") for verdict in judged.values()]
+    return Grid("Verdict on each published value", header, body, texts=4, tones=tones, judged=2)

@@ -10,7 +10,9 @@ from analysis.report.facts import Grid
 from analysis.report.report import Picture, Report, Section
 
 LONG = 60
-"""Rows above which a table is folded."""
+"""Rows above which a table has a box of its own to scroll in; print shows it whole."""
+SAID = 40
+"""Characters from which an entry is a sentence, whose column stays wide enough to read."""
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 """The browser itself refuses scripts and addresses, whatever a text may hold."""
 FRAME, STYLE = (Path(__file__).with_name(name) for name in ("page.html", "page.css"))
@@ -27,6 +29,7 @@ def page(report: Report) -> str:
         policy=POLICY,
         style=STYLE.read_text(encoding="utf8"),
         title=html.escape(report.title),
+        headline=f'<p class="headline">{html.escape(report.headline)}</p>' if report.headline else "",
         summary=html.escape(report.summary),
         links="".join(links),
         sections="\n".join(_section(id, section) for id, section in zip(ids, report.sections, strict=True)),
@@ -37,43 +40,50 @@ def _section(id: str, section: Section) -> str:
     parts = [f'<section aria-labelledby="{id}"><h2 id="{id}">{html.escape(section.heading)}</h2>']
     parts += [f"<p>{html.escape(text)}</p>" for text in section.texts]
     if section.table is not None:
-        parts.append(_folded(f'<div class="wide">{render(section.table, "html")}</div>', len(section.table.rows)))
+        parts.append(_boxed(render(section.table, "html"), len(section.table.rows), "Results"))
     parts += [_picture(picture) for picture in section.pictures]
-    parts += [_folded(_grid(grid), len(grid.body)) for grid in section.grids]
+    parts += [_boxed(_grid(grid), len(grid.body), grid.caption) for grid in section.grids]
     if section.code:
         parts.append(f"<pre><code>{html.escape(section.code)}</code></pre>")
     return "\n".join([*parts, "</section>"])
 
 
-def _folded(text: str, rows: int) -> str:
-    """Long tables open on a click."""
-    return f"<details><summary>{rows} rows</summary>\n{text}\n</details>" if rows > LONG else text
+def _boxed(text: str, rows: int, name: str) -> str:
+    """A table that may be wider than the page, or longer than a screen; the keyboard scrolls it."""
+    long = " long" if rows > LONG else ""
+    return f'<div class="wide{long}" role="region" aria-label="{html.escape(name)}" tabindex="0">{text}</div>'
 
 
 def _picture(picture: Picture) -> str:
     width, height = (round(96 * inches) for inches in picture.figure.get_size_inches())
     source, alt = data_uri(picture.figure), html.escape(picture.alt)
     return (
-        f'<figure id="{html.escape(picture.name)}"><img src="{source}" width="{width}" height="{height}" alt="{alt}">'
+        f'<figure id="{html.escape(picture.name)}"><div class="wide" role="region" aria-label="Figure" tabindex="0">'
+        f'<img src="{source}" width="{width}" height="{height}" alt="{alt}"></div>'
         f"<figcaption>{html.escape(picture.caption)}</figcaption></figure>"
     )
 
 
 def _grid(grid: Grid) -> str:
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in grid.header)
-    body = [f"<tr>{''.join(_entry(grid, i, entry) for i, entry in enumerate(line))}</tr>" for line in grid.body]
-    caption = f"<caption>{html.escape(grid.caption)}</caption>"
-    return (
-        f'<div class="wide"><table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n'
-        + "\n".join(body)
-        + "\n</tbody></table></div>"
+    marks = [' class="text"' if place < grid.texts else "" for place in range(len(grid.header))]
+    head = "".join(
+        f'<th scope="col"{mark}>{html.escape(name)}</th>' for name, mark in zip(grid.header, marks, strict=True)
     )
+    tones = grid.tones or [""] * len(grid.body)
+    body = [
+        f"<tr>{''.join(_entry(grid, i, entry, tone) for i, entry in enumerate(line))}</tr>"
+        for line, tone in zip(grid.body, tones, strict=True)
+    ]
+    caption = f"<caption>{html.escape(grid.caption)}</caption>"
+    return f"<table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(body) + "\n</tbody></table>"
 
 
-def _entry(grid: Grid, place: int, entry: str) -> str:
+def _entry(grid: Grid, place: int, entry: str, tone: str) -> str:
     if place == 0:
         return f'<th scope="row">{html.escape(entry)}</th>'
-    kind = ' class="text"' if place < grid.texts else ""
+    kinds = ["text"] * (place < grid.texts) + ["said"] * (len(entry) > SAID)
+    kinds += [tone] * (place == grid.judged and bool(tone))
+    kind = f' class="{" ".join(kinds)}"' if kinds else ""
     return f"<td{kind}>{html.escape(entry)}</td>"
 
 

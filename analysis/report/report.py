@@ -9,7 +9,7 @@ from analysis.figures.axes import effects_plot, importance_plot
 from analysis.figures.embeddings import histogram_plot, plane_plot
 from analysis.figures.runs import budget_plot, learning_plot
 from analysis.figures.table import axis_plot
-from analysis.render.verdicts import order_lines
+from analysis.render.verdicts import headline, order_lines
 from analysis.report import facts
 from analysis.report.facts import Grid
 from analysis.statistics.basics import mean_and_sd
@@ -20,7 +20,6 @@ from analysis.study.learning_curves import SHOWN, learning_bands
 from analysis.study.rating_groups import kept_cosines, rating_histogram
 from analysis.study.study import Study
 from analysis.tables.aggregate import Table
-from analysis.tables.labels import telling
 from analysis.tables.ordering import Ordering
 from analysis.tables.spec import plain
 from analysis.tables.verdict import Verdicts
@@ -61,6 +60,8 @@ class Report:
     """A page."""
 
     title: str
+    headline: str
+    """The verdicts counted, and whether the scale is the paper's; empty where nothing was judged."""
     summary: str
     sections: Sequence[Section]
 
@@ -70,17 +71,28 @@ class Report:
 
 
 def make_report(
-    study: Study, table: Table, verdicts: Verdicts | None = None, ordering: Sequence[Ordering] = ()
+    study: Study,
+    table: Table,
+    verdicts: Verdicts | None = None,
+    ordering: Sequence[Ordering] = (),
+    *,
+    same_scale: bool = True,
 ) -> Report:
-    """The report of a study with at least one finished run; equal ledgers give equal reports."""
+    """The report of a study with at least one finished run; equal ledgers give equal reports.
+
+    `same_scale`: the runs are the paper's, setting by setting.
+    """
     assert study.finished, study.id
     makers: Sequence[Callable[[Study], Section]] = (
         _learning, _axes, _plane, _cosines, _budget, facts_of("Cost", facts.cost), _missing,
         facts_of("Provenance", facts.environment, facts.inputs, facts.protocols),
     )  # fmt: skip
     title = " · ".join(part for part in (study.id, study.title) if part)
-    sections = [_results(table, verdicts or {}, ordering), *(make(study) for make in makers)]
-    return Report(title, _summary(study), [*sections, Section("How to repeat it", code=study.command)])
+    order = order_lines(table, ordering)
+    ordered = [Section("Order of the rows", order)] if order else []
+    sections = [_results(table, verdicts or {}), *ordered, *(make(study) for make in makers)]
+    said = headline(table, verdicts or {}, same_scale=same_scale)
+    return Report(title, said, _summary(study), [*sections, Section("How to repeat it", code=study.command)])
 
 
 def facts_of(heading: str, *grids: Callable[[Study], Grid]) -> Callable[[Study], Section]:
@@ -100,29 +112,28 @@ def _summary(study: Study) -> str:
     )
 
 
-def _results(table: Table, verdicts: Verdicts, ordering: Sequence[Ordering]) -> Section:
+def _results(table: Table, verdicts: Verdicts) -> Section:
     grids = [facts.verdicts(table, verdicts)] if verdicts else []
-    order = order_lines(table, ordering)
     columns = [c for c in table.spec.columns if any(row.entries[c].mean is not None for row in table.rows)]
     if len(table.rows) > ROWS:
         text = f"{len(table.rows)} rows are too many for one axis; each axis has its own panel below."
-        return Section("Results", [text, *order], table, grids=grids)
+        return Section("Results", [text], table, grids=grids)
     pictures = [_axis_picture(table, column) for column in columns[:COLUMNS]]
     lacking = [column for column in table.spec.columns if column not in columns]
     texts = [f"No run has a score on {', '.join(lacking)}."] if lacking else []
-    return Section("Results", [*texts, *order], table, pictures, grids)
+    return Section("Results", texts, table, pictures, grids)
 
 
 def _axis_picture(table: Table, column: str) -> Picture:
     means = [row.entries[column].mean for row in table.rows]
     measured = [mean for mean in means if mean is not None]
-    over = ", ".join(telling([row.key for row in table.rows], table.spec.axes)) or "one cell"
+    over = ", ".join(table.named) or "one cell"
     published = any(row.entries[column].published is not None for row in table.rows)
     return Picture(
         f"axis-{facts.slug(column)}",
         f"{column} over {over}: {len(measured)} means from {min(measured):.2f} to {max(measured):.2f}",
-        "A dot per seed, the mean, a band of the seeds' standard deviation"
-        + (", and the published curve on a scale of its own with the same span." if published else "."),
+        "A ring per seed; a dot for the mean with its 95% interval, from the row's own seeds where it has three"
+        + ("; squares for the published values, on a scale of their own with the same span." if published else "."),
         axis_plot(table, column),
     )
 
@@ -151,7 +162,7 @@ def _axes(study: Study) -> Section:
     effects = Picture(
         "effects",
         f"{study.dev} over the values of {', '.join(names[:PANELS])}, one panel each",
-        "A dot per run, and the mean of a value over all other axes.",
+        "A ring per run, a diamond for the best. Where an axis has few values: each one's mean and its 95% interval.",
         effects_plot(keys, scores, names[:PANELS], study.dev),
     )
     pictures = [share, effects] if len(names) > 1 else [share]
@@ -174,7 +185,7 @@ def _plane(study: Study) -> Section:
     if points is None:
         return Section("Alignment and uniformity", ["No finished run has both numbers."])
     alt = f"Alignment over uniformity of {len(points.points)} runs, coloured by {study.dev}"
-    caption = f"A dot per run; measured on: {points.source}."
+    caption = f"A mark per run; measured on: {points.source}."
     return Section("Alignment and uniformity", pictures=[Picture("plane", alt, caption, plane_plot(points, study.dev))])
 
 

@@ -24,6 +24,8 @@ class Concordance:
     """How often rows shuffled within each seed reach it."""
     seeds: int
     rows: int
+    rho: float
+    """Correlation of two rows' values over seeds: what part of a seed's effect all rows share."""
 
 
 def concordance(values_SR: np.ndarray, generator: np.random.Generator, draws: int = DRAWS) -> Concordance | None:
@@ -41,4 +43,20 @@ def concordance(values_SR: np.ndarray, generator: np.random.Generator, draws: in
     observed = np.square(centred_SR.sum(axis=0)).sum()
     shuffled_DSR = generator.permuted(np.broadcast_to(centred_SR, (draws, seeds, rows)), axis=2)
     reached = np.square(shuffled_DSR.sum(axis=1)).sum(axis=1) >= observed - 1e-9 * largest
-    return Concordance(float(observed / largest), (1 + int(reached.sum())) / (1 + draws), seeds, rows)
+    return Concordance(
+        float(observed / largest), (1 + int(reached.sum())) / (1 + draws), seeds, rows, shared(values_SR)
+    )
+
+
+def shared(values_SR: np.ndarray) -> float:
+    """The intraclass correlation of rows over seeds [S, R]; at least -1 / (rows - 1), 0 where nothing varies.
+
+    From the two-way analysis of variance: ICC(3,1) of Shrout and Fleiss (1979) with seeds as targets.
+    """
+    seeds, rows = values_SR.shape
+    centred_SR = values_SR - values_SR.mean(axis=0)
+    seed_S1 = centred_SR.mean(axis=1, keepdims=True)
+    between = rows * float(np.square(seed_S1).sum()) / (seeds - 1)
+    within = float(np.square(centred_SR - seed_S1).sum()) / ((seeds - 1) * (rows - 1))
+    total = between + (rows - 1) * within
+    return (between - within) / total if total > 0 else 0.0

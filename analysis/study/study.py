@@ -20,7 +20,7 @@ class Member:
     seed: int
     run: RunRow | None
     cell: str = ""
-    """The cell's name in the study: as many axes as tell it from the others."""
+    """The cell's name in the study, of the study's axes."""
 
     @property
     def state(self) -> str:
@@ -38,7 +38,7 @@ class Study:
     id: str
     title: str
     axes: Sequence[str]
-    """Those that are enough to tell the cells apart."""
+    """Those that name the cells: of a search all that vary, else as many as tell the cells apart."""
     members: Sequence[Member]
     curves: Mapping[str, Sequence[Mapping[str, Any]]]
     """Signature -> points as `Ledger.curve` gives them."""
@@ -79,13 +79,20 @@ class Study:
 
 
 def read_study(
-    ledger: Ledger, planned: Iterable[Planned], *, id: str, title: str, axes: Sequence[str], command: str = ""
+    ledger: Ledger,
+    planned: Iterable[Planned],
+    *,
+    id: str,
+    title: str,
+    axes: Sequence[str],
+    command: str = "",
+    searched: bool = False,
 ) -> Study:
-    """The study of the planned (cell key, signature, seed)."""
+    """The study of the planned (cell key, signature, seed); `searched`: a sampler drew the cells."""
     rows = sorted(planned, key=lambda row: (json.dumps(dict(row[0]), sort_keys=True, default=str), row[2], row[1]))
     signatures = [signature for _, signature, _ in rows]
     runs = {run.signature: run for run in ledger.runs(signatures=signatures)}
-    named = telling([key for key, _, _ in rows], axes)
+    named = telling([key for key, _, _ in rows], axes, searched=searched)
     members = [Member(key, seed, runs.get(signature), label(key, named)) for key, signature, seed in rows]
     scores = sorted(ledger.scores(runs), key=lambda score: (score.signature, score.suite, score.at))
     return Study(id, title, named, members, ledger.curves(runs), scores, ledger.provenance(runs), command)

@@ -5,18 +5,22 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.statistics.basics import Spread, mean_and_sd, pooled
+from analysis.statistics.basics import Spread, mean_and_sd, pooled, welch
+from analysis.tables.labels import telling
 from analysis.tables.spec import Key, Line, TableError, TableSpec, identify, plain
+from analysis.tables.untrained import UntrainedModel, comparable, field_text
 
 SUITE_FIELDS = ("suite", "data_hash", "split", "aggregation", "rule")
 """Protocol fields in which the columns of one table may differ; every other field is the whole table's."""
 RIVALS = {"aggregation": ("all", "mean", "wmean"), "rule": ("senteval", "fast")}
 """Suite fields' values, up to a comma, that are choices of the scorer and not of the suite: all columns share one."""
-ABSENT = {"case": "as is", "rule": ""}
-"""What scores were made with that were stored before these fields existed."""
+OWN_FIELD = "pooler"
+"""The protocol field that is a method's own: in a table of several methods each has its test-time representation."""
+UNTRAINED = "untrained [CLS]"
+"""How the row without training begins that figures draw as their line of reference."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,17 @@ class Entry:
     def as_dict(self) -> dict[str, float | None]:
         """Plain data without the single seeds."""
         return {"n": self.n, "mean": self.mean, "sd": self.sd, "published": self.published, "delta": self.delta}
+
+
+def differ(left: Entry, right: Entry) -> bool:
+    """Whether seeds tell two means apart: Welch's interval of their difference leaves out 0; needs two of each."""
+    if left.mean is None or right.mean is None or left.sd is None or right.sd is None:
+        return False
+    difference = abs(left.mean - right.mean)
+    if left.sd == right.sd == 0:
+        return difference > 0
+    error = welch(Spread(left.sd, left.n - 1), left.n, Spread(right.sd, right.n - 1), right.n)
+    return difference > error.t() * error.sd
 
 
 @dataclass(frozen=True)
@@ -67,6 +82,22 @@ class Table:
     baselines: list[Baseline]
     protocol: dict[str, Any]
     notes: list[str]
+    untrained: dict[str, UntrainedModel] = field(default_factory=dict)
+    """Label of a row of the paper -> our scores of its model, which is not trained; a row without one is the paper's
+    alone."""
+
+    @property
+    def named(self) -> list[str]:
+        """The axes that name its rows."""
+        keys = self.spec.rows if self.spec.rows else [row.key for row in self.rows]
+        return telling(keys, self.spec.axes, searched=self.spec.searched)
+
+    def starting_point(self, column: str) -> float | None:
+        """A column's value of the untrained encoder's [CLS], with which training starts; None where none is stored."""
+        starts = (
+            row.values[column] for row in self.baselines if row.label.startswith(UNTRAINED) and column in row.values
+        )
+        return next(starts, None)
 
     def seed_spread(self, column: str) -> Spread | None:
         """Standard deviation between seeds, pooled over the column's entries; None where no entry has two seeds."""
@@ -80,8 +111,9 @@ def aggregate(
     *,
     baselines: Sequence[Baseline] = (),
     untrained: Mapping[str, float] | None = None,
+    models: Sequence[UntrainedModel] = (),
 ) -> Table:
-    """The table of `results`.
+    """The table of `results`; `models` are the paper's other rows with our scores.
 
     `untrained` (column -> value of the untrained encoder) is given for small profiles: a table whose entries all lie
     within the median seed sd of it is marked as without signal. Raises TableError where scores have different
@@ -90,7 +122,10 @@ def aggregate(
     values = _values(spec, results)
     printed = {identify(row["key"]): row["cells"] for row in spec.published}
     rows = [_row(spec, key, values, printed) for key in spec.rows or _keys(spec, results)]
-    table = Table(spec, rows, list(baselines), _protocol(spec, results), [*spec.notes, *_remarks(spec, results)])
+    beside, unlike = comparable(models, _protocols(spec, results))
+    notes = [*spec.notes, *_remarks(spec, results), *unlike]
+    scored = {model.label: model for model in beside if model.values}
+    table = Table(spec, rows, list(baselines), _protocol(spec, results), notes, scored)
     if untrained and _without_signal(table, untrained):
         starts = ", ".join(f"{column} {value:.2f}" for column, value in untrained.items() if column in spec.columns)
         flat = "no signal at this scale: every cell lies within the median seed sd of no training"
@@ -157,11 +192,13 @@ def _protocol(spec: TableSpec, results: Sequence[Line]) -> dict[str, Any]:
     by_column = _protocols(spec, results)
     fields = {name for protocols in by_column.values() for protocol in protocols for name in protocol}
     varied = {axis.rsplit(".", 1)[-1] for axis in spec.axes}
-    for name in sorted(fields - varied):
+    for name in sorted(fields - varied - {OWN_FIELD}):
         _check_field(spec, name, by_column)
+    for method in {line.get("method") for line in results} if OWN_FIELD not in varied else ():
+        _check_field(spec, OWN_FIELD, _protocols(spec, [line for line in results if line.get("method") == method]))
     shared = {}
     for name in sorted(fields):
-        values = {_field(protocol, name) for protocols in by_column.values() for protocol in protocols}
+        values = {field_text(protocol, name) for protocols in by_column.values() for protocol in protocols}
         if len(values) == 1:
             shared[name] = json.loads(values.pop())
     return {**spec.protocol, **shared}
@@ -186,17 +223,12 @@ def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, list[dict[s
         among = [protocol for protocol in whole if str(protocol.get(name, "")).partition(",")[0] in rivals]
         groups = {**by_column, "the table": among}
     for group, protocols in groups.items():
-        values = sorted({_field(protocol, name) for protocol in protocols})
+        values = sorted({field_text(protocol, name) for protocol in protocols})
         if len(values) > 1:
             raise TableError(
                 f"one protocol: {name}={' and '.join(values)} in {group} of {spec.id}; "
                 "score the runs again under one protocol, or make it an axis"
             )
-
-
-def _field(protocol: Mapping[str, Any], name: str) -> str:
-    """A field as JSON."""
-    return json.dumps(protocol.get(name, ABSENT.get(name)))
 
 
 def _without_signal(table: Table, untrained: Mapping[str, float]) -> bool:

@@ -18,9 +18,20 @@ def label(key: Mapping[str, Any], axes: Sequence[str] | None = None, seed: int |
     return " ".join(words if seed is None else [*words, f"seed {seed}"]) or "all"
 
 
-def telling(keys: Keys, axes: Sequence[str]) -> list[str]:
-    """The axes that are enough to tell the keys apart; of two that say the same the first stays."""
-    kept = [axis for axis in axes if len({plain(key.get(axis)) for key in keys}) > 1]
+def varying(keys: Keys, axes: Sequence[str]) -> list[str]:
+    """The axes with more than one value."""
+    return [axis for axis in axes if len({plain(key.get(axis)) for key in keys}) > 1]
+
+
+def telling(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> list[str]:
+    """The axes that name the keys: as many as tell them apart; of two that say the same the first stays.
+
+    `searched`: a sampler drew the keys. One drawn rate tells all cells apart by chance, so there every axis with two
+    values stays.
+    """
+    kept = varying(keys, axes)
+    if searched:
+        return kept
     whole = len(_distinct(keys, kept))
     for axis in reversed(kept[:]):
         without = [other for other in kept if other != axis]

@@ -1,5 +1,6 @@
 """The cosines of single sentence pairs that runs have kept: read back, checked against the ledger, put into rows."""
 
+import errno
 import functools
 import hashlib
 import io
@@ -14,6 +15,9 @@ import scipy
 from analysis.ledger import Ledger, ScoreRow
 from analysis.tables.results import Planned, behind, without_part
 from analysis.tables.spec import Key, TableError, identify
+
+LARGEST = 10**9
+"""Bytes of a file that is read: some sixty million pairs."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ def read_cosines(score: ScoreRow) -> tuple[np.ndarray, np.ndarray]:
     path = Path(score.cosines_file or "")
     again = "score the run again (cse eval)"
     try:
+        if path.stat().st_size > LARGEST or path.is_fifo() or path.is_char_device():
+            raise OSError(errno.EFBIG, "no file of cosines")  # an imported ledger may name any path
         content = path.read_bytes()
     except OSError as error:
         raise TableError(f"cosines not readable: file={path} ({error.strerror}); {again}") from error
@@ -54,6 +60,21 @@ def read_cosines(score: ScoreRow) -> tuple[np.ndarray, np.ndarray]:
         raise TableError(f"no file of cosines: file={path}; {again}") from error
 
 
+Ranked = Mapping[str, tuple[Sequence[int], Sequence[float]]]
+"""Hash of a file of cosines -> dense ranks of its cosines, and the grades, as imported runs bring them."""
+
+
+def read_ranked(score: ScoreRow, imported: Ranked) -> tuple[np.ndarray, np.ndarray]:
+    """`read_cosines` for what looks at the cosines' order alone: where the file is not here, imported ranks do."""
+    try:
+        return read_cosines(score)
+    except TableError:
+        ranks, grades = imported.get(score.cosines_hash or "", ((), ()))
+        if not ranks or len(ranks) != len(grades):
+            raise
+        return np.asarray(ranks, dtype=float), np.asarray(grades, dtype=float)
+
+
 def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Key], suite: str) -> ColumnCosines | None:
     """The newest kept cosines of a suite for rows with these keys; None where no run has any.
 
@@ -63,6 +84,7 @@ def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Ke
     standing = [run for run, stands in zip(rows_and_runs, behind(rows_and_runs, suite), strict=True) if stands]
     wanted = sorted(((without_part(key), name, seed) for key, name, seed in standing), key=lambda run: run[2])
     kept = {s.signature: s for s in ledger.scores([name for _, name, _ in wanted]) if s.suite == suite}
+    imported = ledger.pairs(score.cosines_hash for score in kept.values() if score.cosines_hash)
     index = {identify(key): row for row, key in enumerate(keys)}
     gold: np.ndarray | None = None
     rows: dict[int, list[np.ndarray]] = {}
@@ -72,7 +94,7 @@ def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Ke
         if score is None or not score.cosines_file or identify(key) not in index:
             continue
         try:
-            cosines, grades = read_cosines(score)
+            cosines, grades = read_ranked(score, imported)
         except TableError as error:
             problems.append(str(error))
             continue

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ class SeedRun:
     """Folder of the best checkpoint; None where it is not on this machine."""
     sweeps: tuple[str, ...]
     """Every sweep that the run belongs to."""
+    source: str | None = None
+    """Where an imported run comes from, in words; None for a run that was trained here."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,12 @@ def seed_runs(
         values[line["signature"]][column] = None if math.isnan(value) else value
         if isinstance(line["protocol"], str) and (read := json.loads(line["protocol"])) not in protocols[column]:
             protocols[column].append(read)
-    swept = _sweeps(ledger, values)
-    rows = [_seed_run(ledger, run, values[run.signature], swept[run.signature]) for run in runs]
+    swept, imported = _sweeps(ledger, values), ledger.imports(values)
+    sources = {signature: source.line() for signature, source in imported.items()}
+    rows = [
+        replace(_seed_run(ledger, run, values[run.signature], swept[run.signature]), source=sources.get(run.signature))
+        for run in runs
+    ]
     return sorted(rows, key=lambda row: row.run.seed), protocols
 
 

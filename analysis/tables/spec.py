@@ -42,6 +42,8 @@ class TableSpec:
     metric: str = ""
     protocol: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    searched: bool = False
+    """Whether a sampler drew the rows."""
     best: Literal["max", "min", "none"] = "max"
     """Which mean of a column is set in bold."""
 

@@ -160,6 +160,9 @@ class SleepingGroup:
     def lost(self) -> str | None:
         return None
 
+    def waits_for(self) -> str:
+        return ""
+
     def node_lost(self) -> bool:
         return False
 
@@ -170,7 +173,9 @@ class SleepingGroup:
         self.nap = None
 
 
-def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None) -> Outcome:
+def train(
+    run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None, signature: str | None = None
+) -> Outcome:
     """`cse_train.training.loop.train` of a trial, in a rank of a real worker group."""
     Nap(Load.read(paths.train_file), run.train.seed).over()
     end = ended(run.train.examples)

@@ -4,17 +4,21 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 from cluster.monitor.tally import ENDED, Tally
 from cluster.sweep.events import SweepEvent
 
-SPOKEN = {"done", "stopped", "failed", "retried", "waiting", "cluster", "ledger"}
+SPOKEN = {"done", "stopped", "failed", "retried", "requeued", "resting", "waiting", "cluster", "ledger"}
 """Events that are worth a line in a log."""
+BAR = 40
+"""Characters of the bar. A bar as wide as the terminal would break into two lines when the window becomes narrower."""
+LISTED = 12
+"""Running runs that are named; the others are counted."""
+COLOURS = {"done": "green", "failed": "red", "stopped": "yellow", "retried": "yellow", "waiting": "dim"}
+"""Colour of an event's line: failures are red wherever they are counted, and nothing else is."""
 
 
 class Progress:
@@ -46,7 +50,7 @@ class Progress:
     def __call__(self, event: SweepEvent) -> None:
         self.tally.add(event, self._now())
         if event.kind in SPOKEN and not (self.console.is_terminal and event.kind == "done"):
-            self.console.print(Text(self.line(event)))
+            self.console.print(Text(self.line(event), style=COLOURS.get(event.kind, "")))
 
     def line(self, event: SweepEvent) -> str:
         """An event in words, with where the sweep stands after it."""
@@ -60,13 +64,26 @@ class Progress:
         tail = f"  [{self.tally.summary(self._now())}]" if event.kind in ENDED else ""
         return "  ".join(part for part in words if part) + tail
 
-    def _block(self) -> Table:
-        block = Table.grid(expand=True)
-        done = self.tally.work_done() + self.tally.count("reused")
-        block.add_row(ProgressBar(total=max(self.tally.total, 1), completed=done))
-        block.add_row(Text(self.tally.summary(self._now())))
-        for signature, state in self.tally.state.items():
-            if state == "started":
-                line = f"  {self.tally.share(signature):4.0%}  {self._labels.get(signature, signature)}"
-                block.add_row(Text(line, style="dim"))
-        return block
+    def _block(self) -> Group:
+        running = [signature for signature, state in self.tally.state.items() if state == "started"]
+        lines = [self._bar(), Text(self.tally.summary(self._now()))]
+        for signature in running[:LISTED]:
+            share, name = self.tally.share(signature), self._labels.get(signature, signature)
+            lines.append(Text(f"  {share:4.0%}  {name}", style="dim"))
+        if len(running) > LISTED:
+            lines.append(Text(f"  and {len(running) - LISTED} more", style="dim"))
+        for line in lines:
+            line.no_wrap, line.overflow = True, "ellipsis"
+        return Group(*lines)
+
+    def _bar(self) -> Text:
+        """What is done in green, stopped in yellow, failed in red, the trained part of what runs in cyan."""
+        count, total = self.tally.count, max(self.tally.total, 1)
+        ended = {"done": count("done", "reused"), "stopped": count("stopped"), "failed": count("failed")}
+        parts = [(number, COLOURS[kind]) for kind, number in ended.items()]
+        bar, so_far = Text(), 0.0
+        for number, colour in [*parts, (self.tally.work_done() - sum(ended.values()) + count("reused"), "cyan")]:
+            length = round(BAR * min(1.0, (so_far + number) / total)) - len(bar)
+            so_far += number
+            bar.append("━" * max(0, length), style=colour)
+        return bar.append("━" * (BAR - len(bar)), style="bright_black")

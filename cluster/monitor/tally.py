@@ -27,6 +27,8 @@ class Tally:
             self.begun = now
         if event.kind in ("started", "reused", *ENDED):
             self.state[event.signature] = event.kind
+        if event.kind in ("requeued", "resting"):
+            self.state.pop(event.signature, None)
         if event.total_examples:
             self.total_examples[event.signature] = event.total_examples
         if event.examples:
@@ -54,15 +56,13 @@ class Tally:
         return (now - self.begun) * (self.total - self.count("reused") - done) / done
 
     def summary(self, now: float) -> str:
-        """One line: done, running, failed, reused, best, time left."""
-        parts = [f"{self.count('done', 'stopped')}/{self.total - self.count('reused')} done"]
-        parts += [
-            f"{self.count('started')} running",
-            f"{self.count('failed')} failed",
-            f"{self.count('reused')} reused",
-        ]
+        """One line: done of all as every page counts them, running, stopped, failed, the best run, time left."""
+        reused = self.count("reused")
+        parts = [f"{self.count('done') + reused}/{self.total} done" + (f" ({reused} reused)" if reused else "")]
+        kinds = {"running": "started", "stopped": "stopped", "failed": "failed"}
+        parts += [f"{number} {word}" for word, kind in kinds.items() if (number := self.count(kind))]
         if self.best is not None:
-            parts.append(f"best {self.best:.2f}")
+            parts.append(f"best run {self.best:.2f}")
         if left := self.seconds_left(now):
             parts.append(f"about {clock(left)} left")
         return ", ".join(parts)

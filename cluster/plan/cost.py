@@ -15,7 +15,7 @@ EXAMPLES_PER_SECOND = {
     **{"simcse": 251, "esimcse": 211, "dcpcse": 296, "diffcse": 95, "d2cse": 112, "declutr": 17},
     **{"flow": 125, "whitening": 120},
     **{"ct": 320, "mirrorbert": 200, "consert": 245, "sgopt": 308, "isbert": 318},
-    **{"sbert": 181, "promptbert": 126, "cmlm": 121},
+    **{"sbert": 181, "promptbert": 126, "cmlm": 121, "infersent": 216},
 }
 """One core of two, batch 64 (DeCLUTR 8), 20 dev evaluations of STS-B included: means over the runs of
 docs/results/methods.md and learning_rates.md, two at a time, on a shared AMD EPYC. Flow and whitening: a run each at
@@ -38,8 +38,9 @@ BYTES = {
     "sbert": 30.6e6,
     "promptbert": 30.8e6,
     "cmlm": 33.9e6,
+    "infersent": 25.9e6,
 }
-"""What the same runs left on disk: best checkpoint, the state to go on from, and cosines; the last eight by counting
+"""What the same runs left on disk: best checkpoint, the state to go on from, and cosines; the last nine by counting
 parameters and moments."""
 SHAPES = {
     "wiki-l1-h64": (1, 64, 0.3),
@@ -53,8 +54,11 @@ SHAPES = {
     "sentence-transformers/roberta-base-nli-mean-tokens": (12, 768, 125),
     "distilbert-base-uncased": (6, 768, 66),
     "distilroberta-base": (6, 768, 82),
+    "glove-6b-50d": (1, 256, 1.9),
+    "glove.840B.300d.txt": (1, 2048, 47),
+    "crawl-300d-2M.vec": (1, 2048, 47),
 }
-"""Encoder -> layers, width, millions of parameters."""
+"""Encoder -> layers, width, millions of parameters; for word vectors InferSent's LSTM, and its classifier with it."""
 RULE = "layers x width^2"
 
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.ledger import RunRow
-from cluster.plan.signature import seed_signature
+from cluster.plan.data_sets import one_data_set
+from cluster.plan.signature import Identity, inputs_at_hand, seed_signature
 from cse_train.config import RunConfig, completed, effective
+from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
 from search_spaces.cells import Cell, Key, ResolvedSpace, full_key
 from search_spaces.keys import SEED
@@ -67,17 +69,45 @@ def match(
 ) -> list[MatchedRun]:
     """The runs of a space's cells, in any state, one per (cell, seed); those by another VERSION or other rules are not.
 
-    Where a cell has runs on several data sets, the newest counts, finished runs first; `any_inputs` keeps all of them.
+    All are on one data set, the newest (`one_data_set`); `any_inputs` keeps those on others too.
     """
     matcher = RunMatcher(resolved)
     wanted = (row for row in rows if seeds is None or row.seed in seeds)
     matches = [MatchedRun(c, full_key(resolved, c.key), row) for row in wanted for c in matcher.cells(row)]
-    if any_inputs:
-        return matches
-    oldest_first = sorted(matches, key=lambda m: (m.run.state == "done", m.run.updated))
-    newest = {m.cell.id: m.run.identity for m in oldest_first}
-    kept = {(m.cell.id, m.run.seed): m for m in oldest_first if m.run.identity == newest[m.cell.id]}
-    return list(kept.values())
+    return matches if any_inputs else _on_one_data_set(matches, matches, None)[0]
+
+
+def match_on(
+    resolved: ResolvedSpace,
+    rows: Iterable[RunRow],
+    seeds: Sequence[int] | None = None,
+    *,
+    paths: DataPaths | None = None,
+    data_hash: str | None = None,
+) -> tuple[list[MatchedRun], list[str]]:
+    """`match` on the inputs at hand (`paths`), or on the data of which a hash begins so; a line on runs left aside.
+
+    What of the inputs is not at hand is taken to be the newest. ConfigError where no run has the hash.
+    """
+    every = match(resolved, rows, seeds, any_inputs=True)
+    return _on_one_data_set(every if paths is None else _at_hand(every, paths), every, data_hash)
+
+
+def _on_one_data_set(
+    wanted: Sequence[MatchedRun], every: Sequence[MatchedRun], data_hash: str | None
+) -> tuple[list[MatchedRun], list[str]]:
+    data = one_data_set([matched.run for matched in wanted], [matched.run for matched in every], data_hash)
+    kept = {(m.cell.id, m.run.seed): m for m in wanted if m.run.signature in data.signatures}
+    return list(kept.values()), data.notes()
+
+
+def _at_hand(matches: Iterable[MatchedRun], paths: DataPaths) -> list[MatchedRun]:
+    """The runs whose inputs are those at hand, as far as there are any."""
+    given: dict[str, Identity] = {}
+    for matched in matches:
+        if matched.cell.id not in given:
+            given[matched.cell.id] = inputs_at_hand(matched.cell.run(0), paths)
+    return [m for m in matches if given[m.cell.id].items() <= m.run.identity.items()]
 
 
 class RunMatcher:

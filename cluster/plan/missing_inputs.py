@@ -6,11 +6,17 @@ from dataclasses import dataclass
 
 from cluster.plan.published_corpora import SENTEVAL, source_of
 from cluster.plan.signature import Identity, identity
+from cse_train.backbone.folders import locate
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.word_vectors import word_vectors_file
 from cse_train.evaluate.suites.registry import problems
-from cse_train.fields import Scalar
+from cse_train.fields import ConfigError, Scalar
+from cse_train.text import vector_files
+from search_spaces.cells import ENCODER, ResolvedSpace
+from search_spaces.paper import Evaluated
 
+NO_ENCODER = "missing encoder: "
 STANDARD = ("wiki", "documents", "nli", "target:")
 """Beginnings of the corpora that any `--data` folder is expected to hold."""
 
@@ -24,10 +30,9 @@ class Missing:
     line: str
 
 
-def reason(missing: Sequence[Missing], run: RunConfig, axes: Sequence[str] = ()) -> str:
-    """Why a cell cannot be trained, one line; `axes` are the settings that tell the table's rows apart."""
-    lines = dict.fromkeys(f"{absent.line}{_where(absent, run, axes)}" for absent in missing)
-    return "; ".join(lines)
+def reasons(missing: Sequence[Missing], run: RunConfig, axes: Sequence[str] = ()) -> tuple[str, ...]:
+    """Why a cell cannot be trained, a line for each input; `axes` are the settings that tell the table's rows apart."""
+    return tuple(dict.fromkeys(f"{absent.line}{_where(absent, run, axes)}" for absent in missing))
 
 
 @dataclass(frozen=True)
@@ -38,10 +43,15 @@ class IncompleteCell:
     """Axis -> value."""
     label: str
     """The cell in a person's words."""
-    reason: str
-    """What is absent, where to get it and which option gives its path."""
+    reasons: tuple[str, ...]
+    """What is absent, where to get it and which option gives its path, one line each."""
     signatures: tuple[str, ...] = ()
     """Its runs that the ledger does not have, by their settings."""
+
+    @property
+    def reason(self) -> str:
+        """All reasons in one line."""
+        return "; ".join(self.reasons)
 
 
 @dataclass
@@ -76,6 +86,13 @@ class Inputs:
         reasons = {name: problems([name], self.paths) for name in dict.fromkeys(suites)}
         return {name: lines[0] for name, lines in reasons.items() if lines}
 
+    def unevaluated(self, resolved: ResolvedSpace) -> dict[str, str]:
+        """Label of a row of the paper whose model lacks an input, and the reason."""
+        assumed = self.expected and not self._given()
+        rows = {label: model for label, model in resolved.evaluated().items() if model}
+        reasons = {label: lack_of(model, self.paths) for label, model in rows.items()}
+        return {label: why for label, why in reasons.items() if why and not (assumed and rows[label].vectors)}
+
     def _is_assumed(self, lack: Missing, run: RunConfig) -> bool:
         standard = lack.part == "dev" or (lack.part == "corpus" and run.train.corpus.startswith(STANDARD))
         return self.expected and not self._given() and standard and lack.line.startswith("missing data")
@@ -84,12 +101,33 @@ class Inputs:
         return any((self.paths.wiki, self.paths.documents, self.paths.nli, self.paths.pairs, self.paths.senteval))
 
 
+def lack_of(model: Evaluated, paths: DataPaths) -> str:
+    """Why a model of the paper cannot be scored as it is, one line; empty for one that can."""
+    try:
+        _ = word_vectors_file(model.vectors, paths) if model.vectors else locate(model.encoder)
+    except ConfigError as error:
+        return "; ".join(f"{line}{_encoder_source(line, [ENCODER])}" for line in error.problems)
+    return ""
+
+
+def _encoder_source(line: str, axes: Sequence[str], method: str = "") -> str:
+    """Where an encoder or word vectors are to be had, and how they are given; empty for a line on anything else."""
+    if not line.startswith(NO_ENCODER):
+        return ""
+    key, _, name = line.removeprefix(NO_ENCODER).partition(";")[0].partition("=")
+    get, kind, path = f"by `hf download {name}` where the hub can be reached", "folder", "DIR"
+    give = f"--set {key}={path}"
+    if vector_files.names_vectors(name):
+        get, kind, path = f"from {vector_files.source_of(name) or 'where it is published'}", "path", "VECTORS"
+        give = f"--profile FILE with `methods: {{{method}: {{{key}: {path}}}}}`"
+    if key in axes:
+        give = f"--profile FILE with `substitutions: {{{key}: {{{name}: {path}}}}}`"
+    return f"; get it {get}, or give its {kind} by {give}"
+
+
 def _where(lack: Missing, run: RunConfig, axes: Sequence[str]) -> str:
-    if lack.line.startswith("missing encoder"):
-        setting = lack.line.removeprefix("missing encoder: ").partition(";")[0]
-        key, _, name = setting.partition("=")
-        give = f"--profile FILE with `substitutions: {{{key}: {{{name}: DIR}}}}`" if key in axes else f"--set {key}=DIR"
-        return f"; get it by `hf download {name}` where the hub can be reached, or give its folder by {give}"
+    if lack.line.startswith(NO_ENCODER):
+        return _encoder_source(lack.line, axes, run.method)
     if lack.part == "corpus":
         source = source_of(run.train.corpus)
         return f"; get it from {source}" if source else ""
@@ -99,10 +137,11 @@ def _where(lack: Missing, run: RunConfig, axes: Sequence[str]) -> str:
 
 
 def by_reason(incomplete: Sequence[IncompleteCell], most: int | None = None) -> list[str]:
-    """One line for each reason with the cells that lack this input, `most` of them by name."""
+    """One line for each input with the cells that lack it, `most` of them by name."""
     cells: dict[str, list[str]] = {}
     for cell in incomplete:
-        cells.setdefault(cell.reason, []).append(cell.label)
+        for why in cell.reasons:
+            cells.setdefault(why, []).append(cell.label)
     return [f"missing input: {_listed(labels, most or len(labels))}: {why}" for why, labels in cells.items()]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.plan.cost import Cost, Rates
+from cluster.plan.method_code import ChangedCode
 from cluster.plan.missing_inputs import IncompleteCell
 from cluster.plan.signature import Identity, examples_in
 from cse_train.config import RunConfig, with_examples
@@ -56,6 +57,10 @@ class SpacePlan:
     """Of a search, one of the runs that it may make: what each costs."""
     incomplete: tuple[IncompleteCell, ...] = ()
     """Cells without an input; their runs count, by their settings, and are not to run."""
+    unevaluated: Mapping[str, str] = field(default_factory=dict)
+    """Label of a row of the paper whose model, which nobody trains, lacks an input -> the reason."""
+    changed: tuple[ChangedCode, ...] = ()
+    """Finished runs of other code that do not count as done; a person decides."""
 
     @property
     def id(self) -> str:
@@ -106,6 +111,10 @@ class Plan:
         """Of every space; those of a sampled search are not known beforehand."""
         return [run for space in self.spaces for run in space.runs]
 
+    def changed(self) -> list[str]:
+        """A line for each method of which finished runs were made by other code."""
+        return list(dict.fromkeys(changed.line() for space in self.spaces for changed in space.changed))
+
     def counts(self) -> dict[str, int]:
         """The totals over tables; searches are counted apart unless there is nothing else (see `as_dict`)."""
         return counts(self.tables or self.searches)
@@ -128,7 +137,8 @@ class Plan:
             "searches": [{"id": space.id, "kind": space.kind, **self._described([space])} for space in self.searches],
             "throughput": self.rates.source(),
         }
-        return described | {"absent": list(self.absent)} if self.absent else described
+        lines = {"absent": list(self.absent), "changed_code": self.changed()}
+        return described | {name: value for name, value in lines.items() if value}
 
     def _described(self, spaces: Sequence[SpacePlan]) -> dict[str, Any]:
         cells = [{"cell": cell.label, "reason": cell.reason} for space in spaces for cell in space.incomplete]

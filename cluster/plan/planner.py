@@ -1,16 +1,19 @@
 """From spaces to a plan: every cell times every seed, against the ledger and the inputs that are at hand."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from analysis.ledger import Ledger, RunRow
+from cluster.plan.changed_code import changes, with_earlier, without_code
 from cluster.plan.cost import rates
 from cluster.plan.match import FINAL, RunMatcher, match
-from cluster.plan.missing_inputs import IncompleteCell, Inputs, reason
+from cluster.plan.method_code import own_digest
+from cluster.plan.missing_inputs import IncompleteCell, Inputs, reasons
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan
-from cluster.plan.signature import Identity, seed_signature, signature
+from cluster.plan.signature import CODE, Identity, seed_signature, signature
+from cse_train import methods
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
@@ -30,6 +33,8 @@ class _Recorded:
     rows: Sequence[RunRow]
     by_settings: bool
     """Whether a run whose inputs are not at hand may be recognised by its settings: to count it, never to reuse it."""
+    keep: bool
+    """Whether finished runs of other code stand for today's."""
 
     def done(
         self, resolved: ResolvedSpace, runs: Sequence[PlannedRun], absent: Mapping[str, tuple[str, int]]
@@ -53,14 +58,15 @@ def plan(
     overrides: Mapping[str, Scalar] | None = None,
     workers: int = 1,
     need_inputs: bool = False,
+    keep: bool = False,
 ) -> Plan:
     """Plan spaces under a profile (None: each file's own), a number or list of seeds (None: each file's own).
 
     Where no data are given at all, what `--data` brings is assumed (`Plan.absent`), unless `need_inputs`; then
-    ConfigError is raised where every cell lacks an input.
+    ConfigError is raised where every cell lacks an input. `keep` counts finished runs of other code as done.
     """
     spaces_and_seeds = [(resolve(space, profile, overrides), _seeds(space, seeds)) for space in spaces]
-    return plan_all(spaces_and_seeds, ledger, paths, workers=workers, need_inputs=need_inputs)
+    return plan_all(spaces_and_seeds, ledger, paths, workers=workers, need_inputs=need_inputs, keep=keep)
 
 
 def plan_all(
@@ -70,23 +76,27 @@ def plan_all(
     *,
     workers: int = 1,
     need_inputs: bool = True,
+    keep: bool = False,
 ) -> Plan:
     """As `plan`, of spaces that are resolved already, each with its seeds."""
     inputs = Inputs(paths, workers, expected=not need_inputs)
-    recorded = _Recorded(ledger, ledger.runs() if ledger else [], by_settings=not need_inputs)
-    planned = tuple(_plan(resolved, seeds, recorded, inputs) for resolved, seeds in spaces)
+    recorded = _Recorded(ledger, ledger.runs() if ledger else [], by_settings=not need_inputs, keep=keep)
+    planned = tuple(
+        replace(_plan(resolved, seeds, recorded, inputs), unevaluated=inputs.unevaluated(resolved))
+        for resolved, seeds in spaces
+    )
     if need_inputs:
         _require_a_cell(planned)
-    unscorable = inputs.unscorable(name for resolved, _ in spaces for name in resolved.space.evaluate)
+    unscorable = inputs.unscorable(name for resolved, _ in spaces for name in resolved.suites())
     return Plan(planned, tuple(inputs.assumed), rates(recorded.rows, workers), unscorable)
 
 
 def _require_a_cell(planned: Sequence[SpacePlan]) -> None:
     """Raise ConfigError with each reason where nothing is left to train and nothing is done."""
-    reasons = [cell.reason for space in planned for cell in space.incomplete]
+    lacks = [why for space in planned for cell in space.incomplete for why in cell.reasons]
     complete = any(run.signature not in space.incomplete_runs for space in planned for run in space.runs)
-    if reasons and not complete and not any(space.searched for space in planned):
-        raise ConfigError(list(dict.fromkeys(reasons)))
+    if lacks and not complete and not any(space.searched for space in planned):
+        raise ConfigError(list(dict.fromkeys(lacks)))
 
 
 def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, inputs: Inputs) -> SpacePlan:
@@ -102,14 +112,17 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
         if not complete:
             absent |= {run.signature: (cell.id, run.seed) for run in cell_runs}
         if missing:
-            why = reason(missing, cell_runs[0].run, resolved.space.axis_names)
+            why = reasons(missing, cell_runs[0].run, resolved.space.axis_names)
             label, names = cell.label or cell_name(cell.key), tuple(run.signature for run in cell_runs)
             incomplete.append(IncompleteCell(dict(cell.key), label, why, names))
+    runs, other_code = with_earlier(runs, recorded.rows, recorded.ledger, recorded.keep)
     done = recorded.done(resolved, runs, absent)
     left = [
         replace(cell, signatures=tuple(name for name in cell.signatures if name not in done)) for cell in incomplete
     ]
-    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=tuple(cell for cell in left if cell.signatures))
+    lacking = tuple(cell for cell in left if cell.signatures)
+    changed = () if recorded.keep else changes((run.run.method, run.identity.get(CODE), row) for run, row in other_code)
+    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=lacking, changed=tuple(changed))
 
 
 def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], hashes: Identity) -> list[PlannedRun]:
@@ -123,10 +136,25 @@ def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Rec
     size, num_samples = resolved.size(), resolved.space.search.num_samples
     cells = min(n for n in (size, num_samples) if n is not None)
     matcher = RunMatcher(resolved, lambda run: signature(run, inputs.of(run)[0]))
-    ended = (row for row in recorded.rows if row.state in FINAL and row.seed in seeds and matcher.cells(row))
+    rows = [row for row in recorded.rows if row.state in FINAL and row.seed in seeds]
+    ended = [row for row in rows if matcher.cells(row)]
     cell = resolved.sample(np.random.default_rng(0))
     (like,) = runs_of(resolved, cell, seeds[:1], inputs.assumed_of(cell.run(seeds[0])))
-    return SpacePlan(resolved, seeds, (), frozenset(row.signature for row in ended), cells, like)
+    changed = tuple(changes(_of_other_code(resolved, rows, inputs)))
+    return SpacePlan(resolved, seeds, (), frozenset(row.signature for row in ended), cells, like, changed=changed)
+
+
+def _of_other_code(
+    resolved: ResolvedSpace, rows: Iterable[RunRow], inputs: Inputs
+) -> Iterator[tuple[str, object, RunRow]]:
+    """A search's finished runs that differ in the method's code alone, each with its method and the code at hand."""
+    matcher = RunMatcher(resolved)
+    for row in rows:
+        now = own_digest(row.method) if row.method in methods.names() else None
+        if row.state == "done" and row.identity.get(CODE) != now:
+            for cell in matcher.cells(row):
+                if without_code(inputs.assumed_of(cell.run(row.seed))) == without_code(row.identity):
+                    yield row.method, now, row
 
 
 def _seeds(space: Space, seeds: int | Sequence[int] | None) -> tuple[int, ...]:

@@ -35,7 +35,7 @@ SAMPLE_ROWS = 134_000
 
 def source_of(corpus: str) -> str | None:
     """Where the text is published; None where no paper names it."""
-    names = [name for name in SOURCES if corpus.startswith(name)]
+    names = [start for start in SOURCES if corpus.startswith(start)]
     return SOURCES[max(names, key=len)] if names else None
 
 

@@ -21,7 +21,8 @@ class RunSource:
         raise NotImplementedError
 
     def observe(self, planned: PlannedRun, state: str, value: float | None, examples: int | None) -> None:
-        """A run ended (`done`, `stopped`, `failed`) with this best dev score after so many examples."""
+        """A run ended (`done`, `stopped`, `failed`, or `lost` by machines) with this best dev score after so many
+        examples."""
 
     def skip(self, planned: PlannedRun) -> None:
         """A run that was handed out will not be done."""

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cluster.plan.method_code import own_digest
 from cluster.plan.published_corpora import printed_rows
 from cse_train import fields, methods
 from cse_train.backbone.identity import backbone_identity
@@ -25,6 +26,8 @@ NAMED_BY_HASH = ("encoder", "corpus", "dev")
 """Fields whose content is hashed instead of their name."""
 LENGTH = "examples"
 """What a run's length in epochs comes to, among its inputs; a run whose length is a count has no such input."""
+CODE = "code"
+"""The digest of a method's own code, among its inputs where the method is not as released (`method_code`)."""
 PLACE = "\0seed"
 """Stands for a seed in a text into which many are put."""
 RULES = {
@@ -52,8 +55,17 @@ def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[st
     hashes["corpus"] = _or_placeholder("corpus", _corpus, absent, run.train.corpus, paths)[0]
     hashes["dev"] = _or_placeholder("dev", _dev, absent, run.train.dev, paths)[0]
     hashes |= _further(run, absent) | _length(run, paths, absent)
+    if code := own_digest(run.method):
+        hashes[CODE] = code
     depends = getattr(methods.config_module(run.method), "rank_dependent", lambda _: False)
     return hashes | {"workers": workers} if depends(run.options) else hashes
+
+
+def inputs_at_hand(run: RunConfig, paths: DataPaths) -> Identity:
+    """As `identity`, without what is absent, the number of ranks and the method's code."""
+    hashes = identity(run, paths, absent={})
+    beside = ("workers", CODE)
+    return {k: v for k, v in hashes.items() if k not in beside and not str(v).startswith("absent")}
 
 
 def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
@@ -104,9 +116,17 @@ def signature(run: RunConfig, identity: Mapping[str, str | int]) -> str:
 
 def seed_signature(run: RunConfig, identity: Mapping[str, str | int]) -> Callable[[int], str]:
     """What gives the signature of the run with a seed; many seeds cost little more than one."""
-    payload = described(run, identity)
-    payload["train"]["seed"] = PLACE
-    before, after = _text(payload).split(json.dumps(PLACE))
+    return _of_seed(described(run, identity))
+
+
+def versioned_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> dict[int, Callable[[int], str]]:
+    """What gives the run's signature with a seed, for each VERSION up to today's, the newest first."""
+    payload, today = described(run, identity), methods.version(run.method, run.options)
+    return {version: _of_seed(payload | {"version": version}) for version in range(today, 0, -1)}
+
+
+def _of_seed(payload: Mapping[str, Any]) -> Callable[[int], str]:
+    before, after = _text({**payload, "train": payload["train"] | {"seed": PLACE}}).split(json.dumps(PLACE))
     return lambda seed: _digest(f"{before}{seed:d}{after}")
 
 

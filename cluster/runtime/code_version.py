@@ -81,13 +81,16 @@ def provenance() -> dict[str, Any]:
 
 @cache
 def _commit() -> str | None:
-    """The commit that the packages were run from, with `+` after it when files differ; None outside a checkout."""
+    """The commit that the packages were run from; None outside a checkout.
+
+    `+` stands after it where files differ, or where the packages hold files that git does not know.
+    """
     where = package_folder("cluster").parent
     if not (where / ".git").exists():
         return None
     try:
         head = _git(where, "rev-parse", "HEAD")
-        return head + ("+" if _git(where, "status", "--porcelain", "--untracked-files=no") else "")
+        return head + ("+" if _git(where, "status", "--porcelain", "--", *OURS) else "")
     except (OSError, subprocess.SubprocessError):
         return None
 

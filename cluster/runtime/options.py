@@ -42,7 +42,10 @@ class SweepOptions:
     timeout_s: float = 120
     """Seconds that a collective waits for a rank before the group counts as broken."""
     max_retries: int = 2
-    """Times that a run is continued from its checkpoint after lost workers, and as often again after lost nodes."""
+    """Times that a slot continues a run from its checkpoint after lost workers, lost nodes or an error of the machine,
+    each counted since the run's last dev point; then another slot tries."""
+    wait_for_nodes_s: float = 3600
+    """Seconds that a run waits while no node has room for its ranks."""
     retry_failed: bool = False
     """Train again what failed twice for one reason."""
     keep_top: int | None = None

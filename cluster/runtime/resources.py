@@ -1,5 +1,6 @@
 """Whether a run's worker group fits the machine or the cluster, and how many fit at once: CPUs, GPUs and RAM alike."""
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,10 +40,9 @@ class Node:
 
 def check_options(options: SweepOptions) -> None:
     """ConfigError for settings that no machine could run."""
-    problems = []
-    for name in ("workers", "cpus_per_worker", "recycle_after"):
-        if getattr(options, name) <= 0:
-            problems.append(f"out of range: {name}={getattr(options, name)}; give a number > 0")
+    numbers = {name: getattr(options, name) for name in ("workers", "cpus_per_worker", "recycle_after")}
+    wrong = {name: value for name, value in numbers.items() if not 0 < value < math.inf}
+    problems = [f"out of range: {name}={value:g}; give a number > 0" for name, value in wrong.items()]
     if options.max_concurrent is not None and options.max_concurrent < 1:
         problems.append(f"out of range: max_concurrent={options.max_concurrent}; give 1 or more, or leave it out")
     problems += _gpu_problems(options)
@@ -52,7 +52,7 @@ def check_options(options: SweepOptions) -> None:
 
 def _gpu_problems(options: SweepOptions) -> list[str]:
     gpus = options.gpus_per_worker
-    if gpus < 0 or (gpus > 1 and gpus != int(gpus)):
+    if not 0 <= gpus < math.inf or (gpus > 1 and gpus != int(gpus)):
         return [f"out of range: gpus_per_worker={gpus}; give 0, a fraction that divides 1, or a whole number"]
     if gpus == int(gpus):
         return []

@@ -18,6 +18,8 @@ from cluster.plan.run_source import RunSource
 from cse_train.fields import ConfigError
 
 UNITS = ("runs", "examples", "hours")
+MOST = 1e15
+"""Below it every whole number is a float of its own."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,10 @@ def parse_budget(text: str, methods: Sequence[str]) -> Budget:
     """`40runs`, `500000examples` or `2hours`; ConfigError for anything else, and for less than a run each."""
     parts = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-z]+?)s?", text.strip().lower())
     unit = f"{parts[2]}s" if parts else ""
-    if not parts or unit not in UNITS or float(parts[1]) == 0 or (unit != "hours" and "." in parts[1]):
+    amount = float(parts[1]) if parts else 0.0
+    if not parts or unit not in UNITS or not 0 < amount <= MOST or (unit != "hours" and "." in parts[1]):
         raise ConfigError([f"wrong budget: budget={text}; give a number such as 40runs, 500000examples or 2hours"])
-    budget, count = Budget(float(parts[1]), unit), len(methods)
+    budget, count = Budget(amount, unit), len(methods)
     if unit != "hours" and budget.share(count) < 1:
         raise ConfigError([f"budget too small: budget={text}; {count} methods share it, give at least {count}{unit}"])
     return budget

@@ -37,5 +37,5 @@ class SearchSource(RunSource):
 
     def observe(self, planned: PlannedRun, state: str, value: float | None, examples: int | None) -> None:
         cell = self._cells.get(planned.signature)
-        if cell is not None:
+        if cell is not None and state != "lost":
             self._search.observe(cell, planned.seed, value, state, examples)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypedDict
 
 from cluster.runtime.options import SweepOptions
+from cluster.slots.fault import Fault
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
 
@@ -74,13 +75,16 @@ class SlotResult(TypedDict):
     """Examples at the newest point that Tune may decide on; at the end, of the whole run."""
     best: float
     state: str
-    """running, done, stopped, failed, or refused: the sweep cannot go on."""
+    """running, done, stopped, failed; `lost`: to be tried elsewhere; `resting`: the slot is in quarantine and has not
+    begun the job; refused: the sweep cannot go on."""
     points: list[Plain]
     scores: list[Plain]
     reason: str
     outcome: Plain
     retried: str
     """Why the job began again; empty where it did not."""
+    waits_for: str
+    """What the job needs and the cluster does not have now; empty where it has."""
     done: bool
 
 
@@ -103,8 +107,8 @@ class ScoreEvent:
 class ErrorEvent:
     """What a rank raised, in one line; its traceback is in the rank's log."""
 
-    cause: Literal["error", "echo", "setup"]
-    """`error`: the job's own; `echo`: only says that another rank is gone; `setup`: this rank cannot serve any job."""
+    cause: Fault | Literal["setup"]
+    """`setup`: this rank cannot serve any job."""
     reason: str
     rank: int = 0
 
@@ -135,7 +139,10 @@ class Group(Protocol):
         """End the current job early."""
 
     def lost(self) -> str | None:
-        """Why there is no group any more; None while there is one."""
+        """Why there is no group any more; None while there is one, or while it waits for room."""
+
+    def waits_for(self) -> str:
+        """What the group needs that the cluster does not have now; empty where it has."""
 
     def node_lost(self) -> bool:
         """Whether a part of the group was on a node that the cluster no longer has."""

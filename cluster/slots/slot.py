@@ -2,8 +2,7 @@
 
 import pkgutil
 import time
-from collections import Counter, deque
-from collections.abc import Mapping
+from collections import deque
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from cluster.slots.group_api import (
     SlotResult,
     SlotSettings,
 )
+from cluster.slots.health import Losses, Pace, Quarantine
 from cluster.slots.idle_timer import IdleTimer
 
 HEARTBEAT_S = 1.0
@@ -30,6 +30,8 @@ ECHO_S = 3.0
 """Seconds to wait for the real error after one that only says that a rank is gone."""
 IDLE_S = 20.0
 """Seconds without a job after which the group gives its CPUs and GPUs to another slot that may wait for them."""
+REST_S = 2.0
+"""Seconds between two results of a slot in quarantine: so long the sweep's end waits for it."""
 IDLE_JOB_S = 360.0
 """The same with a job begun: Tune has ended its trial without a word, or waits for the database (300 s at most)."""
 
@@ -38,8 +40,9 @@ class Slot(tune.Trainable):
     """One trial is one job. `step` returns at each dev point, at the end, and after `quiet_s` without news.
 
     A user's error is a result (`state: failed`), never an exception: Tune would run it again. Lost workers are replaced
-    here and the job goes on from its checkpoint. With `isolation: trial` Tune gives each trial a slot of its own.
-    A slot that Tune keeps but does not call gives up its group.
+    here and the job goes on from its checkpoint; one that is lost again and again is for another slot (`state: lost`),
+    and a slot that loses several rests. With `isolation: trial` Tune gives each trial a slot of its own. A slot that
+    Tune keeps but does not call gives up its group.
     """
 
     def setup(self, config: dict[str, Any]) -> None:
@@ -48,8 +51,9 @@ class Slot(tune.Trainable):
         self.group: Group = pkgutil.resolve_name(settings.group.options.group)(
             settings.group.options.recycle_after, self.name
         )
-        self.idle_timer = IdleTimer(self._rest)
-        self.running = self.resting = False
+        self.idle_timer = IdleTimer(self._sleep)
+        self.quarantine = Quarantine()
+        self.running = self.asleep = self.held = self.served = False
         with self._called():
             self._begin(config["job"], settings)
 
@@ -64,7 +68,9 @@ class Slot(tune.Trainable):
 
     def step(self) -> SlotResult:
         with self._called():
-            if self.resting:
+            if self.quarantined:
+                return self._rest()
+            if self.asleep:
                 self._submit()
             self._answer()
             return self._next_result()
@@ -72,12 +78,12 @@ class Slot(tune.Trainable):
     def _called(self) -> AbstractContextManager[None]:
         return self.idle_timer.call(lambda: IDLE_JOB_S if self.running else IDLE_S)
 
-    def _rest(self) -> None:
+    def _sleep(self) -> None:
         """Let the group go; a job that runs stops at its next report, and goes on from there at Tune's next call."""
         if self.running:
             self.group.stop(self.number)
         self.group.close()
-        self.resting = self.running
+        self.asleep = self.running
 
     def _next_result(self) -> SlotResult:
         until = time.monotonic() + self.settings.quiet_s
@@ -103,20 +109,33 @@ class Slot(tune.Trainable):
 
     def _begin(self, job: Job, settings: SlotSettings) -> None:
         self.job, self.settings = job, settings
-        self.losses = Counter[str]()
+        self.losses, self.pace = Losses(settings.group.options.max_retries), Pace()
         self.examples, self.judged, self.best = 0, 0, float("-inf")
         self.points: list[Plain] = []
         self.scores: list[Plain] = []
         self.events: deque[Event] = deque()
         self.undecided: int | None = None
         self.echo: tuple[float, str] | None = None
-        self._submit()
+        self.quarantined = self.quarantine.left_s > 0
+        if not self.quarantined:
+            self._submit()
+
+    def _rest(self) -> SlotResult:
+        """The job is for another slot; this one keeps its place, so that no other gets the machine, and tries later."""
+        time.sleep(max(0.0, min(REST_S, self.quarantine.left_s)))
+        result = self._result("resting")
+        result["reason"], result["done"] = f"{self.name} {self.quarantine.describe()}", self.quarantine.left_s <= 0
+        return result
 
     def _submit(self) -> None:
+        if self.held:
+            self.group.abort()
+            self.held = False
+        self.pace.pause()
         self.events.clear()
         self.undecided, self.echo = None, None
         self.number = self.group.submit(self.settings.group, replace(self.job, resume_from=self._checkpoint()))
-        self.running, self.resting = True, False
+        self.running, self.asleep = True, False
 
     def _checkpoint(self) -> Path | None:
         """The folder to go on from: this attempt's, else the newest earlier attempt's that has a checkpoint."""
@@ -158,6 +177,8 @@ class Slot(tune.Trainable):
         if isinstance(event, ErrorEvent):
             return self._on_error(event)
         self.running, outcome = False, event.outcome
+        self.served = True
+        self.quarantine.went_well()
         self.best = outcome.get("best", self.best)
         self.examples = outcome.get("examples", self.examples)
         return self._final(outcome.get("state", "done"), "", outcome=outcome)
@@ -169,6 +190,7 @@ class Slot(tune.Trainable):
         """
         news = point["examples"] > self.examples
         if news:
+            self.pace.point()
             self.points.append(point)
             self.examples, self.best = point["examples"], point["best"]
         if not news or point["examples"] >= self.job.total_examples:
@@ -181,6 +203,8 @@ class Slot(tune.Trainable):
         if event.cause == "echo":
             self.echo = self.echo or (time.monotonic(), event.reason)
             return None
+        if event.cause == "machine" or (event.cause == "setup" and self.served):
+            return self._on_lost(event.reason, "machine")
         self.running = False
         self.group.abort()
         return self._final("refused" if event.cause == "setup" else "failed", event.reason)
@@ -189,24 +213,28 @@ class Slot(tune.Trainable):
         lost = self.group.lost()
         if self.echo and (lost or time.monotonic() - self.echo[0] > ECHO_S):
             lost = lost or self.echo[1]
+        lost = lost or (self.pace.stuck() if self.examples < self.job.total_examples else "")
         if lost:
-            return self._on_lost(lost)
-        return self._result("running") if time.monotonic() >= until else None
+            return self._on_lost(lost, "nodes" if self.group.node_lost() else "workers")
+        return self._result("running", waits_for=self.group.waits_for()) if time.monotonic() >= until else None
 
-    def _on_lost(self, reason: str) -> SlotResult:
-        """The job goes on from its checkpoint in a new group, so often for lost workers and so often for lost nodes."""
-        cause = "nodes" if self.group.node_lost() else "workers"
-        self.group.abort()
+    def _on_lost(self, reason: str, cause: str) -> SlotResult:
+        """The job goes on from its checkpoint in a new group, unless it was lost too often since its last point."""
         self.running = False
-        self.losses[cause] += 1
-        if self.losses[cause] > self.settings.group.options.max_retries:
-            return self._final("failed", f"{' and '.join(_counted(self.losses))}: {reason}")
+        if self.losses.add(cause, self.examples):
+            if cause != "nodes":
+                self.quarantine.lost(self.job.signature)
+            self.held = self.quarantine.left_s > 0 and cause == "machine"
+            if not self.held:
+                self.group.abort()
+            return self._final("lost", f"{self.losses}: {reason}")
+        self.group.abort()
         self._submit()
         return self._result("running", retried=f"node lost: {reason}" if cause == "nodes" else reason)
 
     # Results
 
-    def _result(self, state: str, retried: str = "") -> SlotResult:
+    def _result(self, state: str, retried: str = "", waits_for: str = "") -> SlotResult:
         points, self.points = self.points, []
         return {
             "examples": self.judged,
@@ -217,6 +245,7 @@ class Slot(tune.Trainable):
             "reason": "",
             "outcome": {},
             "retried": retried,
+            "waits_for": waits_for,
             "done": False,
         }
 
@@ -225,7 +254,3 @@ class Slot(tune.Trainable):
         end.update({"examples": self.examples, "scores": self.scores, "reason": reason, "done": True})
         end["outcome"] = outcome or {}
         return end
-
-
-def _counted(losses: Mapping[str, int]) -> list[str]:
-    return [f"{cause} lost {count} times" for cause, count in losses.items()]

@@ -14,13 +14,12 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.runtime.code_version import digest_problem
+from cluster.runtime.code_version import OURS, digest_problem
+from cluster.slots.fault import fault_of
 from cluster.slots.group_api import ErrorEvent, Job, Plain, ScoreEvent
 from cluster.slots.mailbox import RankFacts
 from cluster.slots.process_state import job_log, process_settings
-
-ECHOES = ("gloo", "nccl", "connection closed by peer", "connection reset by peer", "broken pipe", "processgroup")
-"""Words in the message of an error that only says that another rank is gone."""
+from cse_train.reading import first_line, out_of_memory
 
 GRACE_S = 2.0
 
@@ -112,7 +111,7 @@ def run_job(reporter: Reporter, job: Job) -> Plain:
     outcome: Plain = {"state": "done"}
     if job.kind == "train":
         train = pkgutil.resolve_name(job.function)
-        ended = train(job.run, job.paths, job.folder, reporter, resume_from=job.resume_from)
+        ended = train(job.run, job.paths, job.folder, reporter, resume_from=job.resume_from, signature=job.signature)
         outcome = {k: v for k, v in dataclasses.asdict(ended).items() if k != "points"}
     if outcome["state"] == "done" and job.suites:
         _score(reporter, job)
@@ -121,25 +120,54 @@ def run_job(reporter: Reporter, job: Job) -> Plain:
 
 def _score(reporter: Reporter, job: Job) -> None:
     """Every rank scores, because the evaluator shares its batches among them; rank 0 posts."""
-    scores = pkgutil.resolve_name(job.scorer)(job.folder / "best", job.suites, job.paths, job.folder / "scores")
+    score = pkgutil.resolve_name(job.scorer)
+    scores = score(job.folder / "best", job.suites, job.paths, job.folder / "scores", signature=job.signature)
     if reporter.channel.rank == 0:
         for score in scores:
             reporter.channel.call("post", reporter.number, ScoreEvent(score.record()))
 
 
 def error_event(error: BaseException, rank: int = 0) -> ErrorEvent:
-    """An exception in one line, and whether it is a mere echo of a lost rank; its traceback is in the rank's log."""
+    """An exception in one line, and whose it is; its traceback is in the rank's log."""
     text = str(error).strip() or type(error).__name__
-    echo = isinstance(error, RuntimeError) and any(words in text.lower() for words in ECHOES)
-    return ErrorEvent(cause="echo" if echo else "error", reason=_one_line(error, text), rank=rank)
+    return ErrorEvent(cause=fault_of(error), reason=_one_line(error, text), rank=rank)
 
 
 def _one_line(error: BaseException, text: str) -> str:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"disk full: path={error.filename}; free some space and run again"
+    if out_of_memory(error):
+        return f"out of memory: {first_line(error)}; lower train.batch_size, or give --max-concurrent fewer runs"
     first = "; ".join(line.strip() for line in text.splitlines() if line.strip())[:500]
-    plain = isinstance(error, ValueError) or type(error).__name__ in ("Diverged", first)
-    return first if plain else f"{type(error).__name__}: {first}"
+    frames = places(error)
+    ours = isinstance(error, ValueError) and (not frames or _is_message(error))
+    if ours or type(error).__name__ == "Diverged":
+        return first
+    said = first if type(error).__name__ == first else f"{type(error).__name__}: {first}"
+    return f"{said} ({', '.join(frames)})" if frames else said
+
+
+FRAMES = 3
+"""Places of an error that its reason names; the log has all."""
+
+
+def places(error: BaseException) -> list[str]:
+    """`FILE:LINE in FUNCTION` of the last frames outside libraries, the innermost first; of all if there are none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if not any(part in frame.filename for part in LIBRARIES)] or list(frames)
+    return [f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}" for frame in reversed(users[-FRAMES:])]
+
+
+LIBRARIES = ("site-packages", "dist-packages", os.path.dirname(os.__file__), "<frozen")
+"""Parts of the paths of files that the user did not write."""
+
+
+def _is_message(error: BaseException) -> bool:
+    """Whether our own code raised it, for a person to read: one of our errors, or from a module but a method's."""
+    if type(error).__module__.partition(".")[0] in OURS:
+        return True
+    raised = [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__)][-1:]
+    return any(name.partition(".")[0] in OURS and not name.startswith("cse_train.methods.") for name in raised)
 
 
 def _leave_when_aborted(channel: Channel) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import threading
+import time
 import uuid
 from typing import Any
 
@@ -80,6 +81,7 @@ class WorkerGroup:
         self.name = re.sub(r"[^\w.-]+", "-", name)[:60].strip(".-")
         self.recycle_after = recycle_after
         self.life: _Life | None = None
+        self._waits_for, self._waits_since = "", 0.0
 
     def submit(self, settings: GroupSettings, job: Job) -> int:
         """Hand a job to a group with these settings, building one if need be; returns the job's number."""
@@ -96,7 +98,10 @@ class WorkerGroup:
 
     def events(self, timeout_s: float) -> list[Event]:
         """What the ranks posted; waits up to `timeout_s`."""
-        return self._call("take_events", timeout_s)
+        events: list[Event] = self._call("take_events", timeout_s)
+        if events:
+            self._waits_for = ""
+        return events
 
     def proceed(self, number: int, index: int) -> None:
         self._call("proceed", number, index)
@@ -110,7 +115,8 @@ class WorkerGroup:
             self.abort()
 
     def lost(self) -> str | None:
-        """Why there is no group any more; None while there is one, or while others take the room for it."""
+        """Why there is no group any more; None while there is one, while others take the room for it, and for
+        `wait_for_nodes_s` while no node has room for it at all."""
         life = self.life
         if life is None:
             return "no worker group"
@@ -120,10 +126,18 @@ class WorkerGroup:
             return "worker group ended"
         if type(_cause(life.error)).__name__ != NO_ROOM:
             return _reason(life.error)
-        if misfit := _misfit(life.settings.options):
-            return misfit
+        misfit, limit_s = _misfit(life.settings.options), life.settings.options.wait_for_nodes_s
+        if misfit and not self._waits_for:
+            self._waits_since = time.monotonic()
+        self._waits_for = misfit
+        if misfit and time.monotonic() - self._waits_since > limit_s:
+            return f"{misfit} (waited {limit_s / 60:.0f} min)"
         life.start(self.mailbox)
         return None
+
+    def waits_for(self) -> str:
+        """Why not even one such group fits into the cluster now; empty where it does, or nothing is waited for."""
+        return self._waits_for
 
     def node_lost(self) -> bool:
         """Whether the cluster no longer has a rank's node; before any rank said hello, a node that was there then."""

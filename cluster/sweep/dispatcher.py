@@ -1,6 +1,7 @@
 """Gives out the runs of one driver: claims what is free, reuses what is finished, waits for what others hold."""
 
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 from analysis.ledger import Claim, Ledger, RunRow
 from analysis.ledger.rows import HistoryRow
+from cluster.plan.method_code import facts
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
 from cluster.runtime.code_version import provenance
@@ -21,6 +23,8 @@ from cse_train.evaluate.suites.registry import unscored
 
 POLL_S = 2.0
 """Seconds between two looks at runs that other drivers hold."""
+SLOTS_A_RUN = 3
+"""Slots that try a run before it counts as lost."""
 
 
 class Dispatcher:
@@ -42,6 +46,8 @@ class Dispatcher:
         self.waiting: dict[str, PlannedRun] = {}
         """Runs by signature that other drivers hold."""
         self._put_back: list[ClaimedRun] = []
+        self._for_others: deque[ClaimedRun] = deque()
+        """Runs that a slot gave up. They come after all others, else the slot, free again, would get its own back."""
         self._next_poll = 0.0
 
     def next_run(self) -> ClaimedRun | None:
@@ -53,11 +59,26 @@ class Dispatcher:
             claimed = self._consider(planned)
         if claimed:
             self.recorder.open[claimed.planned.signature] = claimed
-        return claimed
+        return claimed or (self._for_others.popleft() if self._for_others else None)
 
     def put_back(self, claimed: ClaimedRun) -> None:
         """Give a run out again at the next call."""
         self._put_back.append(claimed)
+
+    def lost(self, claimed: ClaimedRun, reason: str) -> None:
+        """A slot gave the run up: another gets it, unless enough have tried."""
+        self.recorder.raise_for_storage(claimed, reason)
+        claimed.lost += 1
+        if claimed.claim is None or claimed.lost >= SLOTS_A_RUN:
+            self.recorder.given_up(claimed, reason)
+        else:
+            self._for_others.append(claimed)
+            self.recorder.report("requeued", claimed.planned, reason=reason)
+
+    def refused(self, claimed: ClaimedRun, reason: str) -> None:
+        """A slot in quarantine has not begun the run."""
+        self._for_others.append(claimed)
+        self.recorder.report("resting", claimed.planned, reason=reason)
 
     def finished(self) -> bool:
         """Whether every run that is wanted has an end in the ledger."""
@@ -88,7 +109,9 @@ class Dispatcher:
 
     def _consider(self, planned: PlannedRun) -> ClaimedRun | None:
         row = self.ledger.run(planned.signature)
-        if row and row.state == "done":
+        if row and row.state == "done" and self._gone(row) and self._missing(planned):
+            self.ledger.reopen([row.signature], "its folder is gone")
+        elif row and row.state == "done":
             return self._reuse(planned, row)
         if row and row.state == "stopped" and self.source.keeps_stopped:
             self.recorder.reused(planned, row)
@@ -111,7 +134,7 @@ class Dispatcher:
             seed=planned.seed,
             owner=self.owner,
             identity=planned.identity,
-            provenance=self._provenance,
+            provenance=self._provenance | facts(planned.run),
         )
         if claim is None:
             if planned.signature not in self.waiting:
@@ -122,12 +145,21 @@ class Dispatcher:
         folder = within(self.options.storage, home / f"attempt-{claim.attempt}")
         return ClaimedRun(planned, folder, claim, self._suites(planned))
 
+    def _gone(self, row: RunRow) -> bool:
+        """Whether a finished run's folder is no longer in this storage; where a model was freed, the folder stays."""
+        folder, home = Path(row.folder or "/"), self._home(row.signature)
+        return folder.parent == home and not folder.is_dir() and home.parent.is_dir()
+
+    def _missing(self, planned: PlannedRun) -> tuple[str, ...]:
+        """The suites of which a column is not in the ledger."""
+        wanted = self._suites(planned)
+        have = {score.suite for score in self.ledger.scores([planned.signature])} if wanted else set()
+        return unscored(wanted, have)
+
     def _reuse(self, planned: PlannedRun, row: RunRow) -> ClaimedRun | None:
         """A finished run is not trained again; it is scored on suites of which a column is missing."""
         self.recorder.reused(planned, row)
-        wanted = self._suites(planned)
-        have = {score.suite for score in self.ledger.scores([planned.signature])} if wanted else set()
-        missing = unscored(wanted, have)
+        missing = self._missing(planned)
         if not missing or not row.folder or not Path(row.folder, "best").is_dir():
             return None
         return ClaimedRun(planned, Path(row.folder), None, missing)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 EventKind = Literal[
-    "reused", "waiting", "started", "point", "retried", "scored", "done", "stopped", "failed", "cluster", "ledger"
-]
+    "reused", "waiting", "started", "point", "retried", "requeued", "resting", "scored", "done", "stopped", "failed",
+    "cluster", "ledger",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

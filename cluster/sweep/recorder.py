@@ -14,6 +14,9 @@ from cluster.runtime.storage import StorageFailed, storage_problem
 from cluster.slots.group_api import Plain, SlotResult
 from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent, SweepOutcome
 
+CORRUPT = "corrupt checkpoint: "
+"""How the reason begins where a finished run could not be scored because its model is damaged or another run's."""
+
 
 @dataclass
 class ClaimedRun:
@@ -27,6 +30,10 @@ class ClaimedRun:
     last_point: Plain = field(default_factory=dict)
     unrecorded: list[Plain] = field(default_factory=list)
     """Points that came with the end: one transaction for both, because each is a wait for the disk."""
+    lost: int = 0
+    """Slots that gave the run up."""
+    waits_for: str = ""
+    """What it was last said to wait for."""
 
 
 class Recorder:
@@ -48,6 +55,9 @@ class Recorder:
         """Store new points, those of a trial's last result with its end, and report them."""
         if result["retried"]:
             self.report("retried", claimed.planned, state="running", reason=result["retried"], log=_log(claimed))
+        if result["waits_for"] != claimed.waits_for:
+            claimed.waits_for = result["waits_for"]
+            self.report("waiting", claimed.planned, reason=claimed.waits_for or "the cluster has room again")
         points = result["points"]
         if not points or claimed.claim is None:
             return
@@ -69,17 +79,33 @@ class Recorder:
         else:
             self.failed(claimed, result["reason"])
 
+    def given_up(self, claimed: ClaimedRun, reason: str) -> None:
+        """Slots lost the run, which is no failure of its own: it costs no budget, is final for no search, and the next
+        call trains it."""
+        self.close(claimed)
+        if claimed.claim:
+            self.ledger.release(claimed.claim, reason)
+            self.source.observe(claimed.planned, "lost", None, None)
+        self._count_failure(claimed.planned, reason, _log(claimed))
+
     def failed(self, claimed: ClaimedRun, reason: str) -> None:
         """Record a failure; other runs are untouched. StorageFailed where every run would fail so."""
+        self.raise_for_storage(claimed, reason)
         self.close(claimed)
-        if problem := storage_problem(self.options.storage, reason):
-            if claimed.claim:
-                self.ledger.release(claimed.claim, reason)
-            raise StorageFailed(problem)
         if claimed.claim:
             self._finish(claimed, "failed", {}, claimed.folder, reason)
             self.source.observe(claimed.planned, "failed", None, None)
+        elif reason.startswith(CORRUPT) and self.ledger.reopen([claimed.planned.signature], reason):
+            reason = f"{reason.rpartition(';')[0]}; give the same command again, which trains the run again"
         self._count_failure(claimed.planned, reason, _log(claimed))
+
+    def raise_for_storage(self, claimed: ClaimedRun, reason: str) -> None:
+        """StorageFailed, the claim given back, where the storage is why the run failed: every other would fail so."""
+        if problem := storage_problem(self.options.storage, reason):
+            self.close(claimed)
+            if claimed.claim:
+                self.ledger.release(claimed.claim, reason)
+            raise StorageFailed(problem)
 
     def reused(self, planned: PlannedRun, row: RunRow) -> None:
         """The ledger has the run's end already."""

@@ -1,6 +1,7 @@
 """Which files of runs may go: never what runs, what another ledger has, or a checkpoint that a score refers to."""
 
 import contextlib
+import functools
 import re
 import shutil
 import time
@@ -200,7 +201,8 @@ class Pruner(AbstractContextManager["Pruner"]):
         if not self._wanted:
             return
         options = self._options
-        with contextlib.suppress(LedgerError), contextlib.closing(Ledger.open(self._url, create=False)) as ledger:
+        opened = functools.partial(Ledger.open, self._url, create=False, storage=options.storage)
+        with contextlib.suppress(LedgerError), contextlib.closing(opened()) as ledger:
             referred = referred_models(ledger)
             cleaning = plan_cleaning(ledger, options.storage, options.keep_top, options.disk_quota, referred)
             self.freed += remove(ledger, cleaning.removable)

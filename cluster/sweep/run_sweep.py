@@ -53,16 +53,18 @@ def run_sweep(
     begun = time.monotonic()
     options = dataclasses.replace(options, storage=Path(options.storage).resolve())
     check_options(options)
-    ledger = Ledger.open(ledger_url)
+    ledger = Ledger.open(ledger_url, storage=options.storage)
     chosen = source if isinstance(source, RunSource) else ListSource(source)
     over = over or threading.Event()
     retrying = RetryingLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
     owner = f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     dispatcher = Dispatcher(chosen, retrying, _absolute_paths(paths), options, owner, suites or {}, on_event)  # type: ignore[arg-type]
-    heartbeats, given_back = partial(_heartbeats, ledger, owner), partial(_given_back, ledger, owner, over)
+    heartbeats = partial(_heartbeats, ledger, owner, over)
+    given_back = partial(_given_back, ledger, owner, over)
     with _Signals(over) as signals, background(heartbeats), background(given_back):
         try:
             _run(dispatcher, options, over, signals, on_event)
+            ledger.require_file()
         finally:
             with contextlib.suppress(LedgerError):  # what ended the sweep is reported; leases give the claims back
                 ledger.release(owner)
@@ -89,6 +91,8 @@ def _run(
     if options.address is None:
         slots_that_fit(options, [this_machine()])
 
+    where = "Ray starts here" if options.address is None else f"joining Ray at {options.address}"
+    on_event(SweepEvent(kind="cluster", reason=where))
     with ray_cluster(options.storage, address=options.address):
         import ray
 
@@ -145,9 +149,17 @@ class _Signals:
             signal.signal(name, handler)
 
 
-def _heartbeats(ledger: Ledger, owner: str, done: threading.Event) -> None:
-    """Renew this driver's leases until `done`; a database that is away for a while is tried again."""
+def _heartbeats(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:
+    """Renew this driver's leases until `done`; a database that is away for a while is tried again.
+
+    A ledger whose file was removed ends the sweep, which would else go on writing into nothing.
+    """
     while not done.wait(HEARTBEAT_S):
+        try:
+            ledger.require_file()
+        except LedgerError:
+            over.set()
+            return
         with contextlib.suppress(LedgerError):
             ledger.heartbeat(owner)
 

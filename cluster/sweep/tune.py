@@ -112,17 +112,22 @@ class RecordingCallback(Unsaved, tune.Callback):
         self._record(trial, lambda claimed: self._recorder.progressed(claimed, result))
         if result["state"] == "refused":
             self._guard.fail(ConfigError([result["reason"]]))
+        if result["state"] == "resting":
+            self._record(trial, lambda claimed: self._dispatcher.refused(claimed, result["reason"]))
+            self._trials.pop(trial.trial_id, None)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         result = trial.last_result
-        if result and result.get("state", "refused") != "refused":
+        if result and result.get("state") == "lost":
+            self._record(trial, lambda claimed: self._dispatcher.lost(claimed, result["reason"]))
+        elif result and result.get("state", "refused") != "refused":
             self._record(trial, lambda claimed: self._recorder.ended(claimed, result))
         self._trials.pop(trial.trial_id, None)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         failure = trial.get_pickled_error() if hasattr(trial, "get_pickled_error") else None
         reason = f"slot lost: {str(failure).strip().splitlines()[-1][:300]}" if failure else "slot lost"
-        self._record(trial, lambda claimed: self._recorder.failed(claimed, reason))
+        self._record(trial, lambda claimed: self._dispatcher.lost(claimed, reason))
         self._trials.pop(trial.trial_id, None)
 
     def _record(self, trial: Any, action: Callable[[ClaimedRun], None]) -> None:
@@ -137,13 +142,13 @@ class RecordingCallback(Unsaved, tune.Callback):
 
 
 class SweepStopper(Unsaved, tune.Stopper):
-    """Ends a trial whose claim was lost, and everything once `over` is set."""
+    """Ends a trial whose claim was lost, the rest of a slot once nothing is left to run, and everything once `over`."""
 
-    def __init__(self, over: threading.Event, callback: RecordingCallback) -> None:
-        self._over, self._callback = over, callback
+    def __init__(self, over: threading.Event, callback: RecordingCallback, finished: Callable[[], bool]) -> None:
+        self._over, self._callback, self._finished = over, callback, finished
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return trial_id in self._callback.lost
+        return trial_id in self._callback.lost or (result["state"] == "resting" and self._finished())
 
     def stop_all(self) -> bool:
         return self._over.is_set()
@@ -171,7 +176,7 @@ def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: 
             name=f"sweep-{uuid.uuid4().hex[:12]}",
             storage_path=str(options.storage / "ray" / "tune"),
             callbacks=[callback],
-            stop=SweepStopper(over, callback),
+            stop=SweepStopper(over, callback, dispatcher.finished),
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             failure_config=tune.FailureConfig(max_failures=options.max_retries),
             verbose=0,

@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from cse import __version__
 from cse.cli import exit
 from cse.cli.loader import load
+from cse.cli.printing import plain_output
 
 FOLDERS = {
     "sweeps": "Plan and train",
@@ -33,10 +34,10 @@ OBJECTS = 50_000
 
 
 def command_files() -> dict[str, Path]:
-    """Command -> its file, by folder."""
+    """Command -> its file, by folder; a command whose name is a keyword has a file that ends in `_`."""
     here = Path(__file__).parent
     files = [file for folder in FOLDERS for file in sorted((here / folder).glob("[a-z]*.py"))]
-    return {file.stem.replace("_", "-"): file for file in files}
+    return {file.stem.rstrip("_").replace("_", "-"): file for file in files}
 
 
 def summary(file: Path) -> str:
@@ -115,7 +116,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     gc.set_threshold(OBJECTS, 20, 20)
-    return exit.ended(lambda: _call(arguments), debug=len(arguments) < len(given))
+    with plain_output():
+        return exit.ended(lambda: _call(arguments), debug=len(arguments) < len(given))
 
 
 def _call(arguments: list[str]) -> int:

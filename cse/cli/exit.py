@@ -2,14 +2,19 @@
 
 import errno
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 
 from analysis.ledger import shown_url
 from cluster.sweep.events import SweepOutcome
+from cse import __version__
 from cse.cli.listing import size
+from cse.cli.printing import problem_lines
+from cse_train.reading import first_line, out_of_memory
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+MEMORY = "lower train.batch_size or train.max_seq_length, run fewer at once (--max-concurrent), or free some"
 OURS = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
 
 
@@ -30,27 +35,54 @@ def ended(command: Callable[[], int | None], *, debug: bool = False) -> int:
 
 def say(lines: list[str]) -> None:
     """One line each on stderr."""
-    for line in lines:
+    for line in problem_lines(lines):
         print(f"cse: {line}", file=sys.stderr)
+
+
+def tell(line: str) -> None:
+    """One line on stderr at once, before something that takes long."""
+    print(f"cse: {line}", file=sys.stderr, flush=True)
 
 
 def verdict(error: Exception) -> tuple[int, list[str]]:
     """The exit code and the lines for an error."""
     if isinstance(error, OSError):
         return _of_the_system(error)
+    if out_of_memory(error):
+        return FAILED, [f"out of memory: {first_line(error)}; {MEMORY}"]
+    if isinstance(error, RuntimeError) and _modules(error)[-1:] == ["pathlib"]:  # a circle of links, an unknown ~user
+        return MISTAKE, [f"cannot use a path: {first_line(error)}; check the path, its ~ and its links"]
     if is_ours(error):
         lines = getattr(error, "problems", None) or str(error).splitlines()
         return (MISTAKE if isinstance(error, ValueError) else FAILED), list(lines)
-    first = (str(error).strip().splitlines() or ["no message"])[0]
-    return FAILED, [f"internal error: {type(error).__name__}: {first}; run again with --debug for the traceback"]
+    what = f"internal error: {type(error).__name__}: {first_line(error)}"
+    return FAILED, [f"{what}; this is a mistake of ours, please report it with {_report(error)}"]
+
+
+def _report(error: Exception) -> str:
+    """A file with the traceback, or what shows it where none can be written."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="cse-error-", suffix=".txt", delete=False, encoding="utf8", errors="replace"
+        ) as file:
+            print(f"cse-search {__version__}, Python {sys.version}", file=file)
+            print("command:", *map(shown_url, sys.argv), file=file)
+            traceback.print_exception(error, file=file)
+        return f"file={file.name}"
+    except OSError:
+        return "what --debug shows"
 
 
 def is_ours(error: Exception) -> bool:
     """Whether the message was written by us for a person: one of our classes, or a ValueError raised in our code."""
     if type(error).__module__.partition(".")[0] in OURS:
         return True
-    modules = [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return isinstance(error, ValueError) and any(name.partition(".")[0] in OURS for name in modules[-1:])
+    return isinstance(error, ValueError) and any(name.partition(".")[0] in OURS for name in _modules(error)[-1:])
+
+
+def _modules(error: Exception) -> list[str]:
+    """The modules through which an error came; where it was raised stands last."""
+    return [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__)]
 
 
 def _of_the_system(error: OSError) -> tuple[int, list[str]]:

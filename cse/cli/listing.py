@@ -1,4 +1,4 @@
-"""Rows as aligned text or JSON."""
+"""Rows as a table that fits the terminal, as aligned text, or as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from analysis.render.markup import padded
+from cse.cli import screen
 
 Format = Literal["text", "json"]
 """How a listing is printed."""
@@ -14,25 +15,38 @@ Format = Literal["text", "json"]
 FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for programs.")]
 
 
-def listing(rows: Sequence[Mapping[str, Any]], form: Format, empty: str) -> str:
-    """Rows as a JSON array, or as aligned columns with a head; `empty` stands for no rows in text."""
+def listing(rows: Sequence[Mapping[str, Any]], form: Format, empty: str, spare: Sequence[str] = ()) -> str:
+    """Rows as a JSON array, or as `aligned` columns with a head; `empty` stands for no rows in text."""
     if form == "json":
         return json.dumps([dict(row) for row in rows], indent=1, default=str)
-    return aligned(rows) if rows else empty
+    return aligned(rows, spare) if rows else empty
 
 
-def aligned(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The first row's keys as the head, each column as wide as its widest entry, numbers to the right."""
+def aligned(rows: Sequence[Mapping[str, Any]], spare: Sequence[str] = ()) -> str:
+    """The first row's keys as the head, numbers to the right.
+
+    On a terminal as wide as that is, without the `spare` columns where they do not fit; else each column is as wide as
+    its widest entry.
+    """
     names = list(rows[0])
     entries = [[_shown(row[name]) for name in names] for row in rows]
     right = [all(isinstance(row[name], int | float) or row[name] is None for row in rows) for name in names]
+    columns = screen.width()
+    if columns is not None:
+        cells = [[screen.coloured(entry) if entry in screen.STATES else entry for entry in line] for line in entries]
+        return screen.fitted(names, cells, right, columns, spare)
     return "\n".join("  ".join(line).rstrip() for line in padded([names, *entries], right))
 
 
 def _shown(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)
+
+
+def number(value: float) -> str:
+    """Two decimals; four digits of what is so small or so large that they would say nothing or fill the line."""
+    return f"{value:.2f}" if not value or 0.01 <= abs(value) < 1e6 else f"{value:.4g}"
 
 
 def duration(seconds: float | None) -> str:

@@ -14,11 +14,13 @@ from cse.cli.loader import load
 from cse_train.backbone.folders import shipped_names
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar, nearest
+from search_spaces.space import MOST_SEEDS
 from search_spaces.strict_yaml import parse_yaml
 
 RESULTS = Path("results")
 
 SpaceName = Annotated[str, typer.Argument(metavar="FILE|ID", help="A space: a YAML file, or a shipped ID such as E7.")]
+SpaceOrSweep = Annotated[str, typer.Argument(metavar="ID|FILE|SWEEP", help="A space, or a sweep (cse ls).")]
 SpaceNames = Annotated[
     list[str],
     typer.Argument(metavar="FILE|DIR|ID...", help="Spaces, folders of them, shipped IDs, or `all` for every paper"),
@@ -36,10 +38,21 @@ TrainFile = Annotated[
     typer.Option(help="Training text: .txt, .txt.gz (one sentence a line) or .csv.", show_default=False),
 ]
 SentEval = Annotated[Path | None, typer.Option("--senteval", help="SentEval's downstream folder.", show_default=False)]
-Seeds = Annotated[int | None, typer.Option(min=1, help="Seeds per cell (default: the space's).", show_default=False)]
+Seeds = Annotated[
+    int | None,
+    typer.Option(min=1, max=MOST_SEEDS, help="Seeds per cell (default: the space's).", show_default=False),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Fix a setting; may be given again.", show_default=False),
+]
+DataHash = Annotated[
+    str | None,
+    typer.Option(
+        "--data-hash",
+        help="Show runs on the data (or by the code) whose hash begins so (default: the newest).",
+        show_default=False,
+    ),
 ]
 LedgerUrl = Annotated[
     str | None,
@@ -144,24 +157,32 @@ def notes_folder(ledger: str, storage: Path) -> Path:
     return storage if "://" in ledger else Path(ledger).parent
 
 
-def open_ledger(url: str | None, *, create: bool = False) -> Ledger:
-    """The ledger to read, or with `create` to write; LedgerError in one line."""
-    return Ledger.open(ledger_url(url), create=create)
+def open_ledger(url: str | None, storage: str | Path | None = None, *, create: bool = False) -> Ledger:
+    """The ledger to read, or with `create` to write; runs' files are looked for in `storage` first. LedgerError."""
+    folder = None if storage is None else storage_folder(str(storage))
+    return Ledger.open(ledger_url(url), create=create, storage=folder)
 
 
-def existing_ledger(url: str | None) -> Ledger | None:
+def existing_ledger(url: str | None, storage: str | None = None) -> Ledger | None:
     """The ledger, or None where the default one has not been made yet."""
     if url is None and not Path(ledger_url(None)).exists():
         return None
-    return open_ledger(url)
+    return open_ledger(url, storage)
 
 
-def check_sweep(name: str, ledger: Ledger | None) -> None:
-    """ConfigError with the nearest name when the ledger has no such sweep."""
-    sweeps = [sweep.id for sweep in ledger.sweeps()] if ledger else []
-    if name not in sweeps:
-        hint = nearest(name, sweeps) if sweeps else "there is none yet, cse run starts one"
-        raise ConfigError([f"unknown sweep: sweep={name}; {hint}"])
+def sweep_named(name: str, ledger: Ledger | None) -> str:
+    """The sweep of this name, or the only one of the space with this ID or file; ConfigError with the nearest."""
+    sweeps = ledger.sweeps() if ledger else []
+    if any(sweep.id == name for sweep in sweeps):
+        return name
+    file = str(Path(name).resolve())
+    of_space = [s.id for s in sweeps if str(s.spec.get("space")).lower() == name.lower() or s.spec.get("file") == file]
+    if len(of_space) > 1:
+        raise ConfigError([f"several sweeps: space={name} has {', '.join(of_space)}; give one of them"])
+    if of_space:
+        return of_space[0]
+    hint = nearest(name, [sweep.id for sweep in sweeps]) if sweeps else "there is none yet, cse run starts one"
+    raise ConfigError([f"unknown sweep: sweep={name}; {hint}"])
 
 
 Model = Annotated[
@@ -182,10 +203,20 @@ MaxLength = Annotated[
 ]
 
 
-def model_folder(name: str, ledger: str | None) -> Path:
+def model_folder(name: str, ledger: str | None, storage: str | None = None) -> Path:
     """The folder, the bare name of a shipped encoder, or a file. ConfigError where a run's name says nothing."""
     if Path(name).is_file():
         return Path(name).resolve()
     if name in shipped_names() and not Path(name).is_dir():
         return Path(name)
-    return load("cse.tables.lookup").run_folder(name, existing_ledger(ledger))
+    return run_folder(name, existing_ledger(ledger, storage))
+
+
+def run_folder(name: str, ledger: Ledger | None) -> Path:
+    """The folder that a run's name means. ConfigError for none, CorruptCheckpoint for one with another run's model."""
+    lookup = load("cse.tables.lookup")
+    folder: Path = lookup.run_folder(name, ledger)
+    row = lookup.row_of(folder.parent if folder.name == "best" else folder, ledger) if ledger else None
+    if row is not None:
+        load("cse_train.checkpoint").require_own(folder, row.signature)
+    return folder

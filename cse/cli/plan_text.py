@@ -1,9 +1,11 @@
 """A plan as text: one sentence for one space, a line for each of many."""
 
+import textwrap
 from dataclasses import replace
 
-from cluster.plan.missing_inputs import by_reason
+from cluster.plan.missing_inputs import IncompleteCell, by_reason
 from cluster.plan.plan import Plan, SpacePlan, counts
+from cse.cli import screen
 from cse.cli.listing import aligned, duration, size
 from cse.tables.coverage import counted, printed_values
 
@@ -11,6 +13,8 @@ SENTENCE = "{cells} cells x {seeds} seeds = {runs} runs, {unique} unique: {done}
 MANY = "{cells} cells, {runs} runs, {unique} unique ({shared}): {done} done, {to_run} to run"
 TITLE = 34
 """Characters of a title in the listing."""
+SPARE = ("disk", "examples", "unique", "kind", "title")
+"""Columns that a narrow terminal goes without, the first first."""
 NAMED = 3
 """Cells of many tables that one reason names."""
 
@@ -18,20 +22,31 @@ NAMED = 3
 def text(plan: Plan) -> str:
     """The sentence of one space, or a line for each of many; then what is left, what cells lack, and the cost."""
     if len(plan.spaces) == 1:
-        listing, lacking = [], by_reason(plan.spaces[0].incomplete)
+        listing, lacking = [], by_reason(_incomplete(plan.spaces[0]))
     else:
-        listing = [aligned([_line(plan, space) for space in plan.spaces]), ""]
-        named = [(space.id, cell) for space in plan.spaces for cell in space.incomplete]
+        listing = [aligned([_line(plan, space) for space in plan.spaces], SPARE), ""]
+        named = [(space.id, cell) for space in plan.spaces for cell in _incomplete(space)]
         lacking = by_reason([replace(cell, label=f"{table} {cell.label}") for table, cell in named], NAMED)
+    lacking += plan.changed()
     lacking += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
-    return "\n".join([*listing, *_totals(plan), *_published(plan), *lacking, plan.rates.source()])
+    said = [*_totals(plan), *_published(plan), *lacking, plan.rates.source()]
+    return "\n".join([*listing, *(screen.prose(line, indent="  ") for line in said)])
+
+
+def _incomplete(space: SpacePlan) -> list[IncompleteCell]:
+    """Cells without an input, and rows of the paper whose models, scored without training, lack one."""
+    return [*space.incomplete, *(IncompleteCell({}, label, (why,)) for label, why in space.unevaluated.items())]
 
 
 def published(plan: Plan) -> dict[str, int]:
-    """How many of the numbers that the papers print are trained and scored, and what the others are."""
+    """How many of the numbers that the papers print are compared with ours, and what the others are."""
     absent = [{cell.label: cell.reason for cell in space.incomplete} for space in plan.spaces]
     both = zip(plan.spaces, absent, strict=True)
-    return counted(value for space, lacks in both for value in printed_values(space.resolved, lacks, plan.unscorable))
+    return counted(
+        value
+        for space, lacks in both
+        for value in printed_values(space.resolved, lacks, plan.unscorable, space.unevaluated)
+    )
 
 
 def _published(plan: Plan) -> list[str]:
@@ -45,7 +60,7 @@ def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:
     title = space.resolved.space.title
     return {
         "id": space.id,
-        "title": title if len(title) <= TITLE else f"{title[: TITLE - 1]}…",
+        "title": textwrap.shorten(title, TITLE, placeholder=" …"),
         "kind": space.kind,
         **{name: totals[name] for name in ("cells", "runs", "unique", "done")},
         "missing input": totals["missing_input"],

@@ -15,6 +15,7 @@ from cluster.runtime.resources import check_options, slots_that_fit, this_machin
 from cluster.sweep.retention import parse_size
 from cse.cli import options as arguments
 from cse.experiments import request
+from cse_train.fields import ConfigError
 from search_spaces.cells import resolve
 from search_spaces.space import Space
 
@@ -26,7 +27,22 @@ Address = Annotated[
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="Train runs again that failed twice for the same reason.")
 ]
-
+MaxRetries = Annotated[
+    int,
+    typer.Option(min=0, help="Times that a slot goes on with a run after its machine failed, before another tries."),
+]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", min=1, metavar="SECONDS", help="Wait so long for a rank before its group is broken."),
+]
+WaitForNodes = Annotated[
+    float,
+    typer.Option("--wait-for-nodes", min=0, metavar="SECONDS", help="Wait so long while no node has room for a run."),
+]
+Rerun = Annotated[
+    bool, typer.Option("--rerun", help="Train again what other code of a method, edited since, has finished.")
+]
+Keep = Annotated[bool, typer.Option("--keep", help="Take runs of other code of a method as they are.")]
 
 MANY = 100
 """Runs above which a person at a terminal is asked first."""
@@ -61,11 +77,18 @@ class SweepArguments:
     isolation: IsolationOption = "slot"
     address: Address = None
     retry_failed: RetryFailed = False
+    max_retries: MaxRetries = SweepOptions.max_retries
+    timeout_s: Timeout = SweepOptions.timeout_s
+    wait_for_nodes_s: WaitForNodes = SweepOptions.wait_for_nodes_s
+    rerun: Rerun = False
+    keep: Keep = False
     keep_top: arguments.KeepTop = None
     disk_quota: arguments.DiskQuota = None
 
     def requests(self, spaces: list[Space]) -> list[request.Request]:
         """A sweep for every space; ConfigError where settings do not suit one, paths are absent or no run fits here."""
+        if self.rerun and self.keep:
+            raise ConfigError(["two answers: --rerun --keep; give one of them"])
         overrides, options = arguments.settings(self.settings), self.options()
         resolved = [resolve(space, self.profile, overrides) for space in spaces]
         paths = arguments.data_paths(self.data, self.train_file, self.senteval)
@@ -76,6 +99,8 @@ class SweepArguments:
                 paths=paths,
                 ledger=arguments.ledger_url(self.ledger),
                 options=options,
+                rerun=self.rerun,
+                keep=self.keep,
             )
             for space in resolved
         ]

@@ -42,8 +42,8 @@ def score_once(
 
 def _score(run: RunRow, ledger: Ledger, suites: Sequence[str], paths: DataPaths) -> dict[str, float]:
     """Score the checkpoint; the scores go into the ledger as those of `cse eval` do."""
-    folder = require_files(run)
-    scores = score_checkpoint(folder / "best", list(suites), paths, folder / "scores")
+    folder = require_files(run, ledger)
+    scores = score_checkpoint(folder / "best", list(suites), paths, folder / "scores", run.signature)
     for score in scores:
         ledger.add_score(run.signature, **score.record())
     return {score.column: score.value for score in scores}

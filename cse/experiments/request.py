@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 from analysis.ledger import Ledger
 from cluster.plan.missing_inputs import IncompleteCell
-from cluster.plan.plan import PlannedRun, SpacePlan, unique
+from cluster.plan.plan import Plan, PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all
 from cluster.runtime.options import SweepOptions
 from cluster.search.budget import Budget, parse_budget
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import unscored
+from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace, sweep_name
 
 
@@ -26,6 +27,10 @@ class Request:
     options: SweepOptions
     budget: Budget | None = None
     """What may be spent in all; None for whatever the space asks for."""
+    rerun: bool = False
+    """Train again what other code of a method has finished."""
+    keep: bool = False
+    """Take it as it is. Where neither is said it is refused."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +70,12 @@ class Work:
 def work_of(requests: Sequence[Request], ledger: Ledger) -> Work:
     """Plan tables against the ledger, and record their sweeps there; a run that several share is trained once.
 
-    Cells that lack an input are in `incomplete`; ConfigError where nothing is left of all of them.
+    Cells that lack an input are in `incomplete`; ConfigError where nothing is left of all of them, and where other code
+    of a method has made some of the runs and nobody said what to do with them.
     """
     first = requests[0]
-    spaces = [(request.resolved, tuple(request.seeds)) for request in requests]
-    planned = plan_all(spaces, ledger, first.paths, workers=first.options.workers)
+    planned = plan_of(requests, ledger)
+    check_code(first, planned.changed())
     runs: list[PlannedRun] = []
     wanted: dict[str, list[str]] = {}
     for request, space in zip(requests, planned.spaces, strict=True):
@@ -86,6 +92,19 @@ def work_of(requests: Sequence[Request], ledger: Ledger) -> Work:
     return Work(
         planned.spaces, unique(runs), done, _scored(ledger, done, wanted), incomplete, wanted, planned.unscorable
     )
+
+
+def plan_of(requests: Sequence[Request], ledger: Ledger) -> Plan:
+    """The plan of the requests, which share their inputs and options."""
+    first = requests[0]
+    spaces = [(request.resolved, tuple(request.seeds)) for request in requests]
+    return plan_all(spaces, ledger, first.paths, workers=first.options.workers, keep=first.keep)
+
+
+def check_code(request: Request, changed: Sequence[str]) -> None:
+    """ConfigError with a line for each method whose code changed, unless its runs may be trained again."""
+    if changed and not request.rerun:
+        raise ConfigError(list(changed))
 
 
 def _scored(ledger: Ledger, done: Collection[str], wanted: Mapping[str, Sequence[str]]) -> bool:

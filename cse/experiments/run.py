@@ -24,8 +24,9 @@ from cluster.sweep.events import OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
-from cse.experiments.request import Request, Work, methods_of, record
+from cse.experiments.request import Request, Work, check_code, methods_of, plan_of, record
 from cse_train.config import RunConfig
+from cse_train.fields import ConfigError
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, some_cells, sweep_name
 
@@ -62,6 +63,7 @@ def run_grid(request: Request, work: Work, *also: OnEvent) -> SweepOutcome:
 def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     """Let the space's sampler propose cells until it is done; every run is recorded as it is proposed."""
     resolved, name = request.resolved, sweep_name(request.resolved)
+    _check_code(request, ledger)
     identify = functools.partial(identity, paths=request.paths, workers=request.options.workers)
     labels: dict[str, str] = {}
     sweeps: dict[str, str] = {}
@@ -85,6 +87,14 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     if account:
         print(account.line())
     return dataclasses.replace(outcome, freed=pruner.freed, over=pruner.over)
+
+
+def _check_code(request: Request, ledger: Ledger) -> None:
+    """A search counts runs of the code at hand alone: ConfigError where it has others, unless it may go on without."""
+    changed = plan_of([request], ledger).changed()
+    if changed and request.keep:
+        raise ConfigError([f"{line.partition(';')[0]}; a search takes none of them, give --rerun" for line in changed])
+    check_code(request, changed)
 
 
 def _source_of(

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, RunRow
 from analysis.ledger.baselines import Key
+from analysis.tables.results import DEV
 from cse_train.fields import Scalar
 
 NAMES = {
@@ -14,6 +15,8 @@ NAMES = {
     "first_last_layer1": "untrained layer 1 + last",
     "whitening": "untrained, whitened",
 }
+POOLERS = {"mean": "mean", "first_last": "first_last", "first_last_layer1": "first_last_layer1"}
+"""Pooler -> the baseline that it starts from; every [CLS] pooler starts from the bare [CLS]."""
 SETTINGS = ("train.encoder", "train.corpus", "train.dev_max_length")
 """What of a run's settings its baselines depend on."""
 
@@ -52,3 +55,31 @@ def key_of(setup: Settings, column: str) -> Key:
     """Where the ledger keeps a column's rows for an encoder, a corpus and a length."""
     encoder, corpus, length = (str(setup[name]) for name in SETTINGS)
     return column, encoder, corpus, int(length)
+
+
+def harm(runs: Sequence[RunRow], ledger: Ledger) -> list[str]:
+    """A line where finished runs are below their encoder without training, and one where their first score was best."""
+    done = [run for run in runs if run.state == "done" and run.best is not None]
+    if not done:
+        return []
+    entries = {entry.key: entry.rows for entry in ledger.baselines()}
+    starts = {run.signature: _start(run, entries) for run in done}
+    below = [run for run in done if (start := starts[run.signature]) is not None and (run.best or 0.0) < start]
+    first = ledger.first_points(run.signature for run in done)
+    early = [run for run in done if run.best_examples == first.get(run.signature, 0) < (run.examples or 0)]
+    lines = []
+    if below:
+        values = ", ".join(dict.fromkeys(f"{run.config[DEV]} {starts[run.signature]:.2f}" for run in below))
+        lines.append(f"below the encoder without training ({values}): {len(below)} of {len(done)} runs")
+    if early:
+        how = "training after it did not help"
+        lines.append(f"best at their first evaluation: {len(early)} of {len(done)} runs; {how}")
+    return lines
+
+
+def _start(run: RunRow, entries: Mapping[Key, Mapping[str, float]]) -> float | None:
+    """What the run's encoder scored on its dev set under its pooler before training; None where that is not stored."""
+    if not {DEV, "method.pooler", *SETTINGS} <= run.config.keys():
+        return None
+    rows = entries.get(key_of(run.config, str(run.config[DEV])), {})
+    return rows.get(NAMES[POOLERS.get(str(run.config["method.pooler"]), "cls")])

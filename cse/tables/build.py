@@ -1,6 +1,8 @@
 """`cse table`: a space's table out of the ledger, finished or not, with the published values beside."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
@@ -8,24 +10,37 @@ from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.labels import some
 from analysis.tables.results import Planned, results_of
 from analysis.tables.spec import TableSpec
-from cluster.plan.match import match
-from cse.tables import baselines
+from cluster.plan.match import match_on
+from cse.tables import baselines, evaluated
+from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import columns
 from search_spaces import cells
 from search_spaces.cell_names import cell_name, setting
 from search_spaces.cells import ResolvedSpace, setups
 from search_spaces.paper import Paper
 
-UNTRAINED = {"mean": "mean", "first_last": "first_last", "first_last_layer1": "first_last_layer1"}
-"""Pooler -> the baseline that it starts from; every [CLS] pooler starts from the bare [CLS]."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
 SCALE = ("encoder", "corpus", "examples", "batch_size", "evaluations", "max_seq_length", "learning_rate")
 
 
-def build(resolved: ResolvedSpace, ledger: Ledger | None, seeds: Sequence[int] | None = None) -> Table:
-    """The table as data."""
-    matches = match(resolved, ledger.runs(), seeds) if ledger else []
+def build(
+    resolved: ResolvedSpace,
+    ledger: Ledger | None,
+    seeds: Sequence[int] | None = None,
+    *,
+    paths: DataPaths | None = None,
+    data_hash: str | None = None,
+    unevaluated: Mapping[str, str] = NOTHING,
+) -> Table:
+    """The table as data, of runs on one data set (`match_on`); a note counts those on others.
+
+    `unevaluated` as `of_planned` takes it.
+    """
+    rows = ledger.runs() if ledger else []
+    matches, notes = match_on(resolved, rows, seeds, paths=paths, data_hash=data_hash)
     planned = [matched.planned for matched in matches]
-    return of_planned(resolved, ledger, planned, [matched.run for matched in matches])
+    made = of_planned(resolved, ledger, planned, [matched.run for matched in matches], unevaluated)
+    return replace(made, notes=[*made.notes, *notes])
 
 
 def of_planned(
@@ -33,13 +48,25 @@ def of_planned(
     ledger: Ledger | None,
     planned: Sequence[Planned],
     runs: Sequence[RunRow] | None = None,
+    unevaluated: Mapping[str, str] = NOTHING,
 ) -> Table:
-    """`build` of the runs that are named: (cell key, signature, seed); `runs` where they were read before."""
+    """`build` of the runs that are named: (cell key, signature, seed); `runs` where they were read before.
+
+    `unevaluated`: label of a row of the paper -> why its model could not be scored.
+    """
     spec = spec_of(resolved)
+    if ledger and runs is None:
+        runs = ledger.runs(signatures=[signature for _, signature, _ in planned])
     lines = results_of(ledger, planned, spec.columns, spec.scores, runs) if ledger else []
     untrained = baselines.stored(setups(resolved), spec.columns, ledger) if ledger else []
     rows = [Baseline(row["name"], row["cells"]) for row in untrained]
-    return aggregate(spec, lines, baselines=rows, untrained=_starting_point(resolved, rows))
+    models = evaluated.models_of(resolved, spec, ledger)
+    made = aggregate(spec, lines, baselines=rows, untrained=_starting_point(resolved, rows), models=models)
+    remarks = [
+        *evaluated.lacking(resolved, models, unevaluated),
+        *(baselines.harm(runs or [], ledger) if ledger else []),
+    ]
+    return replace(made, notes=[*made.notes, *remarks])
 
 
 def spec_of(resolved: ResolvedSpace) -> TableSpec:
@@ -58,6 +85,7 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
         references=[row.as_dict() for row in paper.references] if paper else [],
         scores=dict(paper.scores) if paper else {},
         default=default if default in rows else None,
+        searched=space.sampled,
         best=paper.best if paper else "max",
         citation=f"{paper.citation}, {paper.table}" if paper else "",
         metric=paper.metric if paper else "",
@@ -116,7 +144,7 @@ def scale(resolved: ResolvedSpace) -> dict[str, Any]:
 
 def _starting_point(resolved: ResolvedSpace, rows: Sequence[Any]) -> dict[str, float] | None:
     """Column -> the untrained encoder's value under the cells' pooler; None where they differ or it is not stored."""
-    poolers = {UNTRAINED.get(str(flat.get("method.pooler")), "cls") for flat in setups(resolved)}
+    poolers = {baselines.POOLERS.get(str(flat.get("method.pooler")), "cls") for flat in setups(resolved)}
     label = baselines.NAMES[poolers.pop()] if len(poolers) == 1 else None
     return next((dict(row.values) for row in rows if row.label == label), None)
 

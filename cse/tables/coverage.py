@@ -8,18 +8,19 @@ from types import MappingProxyType
 from cse_train.evaluate.suites import registry
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import Key, ResolvedSpace, full_key, setups
-from search_spaces.paper import Reference
 
-TRAINED, LACKING, LEFT_OUT, EVALUATED, UNSCORED, REFERENCE = (
+TRAINED, UNTRAINED, LACKING, LEFT_OUT, UNSCORED, REFERENCE = (
     "trained and scored",
+    "scored without training",
     "without an input",
     "left out",
-    "evaluation only",
     "without a suite",
     "reference",
 )
-STATES = (TRAINED, LACKING, LEFT_OUT, EVALUATED, UNSCORED, REFERENCE)
-"""In the order of the columns of a listing; only the first is compared with runs of ours."""
+STATES = (TRAINED, UNTRAINED, LACKING, LEFT_OUT, UNSCORED, REFERENCE)
+"""In the order of the columns of a listing."""
+COMPARED = (TRAINED, UNTRAINED)
+"""Values that stand beside one of ours."""
 NOT_OURS = "none of our methods trains it"
 NO_SUITE = "no suite of the table scores the column"
 
@@ -38,33 +39,43 @@ class PrintedValue:
     state: str
     """One of STATES."""
     reason: str = ""
-    """Why it stands beside no run of ours; empty for a value that is trained and scored."""
+    """Why it stands beside no value of ours; empty for one that is compared."""
 
 
 def printed_values(
-    resolved: ResolvedSpace, lacking: Mapping[str, str] = NOTHING, unscorable: Mapping[str, str] = NOTHING
+    resolved: ResolvedSpace,
+    lacking: Mapping[str, str] = NOTHING,
+    unscorable: Mapping[str, str] = NOTHING,
+    unevaluated: Mapping[str, str] = NOTHING,
 ) -> Iterator[PrintedValue]:
     """Every number that the space's paper prints.
 
-    `lacking`: a cell that lacks an input, by its label, and what it lacks; `unscorable`: the same of a suite.
+    `lacking`: a cell that lacks an input, by its label, and what it lacks; `unscorable`: the same of a suite, and
+    `unevaluated` of a row whose model is scored without training.
     """
     space = resolved.space
     if space.paper is None:
         return
-    named = space.paper.scores
+    paper = space.paper
     scored = {column: unscorable.get(suite, "") for suite in space.evaluate for column in registry.columns(suite)}
-    if space.paper.rows:
+    if paper.rows:
         scored |= {str(setup["train.dev"]): "" for setup in setups(resolved)}
-    for row in space.paper.rows:
+    for row in paper.rows:
         label = _label(resolved, row.key)
         for column in row.cells:
-            absent = scored.get(named.get(column, column))
-            state, reason = _of_cell(label, absent is not None, lacking.get(label or "", absent or ""))
+            absent = scored.get(paper.stored(column))
+            why = paper.unscored.get(column, NO_SUITE) if absent is None else ""
+            state, reason = _of_value(label is None, why, lacking.get(label or "", absent or ""), TRAINED)
             yield PrintedValue(space.id, label or cell_name(row.key), column, state, reason)
-    columns = {column for suite in registry.names() for column in registry.columns(suite)}
-    for reference in space.paper.references:
+    models = resolved.evaluated()
+    for reference in paper.references:
+        suites = paper.suites_of(reference, space.evaluate)
         for column in reference.cells:
-            state, reason = _of_reference(reference, named.get(column, column) in columns)
+            state, reason = REFERENCE, reference.reason or NOT_OURS
+            if reference.evaluated:
+                why = "" if column in suites else paper.unscored.get(column, NO_SUITE)
+                lacks = unevaluated.get(reference.label, unscorable.get(suites.get(column, ""), ""))
+                state, reason = _of_value(models[reference.label] is None, why, lacks, UNTRAINED)
             yield PrintedValue(space.id, reference.label, column, state, reason)
 
 
@@ -75,10 +86,10 @@ def counted(values: Iterable[PrintedValue]) -> dict[str, int]:
 
 
 def by_reason(values: Iterable[PrintedValue]) -> dict[tuple[str, str], list[PrintedValue]]:
-    """The values that stand beside no run of ours, by (state, reason), in the order of STATES."""
+    """The values that stand beside none of ours, by (state, reason), in the order of STATES."""
     groups: dict[tuple[str, str], list[PrintedValue]] = {}
     for value in sorted(values, key=lambda value: STATES.index(value.state)):
-        if value.state != TRAINED:
+        if value.state not in COMPARED:
             groups.setdefault((value.state, value.reason), []).append(value)
     return groups
 
@@ -92,15 +103,10 @@ def _label(resolved: ResolvedSpace, key: Key) -> str | None:
     return next((cell.label or cell_name(cell.key) for cell in fitting), None)
 
 
-def _of_cell(label: str | None, scored: bool, lacking: str) -> tuple[str, str]:
-    if label is None:
+def _of_value(left_out: bool, unscored: str, lacking: str, state: str) -> tuple[str, str]:
+    """The state of a value that could be ours, and why it is not; `state` is that of one which is."""
+    if left_out:
         return LEFT_OUT, "the profile has no counterpart for a setting of the row"
-    if not scored:
-        return UNSCORED, NO_SUITE
-    return (LACKING, lacking) if lacking else (TRAINED, "")
-
-
-def _of_reference(row: Reference, scored: bool) -> tuple[str, str]:
-    if not row.evaluated:
-        return REFERENCE, row.reason or NOT_OURS
-    return (EVALUATED, f"not trained: ours is {row.evaluated}") if scored else (UNSCORED, NO_SUITE)
+    if unscored:
+        return UNSCORED, unscored
+    return (LACKING, lacking) if lacking else (state, "")

@@ -9,7 +9,7 @@ from analysis.ledger import Ledger, RunRow
 from analysis.tables.provenance import Origins, SeedRun, origins, seed_runs
 from analysis.tables.results import without_part
 from analysis.tables.spec import TableSpec
-from cluster.plan.match import match
+from cluster.plan.match import match, match_on
 from cse.tables.build import spec_of
 from search_spaces.catalog import catalog
 from search_spaces.cell_names import setting
@@ -52,6 +52,8 @@ class Explained:
     origins: Origins
     command: str
     """What repeats these runs."""
+    notes: Sequence[str] = ()
+    """On runs of the table that are on other data."""
 
 
 def candidates(resolved: ResolvedSpace, rows: Sequence[RunRow]) -> list[Cell]:
@@ -62,12 +64,18 @@ def candidates(resolved: ResolvedSpace, rows: Sequence[RunRow]) -> list[Cell]:
 
 
 def explained(
-    resolved: ResolvedSpace, cell: Cell, ledger: Ledger | None, rows: Sequence[RunRow], seeds: Sequence[int]
+    resolved: ResolvedSpace,
+    cell: Cell,
+    ledger: Ledger | None,
+    rows: Sequence[RunRow],
+    seeds: Sequence[int],
+    data_hash: str | None = None,
 ) -> Explained:
     """All that the ledger, the space and the paper say of a cell."""
     key, spec = full_key(resolved, without_part(cell.key)), spec_of(resolved)
     columns = columns_behind(resolved, cell, spec)
-    matches = [matched.run for matched in match(resolved, rows) if matched.cell.id == cell.id]
+    chosen, notes = match_on(resolved, rows, data_hash=data_hash)
+    matches = [matched.run for matched in chosen if matched.cell.id == cell.id]
     runs, protocols = seed_runs(ledger, matches, columns, spec.scores) if ledger else ([], {})
     have = {seed_run.run.seed for seed_run in runs}
     return Explained(
@@ -80,6 +88,7 @@ def explained(
         published=next((row for row in spec.published if row["key"] == key), {}),
         origins=origins(runs),
         command=command(resolved, cell, sorted(have) or list(seeds), matches),
+        notes=notes,
     )
 
 

@@ -46,19 +46,43 @@ def run_folder(name: str, ledger: Ledger | None) -> Path:
     """The run folder: a path that exists, the run whose signature starts so, or the best run of a sweep."""
     if Path(name).is_dir():
         return Path(name).resolve()
-    row = (by_signature(name, ledger) or best_of(ledger.runs(sweep=name, states=["done"]))) if ledger else None
+    row = (by_signature(name, ledger) or _best_of_sweep(name, ledger)) if ledger else None
     if row is None:
         raise ConfigError([f"no such run: run={name}; give a folder, a signature (cse trials) or a sweep (cse ls)"])
-    return require_files(row)
+    return require_files(row, ledger)
 
 
-def require_files(row: RunRow) -> Path:
+def _best_of_sweep(name: str, ledger: Ledger) -> RunRow | None:
+    """The best run of the sweep of this name, else of the sweeps of the space with this ID or file."""
+    file = str(Path(name).resolve())
+    sweeps = ledger.sweeps()
+    exact = [sweep for sweep in sweeps if sweep.id == name]
+    named = [s for s in sweeps if str(s.spec.get("space")).lower() == name.lower() or s.spec.get("file") == file]
+    return best_of(run for sweep in exact or named for run in ledger.runs(sweep=sweep.id, states=["done"]))
+
+
+def require_files(row: RunRow, ledger: Ledger | None) -> Path:
     """The run's folder; ConfigError where it is not on this machine."""
+    source = ledger.imports([row.signature]).get(row.signature) if ledger else None
+    if source is not None:
+        raise ConfigError([f"run without files: run={row.signature} was {source.line()}; name a copy of that folder"])
     if row.folder is None or not Path(row.folder).is_dir():
+        space = next(iter(_spaces_of(row.signature, ledger)), "SPACE") if ledger else "SPACE"
         raise ConfigError(
-            [f"run without files: run={row.signature} folder={row.folder}; its folder is gone, run it again"]
+            [
+                f"run without files: run={row.signature} folder={row.folder}; its folder is gone: name another "
+                f"--storage, or cse run {space} --retrain-missing, with its settings and data, trains it again"
+            ]
         )
     return Path(row.folder)
+
+
+def _spaces_of(signature: str, ledger: Ledger) -> list[str]:
+    """The spaces of the sweeps that have the run, as `cse run` takes them."""
+    shipped = {str(file.resolve()): name for name, file in catalog().items()}
+    sweeps = {sweep.id: sweep for sweep in ledger.sweeps()}
+    files = [str(sweeps[name].spec.get("file", "SPACE")) for name in _links(signature, ledger)]
+    return [shipped.get(file, file) for file in files]
 
 
 def row_of(folder: Path, ledger: Ledger) -> RunRow | None:
@@ -97,6 +121,13 @@ def space_or_sweep(
     return resolve(space, profile, settings)
 
 
+def space_first(name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
+    """The space of an ID or a file, or else that of a sweep as it was run."""
+    if Path(name).is_file() or name.lower() in map(str.lower, catalog()):
+        return resolve(load_space(name), profile, settings)
+    return space_or_sweep(name, ledger, profile, settings)
+
+
 def space_of_sweep(sweep: SweepRow) -> ResolvedSpace | None:
     """The space that a sweep ran; None where its file is gone or does not fit any more."""
     try:
@@ -112,6 +143,9 @@ def sweep_of(name: str, ledger: Ledger | None) -> SweepRow | None:
 
 def _as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
     file = Path(str(sweep.spec["file"]))
+    ours = catalog().get(str(sweep.spec.get("space")))
+    if not file.is_file() and ours is not None and ours.name == file.name:  # it ran elsewhere, and ships with us too
+        file = ours
     if not file.is_file():
         raise ConfigError([f"no such file: sweep={sweep.id} ran {file}, which is gone; give the space's file"])
     return resolve(load_space(file), profile or sweep.spec["profile"], {**sweep.spec["set"], **settings})

@@ -9,10 +9,12 @@ from typing import Any
 
 from analysis.ledger import Ledger
 from analysis.render.formats import render
+from analysis.render.verdicts import headline
 from analysis.report.facts import environment, inputs
 from analysis.study.cost import Spent, spent
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Entry, Row, Table
+from analysis.tables.directions import Terms
 from analysis.tables.labels import label, some
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.pair_cosines import column_cosines
@@ -45,12 +47,21 @@ class Reproduction:
     """Settings in which the runs are not the paper's; none at the paper's own scale."""
     incomplete: Sequence[IncompleteCell]
 
+    @property
+    def headline(self) -> str:
+        """The verdicts counted, and whether the scale is the paper's; empty where nothing was judged."""
+        return headline(self.table, self.verdicts, same_scale=not self.unlike)
+
     def markdown(self) -> str:
-        """The table, its verdicts and order, and how it was made."""
-        scale = [self._scale()] if self.table.rows else []
-        lines = [*scale, f"Cost: {self.spent.line()}", *self.lacking(), f"Repeat: `{self.study.command}`"]
+        """The sentence that matters, the table, its verdicts and order, and how it was made."""
+        head = f"**{self.headline}**\n\n" if self.headline else ""
         text = render(self.table, "md", self.verdicts, self.ordering)
-        return text + "\n**Basis**\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
+        return head + text + "\n**Basis**\n\n" + "\n".join(f"- {line}" for line in self.basis()) + "\n"
+
+    def basis(self) -> list[str]:
+        """What the table stands on: its scale, its cost, what is missing, how to repeat it."""
+        scale = [self._scale()] if self.table.rows else []
+        return [*scale, f"Cost: {self.spent.line()}", *self.lacking(), f"Repeat: `{self.study.command}`"]
 
     def as_dict(self) -> dict[str, Any]:
         """The same for programs."""
@@ -58,6 +69,7 @@ class Reproduction:
         facts = {"environment": environment(self.study), "inputs": inputs(self.study)}
         return plain | {
             "notes": list(self.table.notes),
+            "headline": self.headline,
             "same_scale": not self.unlike,
             "unlike_paper": list(self.unlike),
             "cost": asdict(self.spent),
@@ -96,7 +108,11 @@ def _key(key: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def gather(
-    plan: SpacePlan, seeds: Sequence[int], ledger: Ledger, command: str, elsewhere: Iterable[str] = ()
+    plan: SpacePlan,
+    seeds: Sequence[int],
+    ledger: Ledger,
+    command: str,
+    elsewhere: Iterable[str] = (),
 ) -> Reproduction:
     """One table reproduced; TableError where its scores disagree in their protocol.
 
@@ -104,7 +120,7 @@ def gather(
     """
     resolved = plan.resolved
     planned = planned_rows(plan, seeds, ledger)
-    made = build.of_planned(resolved, ledger, planned)
+    made = build.of_planned(resolved, ledger, planned, unevaluated=plan.unevaluated)
     if not plan.is_search:
         made = with_left_out(made, resolved)
     else:
@@ -112,13 +128,17 @@ def gather(
         made = best_cells(made, [full_key(resolved, row.key) for row in printed])
     unlike = unlike_paper(resolved)
     space = resolved.space
-    study = read_study(ledger, planned, id=space.id, title=space.title, axes=[*space.axis_names, PART], command=command)
+    axes = [*space.axis_names, PART]
+    study = read_study(
+        ledger, planned, id=space.id, title=space.title, axes=axes, command=command, searched=space.sampled
+    )
+    cost = spent(study, elsewhere)
     return Reproduction(
         table=made,
-        verdicts=judge(made, same_scale=not unlike),
+        verdicts=judge(made, same_scale=not unlike, terms=Terms(seconds=cost.seconds / max(1, cost.runs))),
         ordering=orderings(made, kept_cosines(made, ledger, planned)),
         study=study,
-        spent=spent(study, elsewhere),
+        spent=cost,
         unlike=unlike,
         incomplete=plan.incomplete,
     )

@@ -3,10 +3,12 @@
 import json
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
+from analysis.tables.data_sets import told_apart
+from cluster.plan.data_sets import with_versions
 from cse_train.fields import ConfigError
 
 RULE = "highest mean dev score over seeds"
@@ -18,6 +20,8 @@ class CellRuns:
 
     cell: Mapping[str, Any]
     runs: tuple[RunRow, ...]
+    apart: Mapping[str, str] = field(default_factory=dict)
+    """Input -> hash, and the method's VERSION, where the sweep has runs of one cell that differ in them."""
 
     @property
     def scores(self) -> tuple[float, ...]:
@@ -35,7 +39,7 @@ class CellRuns:
 
     @property
     def name(self) -> str:
-        return " ".join(f"{key}={value}" for key, value in self.cell.items())
+        return " ".join(f"{key}={value}" for key, value in (*self.cell.items(), *self.apart.items()))
 
 
 def finished(ledger: Ledger, sweep: str) -> list[CellRuns]:
@@ -47,12 +51,17 @@ def finished(ledger: Ledger, sweep: str) -> list[CellRuns]:
 
 
 def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
-    """Cells with finished runs by mean best dev score, the highest first."""
-    done = {run.signature: run for run in ledger.runs(sweep=sweep, states=["done"]) if run.best is not None}
+    """Cells with finished runs by mean best dev score, the highest first.
+
+    Runs of a cell on other data, or by another VERSION of its method, are a row of their own.
+    """
+    finished_runs = [run for run in ledger.runs(sweep=sweep, states=["done"]) if run.best is not None]
+    done = {run.signature: run for run in with_versions(finished_runs)}
+    links = [link for link in ledger.cells(sweep) if link.signature in done]
+    apart = told_apart((link.signature, link.cell, link.seed, done[link.signature].identity) for link in links)
     by_cell: dict[str, tuple[dict[str, Any], dict[str, RunRow]]] = {}
-    for link in ledger.cells(sweep):
-        if link.signature in done:
-            _, runs = by_cell.setdefault(json.dumps(link.cell, sort_keys=True), (link.cell, {}))
-            runs[link.signature] = done[link.signature]
-    rows = [CellRuns(cell, tuple(runs.values())) for cell, runs in by_cell.values()]
+    for link in links:
+        row = json.dumps([link.cell, apart[link.signature]], sort_keys=True)
+        by_cell.setdefault(row, (link.cell, {}))[1][link.signature] = done[link.signature]
+    rows = [CellRuns(cell, tuple(runs.values()), apart[next(iter(runs))]) for cell, runs in by_cell.values()]
     return sorted(rows, key=lambda row: -row.mean)

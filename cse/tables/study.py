@@ -1,6 +1,7 @@
 """`cse report`: a space or a sweep as one HTML page with figures, out of the ledger."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from analysis.ledger import Ledger, SweepRow, shown_url
@@ -10,7 +11,8 @@ from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.results import BEST, Planned, results_of
 from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import Verdicts, judge
-from cluster.plan.match import match
+from cluster.plan.data_sets import one_data_set, with_versions
+from cluster.plan.match import match_on
 from cse.tables import build
 from cse.tables.explain import run_command
 from cse.tables.lookup import space_of_sweep
@@ -20,11 +22,16 @@ from search_spaces.cells import ResolvedSpace, unlike_paper
 
 
 def of_space(
-    resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int] | None, url: str | None
+    resolved: ResolvedSpace,
+    ledger: Ledger,
+    seeds: Sequence[int] | None,
+    url: str | None,
+    data_hash: str | None = None,
 ) -> tuple[Study, Table]:
-    """A space's study: the runs that answer its cells, and the cells that no run answers."""
-    planned = [matched.planned for matched in match(resolved, ledger.runs(), seeds)]
-    made = build.of_planned(resolved, ledger, planned)
+    """A space's study: the runs that answer its cells, all on one data set, and the cells that no run answers."""
+    matches, notes = match_on(resolved, ledger.runs(), seeds, data_hash=data_hash)
+    planned = [matched.planned for matched in matches]
+    made = _noted(build.of_planned(resolved, ledger, planned), notes)
     space = resolved.space
     command = _command(str(space.file), resolved.profile.name, resolved.overrides, seeds or space.seeds, url)
     lacking = _unanswered(resolved, planned, seeds or space.seeds)
@@ -35,6 +42,7 @@ def of_space(
         title=space.title,
         axes=[*space.axis_names, cells.PART],
         command=command,
+        searched=space.sampled,
     )
     return study, made
 
@@ -48,9 +56,17 @@ def _unanswered(resolved: ResolvedSpace, planned: Sequence[Planned], seeds: Sequ
     return [(key, "", seed) for key in keys for seed in seeds if (repr(sorted(key.items())), seed) not in have]
 
 
-def of_sweep(sweep: SweepRow, ledger: Ledger, url: str | None) -> tuple[ResolvedSpace | None, Study, Table]:
-    """A sweep's study: the runs linked to it, under its space's table where the file is still there."""
-    links = ledger.cells(sweep.id)
+def of_sweep(
+    sweep: SweepRow, ledger: Ledger, url: str | None, data_hash: str | None = None
+) -> tuple[ResolvedSpace | None, Study, Table]:
+    """A sweep's study: the runs linked to it, under its space's table where the file is still there.
+
+    Of several data sets and VERSIONs the newest counts, or those of which a hash begins so; a note counts the others.
+    """
+    runs = with_versions(ledger.runs(sweep=sweep.id))
+    data = one_data_set(runs, runs, data_hash)
+    aside = {run.signature for run in data.aside}
+    links = [link for link in ledger.cells(sweep.id) if link.signature not in aside]
     linked = {axis for link in links for axis in link.cell}
     resolved = space_of_sweep(sweep)
     if resolved is not None and not linked <= {*resolved.space.axis_names, cells.PART}:
@@ -59,12 +75,16 @@ def of_sweep(sweep: SweepRow, ledger: Ledger, url: str | None) -> tuple[Resolved
     keys = [cells.full_key(resolved, link.cell) if resolved else {a: link.cell.get(a) for a in axes} for link in links]
     planned = [(key, link.signature, link.seed) for key, link in zip(keys, links, strict=True)]
     made = build.of_planned(resolved, ledger, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
+    made = _noted(made, data.notes())
     spec = sweep.spec
     command = _command(
         str(spec.get("file", sweep.id)), spec.get("profile"), spec.get("set", {}), spec.get("seeds"), url
     )
     title = str(spec.get("title", ""))
-    study = read_study(ledger, planned, id=sweep.id, title=title, axes=[*axes, cells.PART], command=command)
+    named = [*axes, cells.PART]
+    study = read_study(
+        ledger, planned, id=sweep.id, title=title, axes=named, command=command, searched=spec.get("asked") is not None
+    )
     return resolved, study, made
 
 
@@ -77,6 +97,10 @@ def compared(
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
     verdicts = judge(made, same_scale=not unlike_paper(resolved))
     return verdicts, orderings(made, kept_cosines(made, ledger, planned))
+
+
+def _noted(made: Table, notes: Sequence[str]) -> Table:
+    return replace(made, notes=[*made.notes, *notes])
 
 
 def _plain_table(sweep: SweepRow, axes: Sequence[str], ledger: Ledger, planned: Sequence[Planned]) -> Table:

@@ -4,17 +4,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor, nn
 
 from cse_train.backbone.automodel import AutoModelEncoder
+from cse_train.backbone.config_file import REMEDY, read_config, require_weights
 from cse_train.backbone.folders import content_hash, locate
 from cse_train.backbone.identity import load_tokenizer
 from cse_train.backbone.transformers_io import encoder_from_transformers, head_from_transformers
 from cse_train.backbone.weight_files import read_tensors, require_safe
+from cse_train.backbone.word_vectors import WordVectors
+from cse_train.backbone.words import load_words
 from cse_train.encoder.encoder import Encoder, unsupported
 from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.fields import ConfigError
+from cse_train.reading import reading
 from cse_train.text.tokens import tokenizer_hash
+from cse_train.text.vector_files import WANTED, names_vectors
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -29,7 +35,7 @@ class Backbone(nn.Module):
     def __init__(
         self,
         name: str,
-        encoder: Encoder | AutoModelEncoder,
+        encoder: Encoder | AutoModelEncoder | WordVectors,
         tokenizer: "PreTrainedTokenizerBase",
         head: MaskedLMHead | None = None,
         content_hash: str = "",
@@ -56,12 +62,13 @@ class Backbone(nn.Module):
 def load_backbone(name: str, dropout: float | None = None) -> Backbone:
     """Load a shipped encoder, a folder or a hub model in fp32; `dropout` replaces both of its dropout rates.
 
-    BERT and RoBERTa run in `Encoder`, anything else through `AutoModel`. Raises ConfigError, one line.
+    BERT and RoBERTa run in `Encoder`, anything else through `AutoModel`; a file of word vectors becomes `WordVectors`.
+    Raises ConfigError, one line.
     """
-    from transformers import AutoConfig
-
+    if names_vectors(name):
+        return _words(name, dropout)
     folder = locate(name)
-    config = AutoConfig.from_pretrained(folder)
+    config = read_config(folder)
     if dropout is not None:
         _set_dropout(config, dropout, name)
     encoder, head = _load(folder, config)
@@ -74,6 +81,13 @@ def own_encoder(backbone: Backbone, why: str) -> Encoder:
         return backbone.encoder
     line = f"unsupported encoder: train.encoder={backbone.name} is a {backbone.config.model_type}, and {why}"
     raise ConfigError([f"{line}; choose a BERT or RoBERTa model"])
+
+
+def word_vectors(backbone: Backbone) -> WordVectors:
+    """The backbone's word vectors; ConfigError where it is a transformer."""
+    if isinstance(backbone.encoder, WordVectors):
+        return backbone.encoder
+    raise ConfigError([f"no word vectors: train.encoder={backbone.name}; {WANTED}"])
 
 
 def required_head(backbone: Backbone, setting: str, instead: str) -> MaskedLMHead:
@@ -101,7 +115,7 @@ def from_tensors(tensors: Mapping[str, Tensor], config: "PretrainedConfig") -> t
     try:
         return encoder_from_transformers(tensors, config), head_from_transformers(tensors, config)
     except (KeyError, RuntimeError) as error:
-        reason = str(error).splitlines()[-1].strip()
+        reason = (str(error).splitlines() or [type(error).__name__])[-1].strip()
         line = f"incomplete weights: model_type={config.model_type}, {reason}; the files do not fit config.json"
         raise ConfigError([line]) from error
 
@@ -113,13 +127,28 @@ def require_same_vocabulary(a: Backbone, b: Backbone) -> None:
         raise ConfigError([f"different vocabularies: {sizes}; choose a generator with the encoder's tokenizer"])
 
 
+def _words(name: str, dropout: float | None) -> Backbone:
+    if dropout:
+        raise ConfigError([f"no dropout: train.dropout={dropout}; {name} holds word vectors; use null"])
+    tokenizer, vectors_VD, digest = load_words(name)
+    return Backbone(name, WordVectors(name, torch.from_numpy(vectors_VD), digest), tokenizer, None, digest)
+
+
 def _load(folder: Path, config: "PretrainedConfig") -> tuple[Encoder | AutoModelEncoder, MaskedLMHead | None]:
     if unsupported(config) is None:
-        return from_tensors(read_tensors(folder), config)
+        tensors = read_tensors(folder)
+        require_weights(config, folder)
+        return from_tensors(tensors, config)
     from transformers import AutoModel
 
     require_safe(folder)
-    model = AutoModel.from_pretrained(folder, config=config)
+    require_weights(config, folder)
+    with reading("incomplete weights", folder, REMEDY):
+        model, report = AutoModel.from_pretrained(folder, config=config, output_loading_info=True)
+    absent = sorted(name for name in report["missing_keys"] if "pooler" not in name)
+    if absent:  # transformers fills them with random numbers
+        line = f"{folder}: {len(absent)} tensors absent, such as {absent[0]}"
+        raise ConfigError([f"incomplete weights: {line}; the files do not fit config.json"])
     return AutoModelEncoder(model.float()), None
 
 

@@ -1,24 +1,17 @@
 """Where an encoder's files lie: shipped with the package, in a folder, or in the hub's cache; and what they hash to."""
 
-import functools
 import hashlib
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
-from huggingface_hub import constants, snapshot_download
+from huggingface_hub import snapshot_download
 
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import file_hash
+from cse_train.text.corpora.hub import hub_is_away
 
 SMALL_FILES = ["config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json"]
-
-
-WAIT_S = 3.0
-"""Seconds for which the hub's first answer is waited for."""
-
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt")
 
@@ -99,17 +92,3 @@ def _from_hub(name: str) -> Path:
 
 def _snapshot(name: str, weights: str, cached: bool) -> Path:
     return Path(snapshot_download(name, allow_patterns=[*SMALL_FILES, weights], local_files_only=cached))
-
-
-@functools.cache
-def hub_is_away() -> bool:
-    """Whether only the hub's cache is left; asked once for a process, for WAIT_S seconds at most."""
-    if constants.HF_HUB_OFFLINE:
-        return True
-    try:
-        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=WAIT_S).close()
-    except HTTPError:
-        return False
-    except (OSError, ValueError):
-        return True
-    return False

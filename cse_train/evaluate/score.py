@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cse_train.checkpoint import CorruptCheckpoint, best_path
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.protocol import Score
@@ -16,15 +17,19 @@ from cse_train.evaluate.suites.registry import columns, require
 from cse_train.files import replace_file
 
 
-def score_checkpoint(best_folder: Path, suites: Sequence[str], paths: DataPaths, out: Path) -> list[Score]:
+def score_checkpoint(
+    best_folder: Path, suites: Sequence[str], paths: DataPaths, out: Path, signature: str | None = None
+) -> list[Score]:
     """Score the best checkpoint of a run on suites (of `registry.names`), every column once, in the order asked for.
 
     Files go to `out`, written aside and renamed. Every rank of a process group calls it, since the ranks share what is
     to be encoded; all get the same scores. Raises ConfigError for an unknown, missing or truncated suite,
-    CorruptCheckpoint, OSError for a full disk.
+    CorruptCheckpoint (also for that of a run with another signature), OSError for a full disk.
     """
+    if not best_path(best_folder).is_file():
+        raise CorruptCheckpoint(best_path(best_folder), "it is gone")
     require(suites, paths)
-    scores = evaluate(open_model(best_folder), paths, _without_parts(suites), {})
+    scores = evaluate(open_model(best_folder, signature=signature), paths, _without_parts(suites), {})
     return [with_file(score, out) for score in {score.column: score for score in scores}.values()]
 
 

@@ -24,7 +24,9 @@ def unit(embeddings_ND: np.ndarray) -> np.ndarray:
 
 
 def pearson(a: np.ndarray, b: np.ndarray) -> float:
-    """Pearson correlation times 100; 0 when either side is constant."""
+    """Pearson correlation times 100; 0 when either side is constant. ValueError for numbers that are not finite."""
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError("not finite: a correlation of NaN or infinite numbers; lower train.learning_rate")
     centred = [values - values.mean() for values in (a, b)]
     scale = float(np.linalg.norm(centred[0]) * np.linalg.norm(centred[1]))
     return 100.0 * float(centred[0] @ centred[1]) / scale if scale else 0.0
@@ -34,6 +36,8 @@ def spearman(a: np.ndarray, b: np.ndarray) -> float:
     """Spearman correlation times 100 with average ranks for ties; 0 when either side is constant and ranks nothing."""
     from scipy.stats import rankdata  # a second to import
 
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError("not finite: a rank correlation of NaN or infinite numbers; lower train.learning_rate")
     return pearson(rankdata(a), rankdata(b))
 
 

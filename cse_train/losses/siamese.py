@@ -1,4 +1,5 @@
-"""SBERT's objectives over pairs and triplets (Reimers and Gurevych 2019, section 3); its equations have no numbers.
+"""SBERT's objectives over pairs and triplets (Reimers and Gurevych 2019, section 3; its equations have no numbers),
+and the features of InferSent, from which the one over pairs comes (Conneau et al. 2017, section 3.1).
 
 An example's loss needs no other example, so a rank's own mean is right under DDP's average.
 Shape suffixes: B examples, D dimensions, K classes.
@@ -15,8 +16,13 @@ def pair_features(left_BD: Tensor, right_BD: Tensor) -> Tensor:
     return torch.cat([left_BD, right_BD, (left_BD - right_BD).abs()], dim=1)
 
 
+def product_features(left_BD: Tensor, right_BD: Tensor) -> Tensor:
+    """(u, v, |u - v|, u * v) of each pair [B, 4D]: what InferSent's classifier reads."""
+    return torch.cat([pair_features(left_BD, right_BD), left_BD * right_BD], dim=1)
+
+
 def classification(logits_BK: Tensor, label_B: Tensor) -> Tensor:
-    """Mean cross-entropy of softmax(W_t (u, v, |u - v|)), whose argument is `logits_BK`: a scalar in fp32."""
+    """Mean cross-entropy of the softmax of `logits_BK`, for SBERT W_t (u, v, |u - v|): a scalar in fp32."""
     return F.cross_entropy(logits_BK.float(), label_B)
 
 

@@ -25,6 +25,7 @@ plan is quick: `VERSION`, `Config`, and where there is something to say
 `ADDED: dict[str, Added]`   options that came after runs had been trained: those runs keep their signatures; none
 `inputs(config) -> dict[str, str]`      name -> content hash of what it reads beside encoder and corpus; nothing
 `rank_dependent(config) -> bool`        whether the world size changes the result; no
+`WORDS: bool`               whether it builds on word vectors: `backbone.encoder` is `WordVectors`; no
 
 A method may be fitted instead of trained: no parameter of its module requires a gradient, `forward` takes a batch's
 statistics into buffers, the same ones on every rank, and the loss is only reported. `encode` must then work from the
@@ -97,5 +98,8 @@ class Method(Protocol):
     def forward(self, batch: Batch) -> StepOutput: ...
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, D] in batch order; the caller sets eval mode."""
+        """Test-time embeddings [N, D] in batch order; the caller sets eval mode.
+
+        D is the encoder's width, or the method's own `width`.
+        """
         ...

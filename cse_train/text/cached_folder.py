@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cse_train.fields import ConfigError
+from cse_train.files import alive
 
 TRIES = 5
 
@@ -66,7 +67,7 @@ def _waiting_for_others(folder: Path) -> Iterator[None]:
 def _sweep_dead_builders(folder: Path) -> None:
     for aside in folder.parent.glob(f"{folder.name}.{socket.gethostname()}.*"):
         pid = aside.suffix.removeprefix(".").removesuffix("-damaged")
-        if pid.isdigit() and not _alive(int(pid)):
+        if pid.isdigit() and not alive(int(pid)):
             shutil.rmtree(aside, ignore_errors=True)
 
 
@@ -82,13 +83,3 @@ def _publish(aside: Path, folder: Path, load: Callable[[Path], object]) -> None:
     except OSError:
         if load(folder) is None:
             raise
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

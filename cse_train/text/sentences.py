@@ -1,12 +1,11 @@
 """One sentence after the other out of a file, none left out, so that row i of an output is sentence i of the input."""
 
-import csv
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.files import open_text
+from cse_train.text.corpora.files import csv_rows, open_text, whole_text
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
@@ -36,11 +35,10 @@ def _plain_lines(path: Path) -> Iterator[str]:
 
 
 def _table_column(path: Path, delimiter: str, column: str | None) -> Iterator[str]:
-    with open_text(path) as lines:
-        rows = csv.reader(lines, delimiter=delimiter)
-        at = _position(path, next(rows, []), column)
-        for row in rows:
-            yield row[at].strip() if at < len(row) else ""
+    rows = csv_rows(path, delimiter)
+    at = _position(path, next(rows, (0, []))[1], column)
+    for _, row in rows:
+        yield row[at].strip() if at < len(row) else ""
 
 
 def _position(path: Path, header: Sequence[str], column: str | None) -> int:
@@ -58,9 +56,9 @@ def _json_fields(path: Path, field: str) -> Iterator[str]:
         for number, line in enumerate(lines, 1):
             try:
                 text = json.loads(line)[field]
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 text = None
-            if not isinstance(text, str):
+            if not isinstance(text, str) or not whole_text(text):
                 reason = f"line {number} is not a JSON object with a text in its field {field}"
                 raise ConfigError([f"wrong row: {path} {reason}; correct it, or give --column NAME"])
             yield text.strip()

@@ -10,6 +10,7 @@ import numpy as np
 
 from cse_train import distributed, methods, random_streams
 from cse_train.backbone.backbone import Backbone
+from cse_train.backbone.config_file import require_fitting
 from cse_train.config import RunConfig, bucket_edges
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
@@ -39,6 +40,7 @@ class Batches:
     def open(cls, run: RunConfig, paths: DataPaths, backbone: Backbone) -> "Batches":
         """Tokenise the corpus on first use and let the method look at it. Raises ConfigError for what does not fit."""
         method, kept = methods.load(run.method), run.train.max_seq_length
+        require_fitting(f"train.encoder={run.train.encoder}", len(backbone.tokenizer), backbone.config)
         tokens_kept = methods.optional(run.method, "tokens_kept", lambda _, length: length)(run.options, kept)
         source = columns_checked(run, open_source(run.train.corpus, paths))
         if methods.optional(run.method, "lower_case", lambda _: False)(run.options):

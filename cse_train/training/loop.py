@@ -1,5 +1,8 @@
 """One training run, pure torch: steps, dev evaluations, checkpoints, exact resume. Knows nothing of Ray."""
 
+import hashlib
+import json
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -12,12 +15,13 @@ from torch import Tensor, nn
 
 from cse_train import checkpoint, distributed, methods, random_streams
 from cse_train.backbone.backbone import load_backbone
-from cse_train.config import RunConfig, counted
+from cse_train.config import RunConfig, counted, effective
 from cse_train.data_paths import DataPaths
 from cse_train.encoder import compact_vocabulary
 from cse_train.evaluate.embedding import NotFinite, evaluating
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.sts import StsEvaluator
+from cse_train.fields import ConfigError
 from cse_train.methods.base import Method
 from cse_train.numerics import fast_fp32, keep_freed_memory
 from cse_train.text.sources import rows_of
@@ -30,6 +34,8 @@ from cse_train.training.optimiser import (
     set_step,
     steps_in,
 )
+
+log = logging.getLogger(__name__)
 
 
 class Diverged(RuntimeError):
@@ -69,18 +75,38 @@ Report = Callable[[Point], bool]
 """Called on every rank after each evaluation; True stops the run."""
 
 
-def train(run: RunConfig, paths: DataPaths, folder: Path, report: Report, resume_from: Path | None = None) -> Outcome:
+def train(
+    run: RunConfig,
+    paths: DataPaths,
+    folder: Path,
+    report: Report,
+    resume_from: Path | None = None,
+    signature: str | None = None,
+) -> Outcome:
     """Train `run` in `folder`, going on from its last checkpoint there, or else from the one in `resume_from`.
 
+    Checkpoints carry the `signature` that the run has in a ledger, whose folders are that run's alone: one of another
+    run is passed over there, as a damaged one is. Without it they carry a digest of configuration and inputs, and a
+    folder with a checkpoint of another run is refused.
+
     Every rank of a process group calls this with the same arguments. Raises ConfigError for what the user can fix,
-    Diverged for a loss that is not finite, CorruptCheckpoint, OSError for a full disk.
+    Diverged for a loss that is not finite, OSError for a full disk.
     """
     keep_freed_memory()
     run = counted(run, lambda: rows_of(run.train.corpus, paths))
     with fast_fp32():
-        session = Session.open(run, paths, folder)
-        session.resume(resume_from)
+        session = Session.open(run, paths, folder, signature)
+        if signature is None:
+            session.require_own_folder()
+        if not session.resume(resume_from):
+            session = Session.open(run, paths, folder, signature)
         return session.go(report)
+
+
+def digest(run: RunConfig, *inputs: str) -> str:
+    """24 hexadecimal digits of a run's configuration, of how its method computes, and of its inputs' content hashes."""
+    named = {"version": methods.version(run.method, run.options), **effective(run.flat()), "inputs": inputs}
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:24]
 
 
 @dataclass
@@ -115,32 +141,41 @@ class Session:
     optimiser: torch.optim.Optimizer
     batches: Batches
     evaluator: StsEvaluator
+    signature: str
     step: int = 0
     seconds: float = 0.0
     points: list[Point] = field(default_factory=list)
 
     @classmethod
-    def open(cls, run: RunConfig, paths: DataPaths, folder: Path) -> "Session":
+    def open(cls, run: RunConfig, paths: DataPaths, folder: Path, signature: str | None = None) -> "Session":
         """Load data and weights; nothing is trained yet."""
         device = distributed.device()
         method = methods.load(run.method)
         backbone = load_backbone(run.train.encoder, run.train.dropout)
         evaluator = StsEvaluator(load_pairs(run.train.dev, paths), backbone.tokenizer, run.train.dev_max_length)
         batches = Batches.open(run, paths, backbone)
+        inputs = (backbone.content_hash, batches.store.content_hash, evaluator.pairs.content_hash)
+        signature = signature or digest(run, *inputs)
         random_streams.seed_new_weights(run.train.seed)
         model = method.build(run.options, backbone)
         if run.train.weight_decay == 0 and methods.optional(run.method, "corpus_alone", lambda _: False)(run.options):
             compact_vocabulary.compact(model, batches.ids_in_use(backbone.tokenizer))
         model.to(device)
         optimiser = optimiser_of(model, run.train)
-        return cls(run, folder, device, model, distributed.wrap(model), optimiser, batches, evaluator)
+        return cls(run, folder, device, model, distributed.wrap(model), optimiser, batches, evaluator, signature)
 
-    def resume(self, resume_from: Path | None) -> None:
-        """Load the newest state that can be read."""
-        folders = [self.folder, *([resume_from] if resume_from else [])]
-        newest = checkpoint.load_newest(folders, split=bool(dict(self._differing())))
+    def require_own_folder(self) -> None:
+        """Raise ConfigError where the folder has a checkpoint of another run: going on would overwrite it."""
+        if checkpoint.held_by_another(self.folder, self.signature):
+            line = f"another run: folder={self.folder} has checkpoints of another configuration or of other data"
+            raise ConfigError([f"{line}; give another folder, or delete it"])
+
+    def resume(self, resume_from: Path | None) -> bool:
+        """Load the newest state that can be read; False for one that does not fit, of which parts may be loaded."""
+        folders = dict.fromkeys([self.folder, *([resume_from] if resume_from else [])])
+        newest = checkpoint.load_newest(folders, bool(dict(self._differing())), self.signature)
         if newest is None:
-            return
+            return True
         state, source = newest
         try:
             self.model.load_state_dict(state["model"])
@@ -150,9 +185,11 @@ class Session:
             self.step, self.seconds = state["step"], state["seconds"]
             self.points = [Point(**point) for point in state["points"]]
         except (KeyError, RuntimeError, ValueError, TypeError) as error:
-            raise checkpoint.CorruptCheckpoint(source / checkpoint.LAST, error) from error
+            log.warning("%s; going on from the start", checkpoint.CorruptCheckpoint(source / checkpoint.LAST, error))
+            return False
         if source != self.folder and distributed.rank() == 0:
             checkpoint.adopt_best(source, self.folder)
+        return True
 
     def go(self, report: Report) -> Outcome:
         """Report the points of earlier attempts again, then train to the end or until `report` says stop."""
@@ -178,7 +215,7 @@ class Session:
         config = self.run.train
         batch = self.batches[self.step].to(self.device)
         random_streams.seed_dropout(config.seed, self.step, distributed.rank())
-        set_step(self.optimiser, config, self.step)
+        set_step(self.optimiser, config, self.step, self._dev_scores())
         with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
             output = self.trained(batch)
         if output.loss.requires_grad:  # a method that is fitted has nothing to descend
@@ -203,9 +240,13 @@ class Session:
         improved = score > best
         if improved:
             best, at = score, examples
-        metrics = {self.run.train.dev: score, "learning_rate": learning_rate(self.run.train, self.step - 1), **means}
+        rate = learning_rate(self.run.train, self.step - 1, self._dev_scores())
+        metrics = {self.run.train.dev: score, "learning_rate": rate, **means}
         self.points.append(Point(examples, self.step, self.seconds, metrics, best, at))
         self._save(improved)
+
+    def _dev_scores(self) -> list[float]:
+        return [point.metrics[self.run.train.dev] for point in self.points]
 
     def _dev_score(self) -> float:
         try:
@@ -221,14 +262,18 @@ class Session:
         distributed.barrier()
         if distributed.rank() == 0:
             if improved:
-                checkpoint.save_best(self.folder, self.run, self.model, asdict(self.points[-1]))
+                facts = asdict(self.points[-1])
+                checkpoint.save_best(self.folder, self.run, self.model, facts, self.signature, waiting=True)
             checkpoint.save_last(self.folder, self._state())
+            if improved:
+                checkpoint.publish_best(self.folder)
         distributed.barrier()
         if differing:
             checkpoint.forget_rank(self.folder, self.step)
 
     def _state(self) -> dict[str, Any]:
         return {
+            "signature": self.signature,
             "model": self.model.state_dict(),
             "optimiser": compact_vocabulary.whole_moments(self.model, self.optimiser),
             "step": self.step,

@@ -1,7 +1,8 @@
-"""AdamW over what a run trains, and clipping of its gradients."""
+"""The optimiser of what a run trains, its rate, and clipping of its gradients."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import torch
 from torch import nn
@@ -12,31 +13,37 @@ TINY = 1e-20
 """In place of 0, which a decay that takes all of a weight would divide by."""
 
 
-def optimiser_of(model: nn.Module, config: TrainConfig) -> torch.optim.AdamW:
-    """AdamW over what is trainable; biases and LayerNorm do not decay. `set_step` sets its variant."""
+def optimiser_of(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
+    """AdamW or SGD over what is trainable; biases and LayerNorm do not decay. `set_step` sets AdamW's variant."""
     trainable = [p for p in model.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in trainable if p.ndim > 1], "weight_decay": config.weight_decay},
         {"params": [p for p in trainable if p.ndim <= 1], "weight_decay": 0.0},
     ]
+    if config.optimiser == "sgd":
+        return torch.optim.SGD(groups, lr=config.learning_rate)
     betas = (config.adam_beta1, config.adam_beta2)
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, eps=config.adam_epsilon, fused=True)
 
 
-def set_step(optimiser: torch.optim.Optimizer, config: TrainConfig, step: int) -> None:
+def set_step(optimiser: torch.optim.Optimizer, config: TrainConfig, step: int, scores: Sequence[float] = ()) -> None:
     """Give torch's AdamW the numbers with which update `step` (from 0) is that of `train.adamw`, in its fused kernel.
+
+    SGD gets its rate and its decay. `scores`: those of the dev evaluations so far.
 
     For update t, m and v the moments, b = 1 - beta^t, torch computes p (1 - lr wd) - lr / b1 * m / (sqrt(v / b2) + eps)
     (Loshchilov & Hutter, ICLR 2019, algorithm 2), transformers 4.2.1 (optimization.py, AdamW.step)
     (p - lr sqrt(b2) / b1 * m / (sqrt(v) + eps)) (1 - lr wd), and with correct_bias=False the same without b1 and b2.
     """
-    lr = learning_rate(config, step)
+    lr = learning_rate(config, step, scores)
     for group, decay in zip(optimiser.param_groups, (config.weight_decay, 0.0), strict=True):
         group |= _numbers(config, step + 1, lr, decay)
 
 
 def _numbers(config: TrainConfig, t: int, lr: float, decay: float) -> dict[str, float]:
-    """`lr`, `eps` and `weight_decay` for torch's formula in `set_step`."""
+    """What torch's formula in `set_step` reads: `lr`, `weight_decay` and AdamW's `eps`."""
+    if config.optimiser == "sgd":
+        return {"lr": lr, "weight_decay": decay}
     if config.adamw == "torch":
         return {"lr": lr, "eps": config.adam_epsilon, "weight_decay": decay}
     b1, b2 = 1 - config.adam_beta1**t, 1 - config.adam_beta2**t
@@ -81,6 +88,17 @@ def constant(step: int, warmup: int) -> float:
     return min(1.0, step / warmup) if warmup else 1.0
 
 
+def plateau(scores: Sequence[float], decay: float = 0.99, shrink: float = 5.0) -> float:
+    """Factor of the peak after these dev evaluations: `decay` for each, over `shrink` for each without a new best.
+
+    Source: InferSent train_nli.py, decay and lrshrink, which evaluates once an epoch; it ends a run whose rate has
+    fallen below 1e-5, from where on almost nothing changes.
+    """
+    bests = accumulate(scores, max, initial=-math.inf)
+    falls = sum(score <= best for score, best in zip(scores, bests, strict=False))
+    return decay ** len(scores) / shrink**falls
+
+
 def steps_in(config: TrainConfig) -> int:
     """Optimiser steps of a run whose length is counted; a last batch that is not full is not trained on."""
     assert isinstance(config.examples, int), config.examples
@@ -94,11 +112,13 @@ def evaluation_steps(config: TrainConfig) -> list[int]:
     return [round(k * total / wanted) for k in range(1, wanted + 1)]
 
 
-def learning_rate(config: TrainConfig, step: int) -> float:
-    """Rate of update `step` (from 0)."""
+def learning_rate(config: TrainConfig, step: int, scores: Sequence[float] = ()) -> float:
+    """Rate of update `step` (from 0) after dev evaluations with these scores."""
     total = steps_in(config)
     if config.schedule == "slanted_triangular":
         return config.learning_rate * slanted_triangular(step, total)
     warmup = math.ceil(config.warmup_ratio * total)
+    if config.schedule == "plateau":
+        return config.learning_rate * constant(step, warmup) * plateau(scores)
     factor = constant(step, warmup) if config.schedule == "constant" else linear(step, total, warmup)
     return config.learning_rate * factor

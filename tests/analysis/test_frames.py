@@ -1,5 +1,6 @@
 """A ledger as frames: every run, point and score is there, under the names that tables use."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,17 @@ def test_a_mean_over_seeds_by_a_setting_is_one_line(ledger: Path) -> None:
     expected = [row.best for row in rows if row.config["train.learning_rate"] == rate and row.best is not None]
     means = found.groupby("train.learning_rate")["best"].mean()
     assert means[rate] == pytest.approx(sum(expected) / len(expected))
+
+
+def test_data_and_code_of_a_run_are_columns(tmp_path: Path) -> None:
+    """A mean over runs on two corpora would be of nothing."""
+    with contextlib.closing(Ledger.open(tmp_path / "ledger.db")) as opened:
+        for name, corpus, noted in (("one", "a", {"method_version": 2}), ("two", "b", {})):
+            inputs = {"corpus": corpus, "dev": "d"}
+            opened.claim(name, {}, method="simcse", seed=0, owner="me", identity=inputs, provenance=noted)
+    found = frames.runs(tmp_path / "ledger.db").set_index("signature")
+    assert found["input.corpus"].to_dict() == {"one": "a", "two": "b"} and set(found["input.dev"]) == {"d"}
+    assert found["version"]["one"] == 2 and found["version"].isna()["two"]
 
 
 def test_curves_and_scores_join_the_runs(ledger: Path) -> None:

@@ -44,4 +44,5 @@ def slot_result(**changes: Any) -> Any:
     """Of a job that runs and has no news."""
     lists = {"points": [], "scores": []}
     values = {"examples": 0, "best": 0.0, "state": "running", "reason": "", "outcome": {}, "retried": "", "done": False}
+    values["waits_for"] = ""
     return values | lists | changes

@@ -8,13 +8,15 @@ from typing import Any
 from cse_train.training import loop
 
 
-def train(run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None) -> Any:
+def train(
+    run: Any, paths: Any, folder: Path, report: Any, resume_from: Path | None = None, signature: str | None = None
+) -> Any:
     import torch
     import torch.distributed as dist
 
     begun = time.time()
     torch.cuda.reset_peak_memory_stats()
-    outcome = loop.train(run, paths, folder, report, resume_from=resume_from)
+    outcome = loop.train(run, paths, folder, report, resume_from=resume_from, signature=signature)
     gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
     note = {"gpu": str(gpu.uuid), "backend": str(dist.get_backend_config()), "begun": begun, "ended": time.time()}
     peak = torch.cuda.max_memory_allocated()

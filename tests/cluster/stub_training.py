@@ -51,7 +51,7 @@ class Diverged(RuntimeError):
     pass
 
 
-def train(run, paths, folder, report, resume_from=None):
+def train(run, paths, folder, report, resume_from=None, signature=None):
     script = json.loads((paths.documents or paths.train_file).read_text())
     behaviour = script.get("", {}) | script.get(str(run.train.seed), {})
     rank = dist.get_rank() if dist.is_initialized() else 0
@@ -73,7 +73,7 @@ def train(run, paths, folder, report, resume_from=None):
     return Outcome("done", total, best, total, 0.1)
 
 
-def score(best_folder, suites, paths, out):
+def score(best_folder, suites, paths, out, signature=None):
     _together()
     out.mkdir(exist_ok=True)
     file = out / "cosines-a.npz"
@@ -114,7 +114,7 @@ def _save(folder, rank, step):
     os.replace(aside, Path(folder, "last", "state.json"))
 
 
-def mixed(run, paths, folder, report, resume_from=None):
+def mixed(run, paths, folder, report, resume_from=None, signature=None):
     """The real loop, but the stub for seeds that the script (here `paths.documents`) names."""
     stub = str(run.train.seed) in json.loads(paths.documents.read_text())
-    return (train if stub else loop.train)(run, paths, folder, report, resume_from=resume_from)
+    return (train if stub else loop.train)(run, paths, folder, report, resume_from=resume_from, signature=signature)

@@ -28,6 +28,11 @@ OWN_SETTINGS: dict[str, dict[str, object]] = {
     "flow": {"method.width": 8, "method.depth": 2},
     "whitening": {"method.dimensions": 4},
     "sgopt": {"method.projection_width": 48},
+    "infersent": {
+        "train.encoder": str(Path(__file__).with_name("programs") / "word_vectors.txt"),
+        "method.units": 16,
+        "method.hidden": 8,
+    },
 }
 """What single methods need to work on a few lines of a few words and with the weights at hand."""
 WORDS = "river stone bridge old market town winter letter music garden road light glass field summer house".split()

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,10 +95,14 @@ def test_a_corrupt_last_checkpoint_gives_way_to_the_attempt_before(trained, tmp_
     assert replayed == [True, True]
 
 
-def test_a_ranks_own_state_is_of_the_joined_states_step(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_ranks_own_state_is_of_the_joined_states_step(
+    tiny_settings: Callable[..., dict], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A kill between the two files of step 2 leaves those of step 1; without its own file a rank does not go on."""
+    run, point = parse_run(tiny_settings("simcse")), {"examples": 8, "best": 1.0, "best_examples": 8}
+    checkpoint.save_best(tmp_path, run, torch.nn.Linear(2, 2), point)
     checkpoint.save_rank(tmp_path, 1, {"queue": 1})
-    checkpoint.save_last(tmp_path, {"model": {"queue": 0, "weight": 7}, "step": 1})
+    checkpoint.save_last(tmp_path, {"model": {"queue": 0, "weight": 7}, "step": 1, "points": [point]})
     checkpoint.save_rank(tmp_path, 2, {"queue": 2})
     found = checkpoint.load_newest([tmp_path], split=True)
     assert found is not None and found[0]["model"] == {"queue": 1, "weight": 7}
@@ -168,3 +174,15 @@ def test_a_checkpoint_that_is_older_than_a_setting_is_read_as_it_was_trained(
     packed = pack_lists([[2, 5, 6, 3]])
     with torch.no_grad():
         assert torch.equal(loaded.encode(packed), model.eval().encode(packed))
+
+
+def test_what_killed_writers_left_is_removed_by_the_next_one_of_their_machine(tmp_path: Path) -> None:
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    path, number = tmp_path / "state[1].pt", int(dead.stdout)
+    mine = tmp_path / f".state[1].pt.{files.HOST}.{number}"
+    kept = [tmp_path / f".state[1].pt.elsewhere.{number}", tmp_path / f".state[1].pt.{files.HOST}.{os.getppid()}"]
+    kept.append(tmp_path / f".other.pt.{files.HOST}.{number}")
+    for file in (mine, *kept):
+        file.write_bytes(b"half")
+    files.replace_file(path, lambda aside: aside.write_bytes(b"whole"))
+    assert sorted(tmp_path.iterdir()) == sorted([path, *kept]) and path.read_bytes() == b"whole"

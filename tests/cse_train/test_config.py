@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cse_train.config import parse_run
+from cse_train.config import parse_run, run_problems
 from cse_train.fields import ConfigError, describe, fits, hints, normal, range_of
 from cse_train.methods.options.simcse import Config
 
@@ -61,3 +61,19 @@ def test_no_other_type_passes_for_a_field_s_own(name: str, value: object) -> Non
 def test_a_range_is_seen_through_an_optional_field() -> None:
     assert str(range_of(hints(Config)["mlm_weight"])) == "> 0"
     assert describe(hints(Config)["mlm_weight"]) == "float > 0 or null"
+
+
+@pytest.mark.parametrize(
+    ("method", "encoder", "problem"),
+    [
+        ("infersent", "glove.6B.300d.txt", None),
+        ("infersent", "glove-6b-50d", None),
+        ("simcse", "bert-base-uncased", None),
+        ("infersent", "bert-base-uncased", "no word vectors: train.encoder=bert-base-uncased for method=infersent; "
+         "give a text file of .txt or .vec, or glove-6b-50d"),
+        ("simcse", "crawl.vec", "word vectors: train.encoder=crawl.vec for method=simcse, which trains a transformer; "
+         "choose one"),
+    ],
+)  # fmt: skip
+def test_word_vectors_go_with_methods_that_read_them(method: str, encoder: str, problem: str | None) -> None:
+    assert run_problems({"method": method, "train.encoder": encoder}) == [problem] * (problem is not None)

@@ -46,12 +46,14 @@ CASES = (
     "diffcse_triplets",
     "sbert",
     "sbert_triplets",
+    "infersent",
+    "infersent_mean",
     "promptbert",
     "cmlm",
 )
 FIRST = (
     *("simcse", "esimcse", "dcpcse_mlm", "d2cse", "declutr", "diffcse", "flow", "whitening"),
-    *("ct", "mirrorbert", "consert", "sgopt", "isbert", "sbert", "promptbert", "cmlm"),
+    *("ct", "mirrorbert", "consert", "sgopt", "isbert", "sbert", "promptbert", "cmlm", "infersent"),
 )
 """One case of each method, for four ranks."""
 

@@ -36,7 +36,8 @@ def test_trains_evaluates_resumes_and_scores(
     tiny_paths: Callable[[str], DataPaths],
     tmp_path: Path,
 ) -> None:
-    settings = tiny_settings(method, train_precision=precision, train_evaluations=4, train_dropout=0.1)
+    dropout = None if getattr(methods.config_module(method), "WORDS", False) else 0.1
+    settings = tiny_settings(method, train_precision=precision, train_evaluations=4, train_dropout=dropout)
     run, paths = parse_run(settings), tiny_paths(method)
     begun = time.perf_counter()
     whole = train(run, paths, tmp_path / "whole", lambda point: False)

@@ -12,6 +12,7 @@ import typer
 import yaml
 from typer.main import get_command
 
+import cse
 from cse.cli import app
 from cse_train import fields, methods
 from cse_train.config import TrainConfig
@@ -103,8 +104,8 @@ def test_every_module_and_file_that_is_named_exists(page: str) -> None:
     ours = "|".join((*architecture.PACKAGES, "benchmarks"))
     for word in code(TEXTS[page]):
         if match := re.fullmatch(rf"(?:python -m )?((?:{ours})(?:\.[a-z]\w*)+)(?: -.*)?", word.replace(".yaml", "")):
-            path = REPO / match[1].replace(".", "/")
-            assert path.is_dir() or path.with_suffix(".py").is_file(), word
+            path, top = REPO / match[1].replace(".", "/"), match[1].removeprefix("cse.")
+            assert path.is_dir() or path.with_suffix(".py").is_file() or top in dir(cse), word
         if re.fullmatch(rf"(?:{ours}|docs|tests)/[\w./]*", word):
             named = [part for part in Path(word).parts if not re.search("NAME|FOLDER|ID", part)]
             assert REPO.joinpath(*named).exists(), word

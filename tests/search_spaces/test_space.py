@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cse_train.fields import ConfigError
+from search_spaces import keys
 from search_spaces.catalog import load_space, load_spaces
 from search_spaces.cells import resolve
 from search_spaces.profiles import Profile
@@ -32,6 +33,20 @@ def problems(folder: Path, text: str) -> list[str]:
         load_space(path)
     assert all(line.startswith(f"{path}: ") and "\n" not in line for line in caught.value.problems)
     return [line.removeprefix(f"{path}: ") for line in caught.value.problems]
+
+
+@pytest.mark.parametrize("name", ["sts_test", "sickr_test", "sts14", "mteb/stsbenchmark-sts:test"])
+def test_a_test_set_picks_no_checkpoint(name: str) -> None:
+    (line,) = keys.problems({"train.dev": name}, ["simcse"])
+    assert line == (
+        f"test set as dev: train.dev={name}; a checkpoint is picked on sts_dev, sickr_dev, generated_dev, "
+        f"mteb/stsbenchmark-sts, evaluate: takes {name}"
+    )
+
+
+@pytest.mark.parametrize("name", ["sts_dev", "generated_dev:20", "mteb/stsbenchmark-sts", "sts_train", "mine.tsv"])
+def test_dev_and_training_sets_and_names_that_nobody_knows_are_no_test_sets(name: str) -> None:
+    assert keys.problems({"train.dev": name}, ["simcse"]) == []
 
 
 def test_cells_follow_the_file_and_hold_every_setting(tmp_path):

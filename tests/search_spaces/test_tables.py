@@ -194,10 +194,42 @@ def test_published_cells_of_trained_rows_have_a_scorer_but_for_absent_tasks():
     assert {name: sorted(set(lacking)) for name, lacking in unscored.items()} == {
         "L1": ["avg", "downstream"],
         "L5": ["COCO", "SNLI"],
-        "L6": ["avg", "downstream", "probing"],
+        "L6": ["avg", "downstream"],
         "L7": ["downstream", "without_snli"],
     }
-    assert sum(map(len, unscored.values())) == 30
+    assert sum(map(len, unscored.values())) == 32
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "paper", "small"),
+    [
+        ("S8", "BERT base (first-last avg.)", "bert-base-uncased", "wiki-l4-h128"),
+        ("S8", "RoBERTa base (first-last avg.)", "roberta-base", None),
+        ("D10", "Avg. BERT base", "bert-base-uncased", "wiki-l4-h128"),
+        ("L1", "Transformer-small", "distilroberta-base", "wiki-l2-h128"),
+        ("L4", "ALBERT-base-V2-mean", "albert-base-v2", None),
+        ("L6", "RoBERTa-large, before", "roberta-large", None),
+        ("L5", "fastText", "crawl-300d-2M", "crawl-300d-2M"),
+    ],
+)
+def test_a_profile_replaces_the_encoder_of_a_model_that_nobody_trains(name, label, paper, small):
+    models = {profile: resolve(tables()[name], profile).evaluated()[label] for profile in ("paper", "small")}
+    assert {profile: model and model.name for profile, model in models.items()} == {"paper": paper, "small": small}
+    assert {model.key[1] for model in models.values() if model} <= {"mean", "first_last"}
+
+
+def test_models_that_nobody_trains_are_scored_by_the_suites_of_their_columns():
+    wanted = {
+        "S8": ("sts",),
+        "D2": ("transfer",),
+        "D10": ("geometry", "sts"),
+        "L1": ("senteval", "probing"),
+        "L4": ("probing_dev",),
+        "L6": ("senteval_dev", "probing_dev"),
+    }
+    assert {name: resolve(tables()[name], "paper").suites() for name in wanted} == wanted
+    (row,) = (row for row in tables()["L1"].paper.references if row.label == "GloVe")
+    assert tables()["L1"].paper.suites_of(row, ("senteval", "probing")) == {"probing": "probing"}
 
 
 def test_the_grid_of_declutr_s_sampling_leaves_out_what_its_authors_could_not_train():

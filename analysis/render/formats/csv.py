@@ -4,11 +4,29 @@ import csv
 import io
 from collections.abc import Sequence
 
-from analysis.render.grid import REFERENCE
+from analysis.render.grid import difference, reference_name
+from analysis.render.markup import plain_text
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import axis_text
 from analysis.tables.ordering import Ordering
 from analysis.tables.verdict import Verdicts
+
+FORMULA = ("=", "+", "-", "@")
+"""With these a formula begins."""
+
+
+def cell(text: str) -> str:
+    """A foreign text as an entry that a spreadsheet shows: behind an apostrophe where it would be a formula."""
+    text = "\n".join(map(plain_text, text.split("\n")))
+    return f"'{text}" if text.lstrip().startswith(FORMULA) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+        return True
+    except ValueError:
+        return False
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
@@ -16,16 +34,21 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
     spec, names = table.spec, ("n", "mean", "sd", "published", "delta")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", *spec.axes, *(f"{column} {name}" for column in spec.columns for name in names)])
+    results = [f"{column} {name}" for column in spec.columns for name in names]
+    writer.writerow(["row", *map(cell, [*spec.axes, *results])])
     for row in table.rows:
         entries = [row.entries[column].as_dict() for column in spec.columns]
-        key = [axis_text(row.key[axis]) for axis in spec.axes]
+        key = [cell(axis_text(row.key[axis])) for axis in spec.axes]
         writer.writerow(["trained", *key, *(entry[name] for entry in entries for name in names)])
     for alone in spec.references:
-        printed = [{"published": alone["cells"].get(column)} for column in spec.columns]
+        model, printed = table.untrained.get(alone["label"]), alone["cells"]
+        pairs = [(model.values.get(column) if model else None, printed.get(column)) for column in spec.columns]
+        beside = [{"mean": ours, "published": theirs, "delta": difference(ours, theirs)} for ours, theirs in pairs]
         blank = ["" for _ in spec.axes]
-        writer.writerow([REFERENCE + alone["label"], *blank, *(entry.get(n) for entry in printed for n in names)])
+        label = cell(reference_name(table, alone["label"]))
+        writer.writerow([label, *blank, *(entry.get(n) for entry in beside for n in names)])
     for baseline in table.baselines:
         entries = [{"mean": baseline.values.get(column)} for column in spec.columns]
-        writer.writerow([baseline.label, *("" for _ in spec.axes), *(entry.get(n) for entry in entries for n in names)])
+        blank = ["" for _ in spec.axes]
+        writer.writerow([cell(baseline.label), *blank, *(entry.get(n) for entry in entries for n in names)])
     return text.getvalue()

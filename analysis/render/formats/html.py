@@ -4,7 +4,7 @@ import html
 from collections.abc import Sequence
 
 from analysis.render.grid import baseline_grid, grid, remark_lines, text_columns, title
-from analysis.render.markup import Markup
+from analysis.render.markup import Markup, plain_text
 from analysis.render.verdicts import with_summary
 from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
@@ -14,7 +14,7 @@ HTML = Markup(
     bold=lambda text: f"<strong>{text}</strong>",
     underline=lambda text: f"<u>{text}</u>",
     spread=lambda text: f"<small> ± {text}</small>",
-    escape=html.escape,
+    escape=lambda text: html.escape(plain_text(text)),
     minus="−",
     delta="Δ",
     none="",
@@ -33,7 +33,10 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
 
 def _part(header: list[str], body: list[list[str]], texts: int, caption: str) -> str:
     """Entries are marked up already; the first `texts` columns head their rows."""
-    head = "".join(f'<th scope="col">{entry}</th>' for entry in header)
+    head = "".join(
+        f'<th scope="col" class="text">{entry}</th>' if i < texts else f'<th scope="col">{entry}</th>'
+        for i, entry in enumerate(header)
+    )
     rows = [
         "".join(f'<th scope="row">{entry}</th>' if i < texts else f"<td>{entry}</td>" for i, entry in enumerate(line))
         for line in body

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from analysis.render.grid import misprints
+from analysis.render.grid import difference, misprints
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.ordering import Ordering
 from analysis.tables.spec import identify
@@ -35,15 +35,25 @@ def _table(table: Table) -> dict[str, Any]:
         "rows": [
             {"key": row.key, "cells": _entries(row.entries, wrong.get(identify(row.key), {}))} for row in table.rows
         ],
-        "references": list(table.spec.references),
+        "references": [row | _untrained(table, row) for row in table.spec.references],
         "protocol": table.protocol,
     }
 
 
+def _untrained(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Our scores of a row's model, their differences from the printed ones and how they were made; empty for none."""
+    model = table.untrained.get(row["label"])
+    if model is None:
+        return {}
+    deltas = {column: difference(value, row["cells"].get(column)) for column, value in model.values.items()}
+    return {"model": model.model, "ours": dict(model.values), "delta": deltas, "protocol": model.protocol()}
+
+
 def _entries(entries: Mapping[str, Entry], wrong: Mapping[str, float]) -> dict[str, dict[str, Any]]:
-    """Column -> the entry; of a misprint also what it should read."""
+    """Column -> the entry with every seed, for grading a page again; of a misprint also what it should read."""
     right = {column: {"recomputed": wrong[column]} if column in wrong else {} for column in entries}
-    return {column: entry.as_dict() | right[column] for column, entry in entries.items()}
+    each = {name: {"seeds": list(entry.seeds), "values": list(entry.values)} for name, entry in entries.items()}
+    return {column: entry.as_dict() | each[column] | right[column] for column, entry in entries.items()}
 
 
 def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, Any]]:

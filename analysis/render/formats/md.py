@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from analysis.render.grid import baseline_grid, grid, remark_lines, text_columns, title
 from analysis.render.markup import MARKDOWN, aligned
-from analysis.render.verdicts import order_lines
+from analysis.render.verdicts import order_lines, signed
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import axis_text
 from analysis.tables.ordering import Ordering
@@ -29,7 +29,7 @@ def _verdicts(table: Table, verdicts: Verdicts) -> list[str]:
     body = [
         [
             *(MARKDOWN.escape(axis_text(table.rows[index].key[axis])) for axis in axes),
-            *(MARKDOWN.escape(text) for text in (column, verdict.word, verdict.reason)),
+            *(MARKDOWN.escape(text) for text in (column, signed(verdict.word), verdict.reason)),
         ]
         for (index, column), verdict in verdicts.items()
     ]

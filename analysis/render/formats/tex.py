@@ -1,9 +1,9 @@
-"""LaTeX with booktabs; the words for verdicts and order are counted in the caption."""
+"""LaTeX with booktabs and graphicx; the words for verdicts and order are counted in the caption."""
 
 from collections.abc import Sequence
 
 from analysis.render.grid import baseline_grid, grid, remark_lines, text_columns, title
-from analysis.render.markup import Markup
+from analysis.render.markup import Markup, plain_text
 from analysis.render.verdicts import with_summary
 from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
@@ -13,14 +13,24 @@ _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "Δ": r"$\Delta$", "→": r"$\to$",
     "×": r"$\times$", "≥": r"$\ge$", "≤": r"$\le$", "·": r"$\cdot$", "λ": r"$\lambda$", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", "τ": r"$\tau$", "\n": " ",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "τ": r"$\tau$",
 }  # fmt: skip
+
+FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+"""A part that is wider than the text becomes smaller, any other stays as it is."""
+
+
+def _escaped(text: str) -> str:
+    r"""LaTeX that prints the text; what begins with [ or * would else be an argument of the \\ before it."""
+    shielded = "{}" if text.lstrip().startswith(("[", "*")) else ""
+    return shielded + "".join(_LATEX_SPECIAL.get(letter, letter) for letter in text)
+
 
 LATEX = Markup(
     bold=lambda text: rf"\textbf{{{text}}}",
     underline=lambda text: rf"\underline{{{text}}}",
     spread=lambda text: rf"{{\scriptsize$\pm${text}}}",
-    escape=lambda text: "".join(_LATEX_SPECIAL.get(letter, letter) for letter in text),
+    escape=lambda text: _escaped(plain_text(text)),
     minus="$-$",
     delta=r"$\Delta$",
     none="--",
@@ -48,4 +58,4 @@ def _tabular(header: list[str], body: list[list[str]], texts: int) -> list[str]:
     columns = "l" * texts + "r" * (len(header) - texts)
     rows = [" & ".join(entries) + r" \\" for entries in body]
     head = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(header) + r" \\", r"\midrule"]
-    return [*head, *rows, r"\bottomrule", r"\end{tabular}"]
+    return [FITTED, *head, *rows, r"\bottomrule", r"\end{tabular}}"]

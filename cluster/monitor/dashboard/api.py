@@ -77,7 +77,10 @@ def tails(folder: str | None, storage: Path) -> dict[str, str]:
 
 def within(path: Path, root: Path) -> bool:
     """Whether a path is a plain file under `root` once every link is followed."""
-    real = path.resolve()
+    try:
+        real = path.resolve()
+    except (OSError, RuntimeError):  # links in a circle
+        return False
     return real.is_relative_to(root) and real.is_file()
 
 

@@ -30,7 +30,7 @@ function meter(share, name) {
 function facts(sweep) {
   const count = (state) => sweep.counts[state] ?? 0;
   const waiting = count("unclaimed") + count("claimed") + count("lost");
-  const parts = [`${count("done")}/${sweep.runs} done`];
+  const parts = [`${count("done")}/${sweep.num_samples ?? sweep.runs} done`];
   for (const [word, number] of [["running", count("running")], ["waiting", waiting], ["stopped", count("stopped")], ["failed", count("failed")], ["missing input", sweep.missing_input]]) {
     if (number) parts.push(`${number} ${word}`);
   }
@@ -47,7 +47,7 @@ function showSweeps(sweeps) {
     button.dataset.sweep = sweep.id;
     button.setAttribute("aria-current", String(sweep.id === chosen));
     button.append(made("strong", sweep.id), made("div", sweep.title, "soft"), meter(sweep.share, sweep.id), made("div", facts(sweep)));
-    if (sweep.best !== null) button.append(made("div", `best ${sweep.best.toFixed(2)}`));
+    if (sweep.best !== null) button.append(made("div", `best run ${sweep.best.toFixed(2)}`));
     button.addEventListener("click", () => { chosen = sweep.id; read(); });
     return button;
   }));
@@ -101,7 +101,7 @@ function showSweep(sweep) {
   at("sweep").hidden = !sweep;
   if (!sweep) return;
   at("name").textContent = `${sweep.id}  ${sweep.title}`;
-  at("facts").textContent = facts(sweep) + (sweep.best === null ? "" : `, best ${sweep.best.toFixed(2)} (${sweep.best_run})`);
+  at("facts").textContent = facts(sweep) + (sweep.best === null ? "" : `, best run ${sweep.best.toFixed(2)} (${sweep.best_run})`);
   showLinks(sweep);
   at("curves").replaceChildren(sweep.curves.length ? figure(sweep.curves) : made("p", "no point yet", "soft"));
   showFailures(sweep.list.filter((run) => run.state === "failed"));

@@ -17,6 +17,8 @@ from cluster.monitor.dashboard import api
 from cse_train.fields import ConfigError
 
 ADDRESS = "127.0.0.1"
+READ_S = 5.0
+"""Seconds for which a connection that says nothing more keeps its thread."""
 FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
@@ -37,6 +39,8 @@ class DashboardServer(ThreadingHTTPServer):
 
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 1024
+    """Connections that wait to be accepted: with the library's 5, many at once are sent away and try again."""
 
     def __init__(self, engine: Engine, storage: Path, port: int) -> None:
         """`port` 0 takes any free one. ConfigError where the port is taken or not ours to use."""
@@ -69,12 +73,17 @@ def _no_port(port: int, error: Exception) -> str:
 class _Handler(BaseHTTPRequestHandler):
     server: DashboardServer
     server_version, sys_version = "cse", ""
+    timeout = READ_S
 
     def do_GET(self) -> None:
         if self.headers.get("Host", "") not in self.server.hosts():
             self._answer(HTTPStatus.FORBIDDEN, {"error": f"open {self.server.url}"})
             return
-        where = urlsplit(self.path)
+        try:
+            where = urlsplit(self.path)
+        except ValueError:
+            self._answer(HTTPStatus.BAD_REQUEST, {"error": "no such address"})
+            return
         if where.path in FILES:
             name, kind = FILES[where.path]
             self._send(HTTPStatus.OK, resources.files("cluster.monitor.dashboard").joinpath(name).read_bytes(), kind)

@@ -27,9 +27,10 @@ def embed(
     pooler: Pooler = None,
     max_length: MaxLength = None,
     ledger: options.LedgerUrl = None,
+    storage: options.Storage = None,
 ) -> None:
     """Embed the sentences of a file, in order, blank lines too; memory stays the same for any number of lines."""
-    folder = model_folder(model, ledger)
+    folder = model_folder(model, ledger, storage)
     count = count_sentences(file, to, column)
     opened = models.open_model(folder, pooler=pooler, max_length=max_length)
     with _progress(count) as report:

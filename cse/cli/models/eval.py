@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from analysis.ledger import Ledger
 from cse.cli import options
 from cse.cli.listing import aligned
 from cse.cli.loader import Deferred
@@ -60,11 +61,12 @@ def eval(
     query: Queries = None,
     positives: Positives = None,
     ledger: options.LedgerUrl = None,
+    storage: options.Storage = None,
     to: Out = None,
     form: FormatOption = "text",
 ) -> None:
     """Score a run, a transformers folder or a sentence-transformers folder; a run's own scores go into its ledger."""
-    folder = model_folder(model, ledger)
+    folder = model_folder(model, ledger, storage)
     paths = options.data_paths(data, None, senteval)
     chosen = suite_options(protocol, mode, aggregation, query, positives)
     opened = models.open_model(folder, pooler=pooler, max_length=max_length)
@@ -77,12 +79,11 @@ def eval(
         scores = [scoring.with_file(score, out) for score in scores]
     print(report(scores, form))
     if recorded:
-        _record(run, ledger, scores)
+        _record(run, options.existing_ledger(ledger, storage), scores)
 
 
-def _record(run: Path, url: str | None, scores: Sequence[Score]) -> None:
+def _record(run: Path, ledger: Ledger | None, scores: Sequence[Score]) -> None:
     """Into the ledger that knows the run, if one does; scores under other settings would stand in its tables."""
-    ledger = options.existing_ledger(url)
     row = row_of(run, ledger) if ledger else None
     if ledger is None or row is None or row.state != "done":
         return

@@ -7,7 +7,7 @@ import typer
 
 from cse.cli import options
 from cse.cli.loader import Deferred
-from cse.tables.lookup import lineage_of, run_folder
+from cse.tables.lookup import lineage_of
 from cse_train.fields import ConfigError
 
 exporting = Deferred("cse_train.export.export")
@@ -27,13 +27,15 @@ def export(
     data: options.Data = None,
     senteval: options.SentEval = None,
     ledger: options.LedgerUrl = None,
+    storage: options.Storage = None,
 ) -> None:
     """Write a run's best checkpoint with a model card, read it back, and score both on the run's dev set."""
-    folder = run_folder(run, options.existing_ledger(ledger))
+    opened = options.existing_ledger(ledger, storage)
+    folder = options.run_folder(run, opened)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise ConfigError([f"folder not empty: to={to}; give a new one"])
     paths = options.data_paths(data, None, senteval)
-    lineage = lineage_of(folder.parent if folder.name == "best" else folder, options.existing_ledger(ledger))
+    lineage = lineage_of(folder.parent if folder.name == "best" else folder, opened)
     best = folder / "best" if (folder / "best").is_dir() else folder
     agreement = exporting.export(best, to.resolve(), form, paths=paths, lineage=lineage)
     print(f"wrote {to.resolve()} ({form})")

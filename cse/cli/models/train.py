@@ -8,10 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from cluster.plan.method_code import own_digest
 from cse.cli import options as arguments
 from cse.cli.loader import Deferred
 from cse_train import methods
 from cse_train.config import RunConfig, counted, effective, parse_run
+from cse_train.evaluate.pairs import dev_problem
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.text.sources import rows_of
 from search_spaces.profiles import load_profile
@@ -35,7 +37,10 @@ def train(
     if method not in methods.names():
         raise ConfigError([f"unknown method: method={method}; {nearest(method, methods.names())}"])
     paths = arguments.data_paths(data, train_file, senteval)
-    run = parse_run(configuration(method, profile, arguments.settings(settings)))
+    given = arguments.settings(settings)
+    if "train.dev" in given and (line := dev_problem(str(given["train.dev"]))):
+        raise ConfigError([line])
+    run = parse_run(configuration(method, profile, given))
     folder = (to or arguments.RESULTS / "train" / f"{method}-{digest(run)}").resolve()
     run = counted(run, lambda: rows_of(run.train.corpus, paths))
     print(f"run folder: {folder}")
@@ -50,8 +55,10 @@ def configuration(method: str, profile: str | None, settings: Mapping[str, Scala
 
 
 def digest(run: RunConfig) -> str:
-    """8 hex digits that name a configuration, other ones where its numbers have changed."""
+    """8 hex digits that name a configuration, other ones where its numbers or a user's own code have changed."""
     named = {"version": methods.version(run.method, run.options), **effective(run.flat())}
+    if code := own_digest(run.method):
+        named["code"] = code
     return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:8]
 
 

@@ -10,15 +10,19 @@ import typer
 
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.selection import Selection, select
-from cse.cli import exit, options
+from analysis.tables.labels import label
+from cse.cli import exit, options, screen
 from cse.cli.listing import FormatOption, listing
 from cse.cli.loader import load
-from cse.cli.options import LedgerUrl, check_sweep, existing_ledger
+from cse.cli.options import LedgerUrl, existing_ledger, sweep_named
+from cse.tables import baselines
 from cse.tables.held_out import HeldOutScores
 from cse.tables.selection import RULE, CellRuns, finished, ranked
 from cse_train.fields import ConfigError
 
-Sweep = Annotated[str, typer.Argument(help="A sweep's name (cse ls).")]
+DIGITS = 12
+"""Hexadecimal digits shown of a signature."""
+Sweep = Annotated[str, typer.Argument(metavar="ID|FILE|SWEEP", help="A sweep (cse ls), or a space that has one.")]
 Top = Annotated[int, typer.Option(min=1, help="Cells to show.")]
 ScoreTest = Annotated[bool, typer.Option("--score-test", help="Score the picked run on test sets and log this look.")]
 Suites = Annotated[
@@ -35,12 +39,13 @@ def best(
     suite: Suites = None,
     data: options.Data = None,
     senteval: options.SentEval = None,
+    storage: options.Storage = None,
 ) -> None:
     """Show a sweep's best cells by mean dev score over seeds, the pick, and how much of its value is luck."""
     if suite and not score_test:
         raise ConfigError([f"nothing to score: suite={','.join(suite)}; add --score-test"])
-    opened = existing_ledger(ledger)
-    check_sweep(sweep, opened)
+    opened = existing_ledger(ledger, storage)
+    sweep = sweep_named(sweep, opened)
     assert opened is not None
     cells = finished(opened, sweep) if score_test else ranked(opened, sweep)
     rows = [row_of(cell) for cell in cells[:top]]
@@ -50,11 +55,17 @@ def best(
         score_once = load("cse.experiments.held_out").score_once
         scores = score_once(sweep, cells, opened, suite, paths)
     if form == "json":
-        print(json.dumps({"cells": rows, **_facts(cells, scores)}, indent=1, default=str))
+        said = {"remarks": baselines.harm(cells[0].runs, opened)} if cells else {}
+        print(json.dumps({"cells": rows, **_facts(cells, scores), **said}, indent=1, default=str))
         return
-    print(listing(rows, form, "no finished run yet"))
+    short = [
+        row | {"cell": label(cell.cell), "signature": row["signature"][:DIGITS]}
+        for row, cell in zip(rows, cells, strict=False)
+    ]
+    print(listing(short, form, "no finished run yet", spare=("folder", "best")))
     if cells:
-        print("\n" + "\n".join(lines(cells, scores)))
+        remarks = [f"of the pick: {line}" for line in baselines.harm(cells[0].runs, opened)]
+        print("\n" + screen.prose("\n".join([*lines(cells, scores), *remarks]), indent="  "))
     if scores is not None and scores.warning:
         exit.say([scores.warning])
 
@@ -98,8 +109,8 @@ def lines(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> list[str]:
     chosen, worth = cells[0], guarded(cells)
     curve = ", ".join(f"{value:.2f} of {draws}" for draws, value in worth.expected_best.items())
     sentences = [
-        f"pick: {chosen.name} ({RULE} of {worth.candidates} cells, {chosen.mean:.2f}); "
-        f"run {chosen.best_run.signature[:12]}, checkpoint {_checkpoint(chosen) or 'none'}",
+        f"pick: {label(chosen.cell)} ({RULE} of {worth.candidates} cells, {chosen.mean:.2f}); "
+        f"run {chosen.best_run.signature[:DIGITS]}, checkpoint {_checkpoint(chosen) or 'none'}",
         f"expected best of random cells: {curve}",
     ]
     if worth.other_seeds is not None:

@@ -9,12 +9,14 @@ import typer
 
 from analysis.statistics.basics import mean_and_sd
 from analysis.tables.provenance import SeedRun
-from cse.cli import options
+from cse.cli import options, screen
 from cse.cli.listing import FormatOption, aligned
 from cse.tables.explain import Explained, candidates, explained
 from cse.tables.lookup import space_or_sweep
 from search_spaces.cell_names import cell_argument, choose
 
+SPARE = ("checkpoint", "attempts", "best at", "seconds")
+"""What of a run a narrow terminal goes without, the first first."""
 DIGITS = 12
 """Hexadecimal digits shown of a hash."""
 
@@ -86,6 +88,7 @@ def _run(row: SeedRun) -> dict[str, Any]:
         **{name: getattr(row.run, name) for name in kept},
         "values": dict(row.values),
         "checkpoint": row.checkpoint,
+        "source": row.source,
         "sweeps": list(row.sweeps),
         "attempts": [dataclasses.asdict(attempt) for attempt in row.attempts],
     }
@@ -119,12 +122,14 @@ def _paper_lines(facts: Explained) -> list[str]:
 
 def _run_lines(facts: Explained) -> Iterator[str]:
     if facts.runs:
-        yield aligned([_line(facts, row) for row in facts.runs])
+        yield aligned([_line(facts, row) for row in facts.runs], SPARE)
+    yield from (f"seed {row.run.seed}: {row.source}" for row in facts.runs if row.source)
     for row in facts.runs:
         for attempt in row.attempts:
             if attempt.state != "done":
                 why = f": {attempt.reason}" if attempt.reason else ""
                 yield f"seed {row.run.seed}, attempt {attempt.attempt} ended {attempt.state}{why}"
+    yield from facts.notes
     if facts.missing:
         yield f"no run: seed {', '.join(map(str, facts.missing))}"
     spent = cost(facts)
@@ -167,7 +172,6 @@ def _short(value: Any) -> str:
     return plain[:DIGITS] if is_hash else plain
 
 
-SpaceOrSweep = Annotated[str, typer.Argument(metavar="ID|FILE|SWEEP", help="A space, or a sweep (cse ls).")]
 CellKey = Annotated[
     list[str] | None,
     typer.Option("--cell", help="Its label, or axis=value; comma-separated or repeated.", show_default=False),
@@ -175,18 +179,24 @@ CellKey = Annotated[
 
 
 def explain(
-    space: SpaceOrSweep,
+    space: options.SpaceOrSweep,
     cell: CellKey = None,
     profile: options.Profile = None,
     seeds: options.Seeds = None,
     settings: options.Set = None,
+    data_hash: options.DataHash = None,
     ledger: options.LedgerUrl = None,
+    storage: options.Storage = None,
     form: FormatOption = "text",
 ) -> None:
     """Show what is behind one cell: seeds, values, attempts, commits, hosts, data, cost, and how to repeat it."""
-    opened = options.existing_ledger(ledger)
+    opened = options.existing_ledger(ledger, storage)
     resolved = space_or_sweep(space, opened, profile, options.settings(settings))
     rows = opened.runs() if opened else []
     chosen = choose(resolved, cell or [], candidates(resolved, rows))
-    explanation = explained(resolved, chosen, opened, rows, range(seeds) if seeds else resolved.space.seeds)
-    print(json.dumps(as_dict(explanation), indent=1, default=str) if form == "json" else text(explanation))
+    wanted = range(seeds) if seeds else resolved.space.seeds
+    explanation = explained(resolved, chosen, opened, rows, wanted, data_hash)
+    if form == "json":
+        print(json.dumps(as_dict(explanation), indent=1, default=str))
+    else:
+        print(screen.prose(text(explanation), indent="  "))

@@ -4,14 +4,18 @@ from typing import Any
 
 from cse.cli.listing import FormatOption, listing
 from cse.cli.options import LedgerUrl, existing_ledger
+from search_spaces.catalog import natural
 
 
 def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:
     """List the sweeps of a ledger and how far each is."""
     opened = existing_ledger(ledger)
     sweeps = opened.sweeps() if opened else []
-    rows = [{"sweep": s.id, "title": s.spec.get("title", ""), "runs": s.runs, **_counts(s.states)} for s in sweeps]
-    print(listing(rows, form, "no sweeps yet: cse run E7 starts one"))
+    rows = [
+        {"sweep": s.id, "title": s.spec.get("title", ""), "runs": s.runs, **_counts(s.states)}
+        for s in sorted(sweeps, key=lambda sweep: natural(sweep.id))
+    ]
+    print(listing(rows, form, "no sweeps yet: cse run E7 starts one", spare=("other",)))
 
 
 def _counts(states: dict[str, int]) -> dict[str, Any]:

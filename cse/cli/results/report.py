@@ -6,16 +6,16 @@ from typing import Annotated, Any
 import typer
 
 from analysis.ledger import Ledger, SweepRow
-from analysis.report.facts import slug
+from analysis.report.facts import folder_name
 from analysis.study.study import Study
 from analysis.tables.labels import some
-from cse.cli import options
+from cse.cli import options, screen
 from cse.cli.loader import Deferred
 from cse.tables.lookup import sweep_of
 from cse.tables.study import compared, of_space, of_sweep
 from cse_train.fields import ConfigError, nearest
 from search_spaces.catalog import catalog, load_space
-from search_spaces.cells import resolve
+from search_spaces.cells import resolve, unlike_paper
 
 page = Deferred("analysis.report.page")
 reports = Deferred("analysis.report.report")
@@ -38,23 +38,28 @@ def report(
     profile: options.Profile = None,
     seeds: options.Seeds = None,
     settings: options.Set = None,
+    data_hash: options.DataHash = None,
     storage: options.Storage = None,
 ) -> None:
     """Write one self-contained HTML page: table, curves, importance, geometry, cost, provenance."""
     if out is not None and out.exists() and not out.is_dir():
         raise ConfigError([f"not a folder: --out={out}; name a folder, new or not"])
-    opened = options.existing_ledger(ledger)
+    screen.note(f"reading and drawing {name}")
+    opened = options.existing_ledger(ledger, storage)
     folder = options.notes_folder(options.ledger_url(ledger), options.storage_folder(storage))
     sweep = _sweep(name, opened)
     if sweep is not None and opened is not None:
-        resolved, study, made = of_sweep(sweep, opened, ledger)
+        resolved, study, made = of_sweep(sweep, opened, ledger, data_hash)
     else:
         resolved = resolve(_space(name, opened), profile, options.settings(settings))
-        study, made = of_space(resolved, _there(opened), tuple(range(seeds)) if seeds else None, ledger)
+        wanted = tuple(range(seeds)) if seeds else None
+        study, made = of_space(resolved, _there(opened), wanted, ledger, data_hash)
     _check_finished(study)
     verdicts, ordering = compared(resolved, study, made, _there(opened))
-    target = out or folder / "reports" / slug(study.id)
-    print(page.write_report(reports.make_report(study, made, verdicts, ordering), target, figures=figures))
+    same_scale = resolved is not None and not unlike_paper(resolved)
+    target = out or folder / "reports" / folder_name(study.id)
+    made_of = reports.make_report(study, made, verdicts, ordering, same_scale=same_scale)
+    print(page.write_report(made_of, target, figures=figures))
 
 
 def _sweep(name: str, ledger: Ledger | None) -> SweepRow | None:

@@ -10,7 +10,7 @@ import typer
 from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress, detail, overview
 from cluster.monitor.dashboard.api import short, whole
 from cluster.monitor.tally import clock
-from cse.cli import options
+from cse.cli import options, screen
 from cse.cli.listing import FormatOption
 from cse.cli.results.dashboard import connected
 from cse_train.fields import ConfigError, nearest
@@ -31,13 +31,13 @@ def status(name: Name = None, ledger: options.LedgerUrl = None, form: FormatOpti
     sweeps = overview(engine).sweeps
     if name is None:
         shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse run E7 starts one"
-        print(json.dumps([short(row) for row in sweeps], indent=1) if form == "json" else shown)
+        print(json.dumps([short(row) for row in sweeps], indent=1) if form == "json" else screen.prose(shown, "    "))
         return
     full = [row for sweep in chosen(name, sweeps) if (row := detail(engine, sweep.id))]
     if form == "json":
         print(json.dumps([whole(row) for row in full], indent=1))
     else:
-        print("\n".join(long_block(row) for row in full))
+        print(screen.prose("\n".join(long_block(row) for row in full), "    "))
 
 
 def chosen(name: str, sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
@@ -61,7 +61,7 @@ def block(sweep: SweepProgress) -> str:
     head = f"{sweep.id}  {sweep.title}".rstrip()
     lines = [head, f"  {bar(sweep.share)} {sweep.share:4.0%}  {', '.join(facts(sweep))}"]
     if sweep.best is not None:
-        lines.append(f"  best {sweep.best:.2f}  {sweep.best_run}")
+        lines.append(f"  best run {sweep.best:.2f}  {sweep.best_run}")
     if sweep.dashboard:
         lines.append(f"  Ray dashboard http://{sweep.dashboard}")
     return "\n".join(lines)
@@ -82,7 +82,7 @@ def facts(sweep: SweepProgress) -> list[str]:
     """Runs by state, and the time left."""
     counts = Counter(sweep.counts)
     counts["waiting"] = counts["unclaimed"] + counts["claimed"] + counts["lost"]
-    parts = [f"{counts['done']}/{sweep.runs} done"]
+    parts = [f"{counts['done']}/{sweep.num_samples or sweep.runs} done"]
     parts += [f"{counts[state]} {state}" for state in ("running", "waiting", "stopped", "failed") if counts[state]]
     parts += [f"at most {sweep.num_samples} runs"] if sweep.num_samples else []
     parts += [f"{sweep.missing_input} cells lack an input"] if sweep.missing_input else []

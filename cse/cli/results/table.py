@@ -7,49 +7,64 @@ import typer
 
 from analysis.render import formats
 from analysis.render.formats import render
-from cse.cli import exit, options
+from cse.cli import exit, options, table_text
 from cse.cli.loader import load
 from cse.tables.build import build, unfinished
-from search_spaces.catalog import load_space
-from search_spaces.cells import resolve, sweep_name
+from cse.tables.lookup import space_first
+from cse_train.fields import ConfigError
+from search_spaces.cells import sweep_name
 
 FORMATS = formats.names()
+PICTURES = (".png", ".pdf", ".svg")
 FormatOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--format",
         parser=options.choice("format", FORMATS),
         metavar="|".join(FORMATS),
-        help="Markdown, LaTeX (booktabs), CSV, an HTML fragment or JSON.",
+        help="Markdown, LaTeX, CSV, HTML or JSON (default: md; at a terminal as wide as that).",
+        show_default=False,
     ),
+]
+Untrained = Annotated[
+    bool, typer.Option("--untrained", help="First score the paper's rows that need no training; can take long.")
 ]
 Figure = Annotated[Path | None, typer.Option(help="Also draw the table into this file.", show_default=False)]
 
 
 def table(
-    space: options.SpaceName,
-    form: FormatOption = "md",
+    space: options.SpaceOrSweep,
+    form: FormatOption = None,
     profile: options.Profile = None,
     seeds: options.Seeds = None,
     settings: options.Set = None,
     ledger: options.LedgerUrl = None,
     storage: options.Storage = None,
     data: options.Data = None,
+    train_file: options.TrainFile = None,
+    data_hash: options.DataHash = None,
     senteval: options.SentEval = None,
+    untrained: Untrained = False,
     figure: Figure = None,
 ) -> None:
     """Print a space's table: rows of its axes, n seeds, mean ± sd, the published value and the difference.
 
     Cells that lack seeds or an input are named on stderr.
     """
-    resolved = resolve(load_space(space), profile, options.settings(settings))
-    opened = options.existing_ledger(ledger)
-    if data is not None or senteval is not None:
-        paths = options.data_paths(data, None, senteval)
-        opened = opened or options.open_ledger(ledger, create=True)
+    if figure is not None and figure.suffix not in PICTURES:
+        raise ConfigError([f"unknown figure: figure={figure}; end the name in {', '.join(PICTURES)}"])
+    opened = options.existing_ledger(ledger, storage)
+    resolved = space_first(space, opened, profile, options.settings(settings))
+    paths, unevaluated = None, dict[str, str]()
+    if untrained or data is not None or train_file is not None or senteval is not None:
+        paths = options.data_paths(data, train_file, senteval)
+        opened = opened or options.open_ledger(ledger, storage, create=True)
+        if untrained:
+            (unevaluated,) = load("cse.experiments.evaluated").score_models([resolved], opened, paths, exit.tell)
         load("cse.experiments.baselines").ensure(resolved, opened, paths)
-    made = build(resolved, opened, range(seeds) if seeds else None)
-    print(render(made, form), end="", flush=True)
+    wanted = range(seeds) if seeds else None
+    made = build(resolved, opened, wanted, paths=paths, data_hash=data_hash, unevaluated=unevaluated)
+    print(render(made, form) if form else table_text.shown(made), end="", flush=True)
     if opened is not None and resolved.space.search is None:
         incomplete = opened.sweep_spec(sweep_name(resolved)).get("blocked", {})
         exit.say(unfinished(made, seeds or len(resolved.space.seeds), incomplete))

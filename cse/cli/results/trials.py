@@ -1,16 +1,21 @@
 """`cse trials`: the runs of a ledger."""
 
 import dataclasses
+import itertools
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from analysis.ledger import RunRow
+from analysis.ledger import Ledger, RunRow
+from analysis.tables.data_sets import DIGITS
+from analysis.tables.labels import label, varying
 from cse.cli.listing import FormatOption, listing
-from cse.cli.options import LedgerUrl, check_sweep, existing_ledger
+from cse.cli.options import LedgerUrl, existing_ledger, sweep_named
 
 Sweep = Annotated[
-    str | None, typer.Argument(help="Only the runs of this sweep (cse ls names them).", show_default=False)
+    str | None,
+    typer.Argument(metavar="ID|FILE|SWEEP", help="Only runs of this sweep (cse ls), or space.", show_default=False),
 ]
 State = Annotated[list[str] | None, typer.Option("--state", help="Only runs in this state.", show_default=False)]
 
@@ -19,20 +24,44 @@ def trials(sweep: Sweep = None, ledger: LedgerUrl = None, state: State = None, f
     """List runs: one row per (cell, seed), failed ones too."""
     opened = existing_ledger(ledger)
     if sweep is not None:
-        check_sweep(sweep, opened)
+        sweep = sweep_named(sweep, opened)
     runs = opened.runs(sweep=sweep, states=state) if opened else []
-    rows = [dataclasses.asdict(run) if form == "json" else _short(run) for run in runs]
-    print(listing(rows, form, "no runs yet: cse run E7 starts some"))
+    names = settings_of(opened, sweep) if opened and form == "text" else {}
+    versions = opened.versions() if opened else {}
+    sources = {name: f"imported from {source.file}" for name, source in (opened.imports() if opened else {}).items()}
+    row_of = _short if form == "text" else _whole
+    rows = [row_of(run, names, versions.get(run.signature), sources.get(run.signature)) for run in runs]
+    spare = ("folder or reason", "dev", "corpus", "version", "examples", "method")
+    print(listing(rows, form, "no runs yet: cse run E7 starts some", spare=spare))
 
 
-def _short(run: RunRow) -> dict[str, Any]:
+def _whole(run: RunRow, names: Mapping[str, str], version: int | None, source: str | None) -> dict[str, Any]:
+    return dataclasses.asdict(run) | {"version": version, "source": source}
+
+
+def settings_of(opened: Ledger, sweep: str | None) -> dict[str, str]:
+    """Signature -> the axes that vary in its sweep, with the run's values; the method has a column of its own."""
+    names: dict[str, str] = {}
+    for row in opened.sweeps():
+        if sweep in (None, row.id):
+            links = opened.cells(row.id)
+            keys = [link.cell for link in links]
+            axes = varying(keys, [axis for axis in dict.fromkeys(itertools.chain(*keys)) if axis != "method"])
+            names = {link.signature: label(link.cell, axes) for link in links} | names
+    return names
+
+
+def _short(run: RunRow, names: Mapping[str, str], version: int | None, source: str | None) -> dict[str, Any]:
     return {
         "signature": run.signature[:12],
         "state": run.state,
         "method": run.method,
+        "settings": names.get(run.signature, ""),
+        "version": version,
+        **{name: str(run.identity.get(name, "-"))[:DIGITS] for name in ("corpus", "dev")},
         "seed": run.seed,
         "examples": run.examples,
         "best": run.best,
         "seconds": run.seconds,
-        "folder or reason": run.reason or run.folder or "",
+        "folder or reason": run.reason or run.folder or source or "",
     }

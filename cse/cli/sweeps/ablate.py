@@ -49,6 +49,8 @@ def ablate(what: What, given: SweepArguments, yes: Yes = False, plan_only: PlanO
         paths=options.data_paths(given.data, given.train_file, given.senteval),
         ledger=url,
         options=given.options(),
+        rerun=given.rerun,
+        keep=given.keep,
     )
     print("\n".join(described(made)), flush=True)
     return plan_alone(request) if plan_only else run_ablation(made, request, yes)
@@ -66,7 +68,7 @@ def plan_alone(request: sweeping.Request) -> int:
 
 def run_ablation(made: Any, request: sweeping.Request, yes: bool) -> int:
     """Run what the ledger lacks and print what each component is worth; returns the exit code."""
-    opened = options.open_ledger(request.ledger, create=True)
+    opened = options.open_ledger(request.ledger, request.options.storage, create=True)
     file = made.write()
     code = run_grid(request, opened, yes)
     if code not in (None, exit.INTERRUPTED):

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from analysis.ledger import Ledger, RunRow
-from analysis.render.formats import render
 from cluster.runtime.options import SweepOptions
-from cse.cli import exit, options
+from cse.cli import exit, options, screen, table_text
 from cse.cli.loader import Deferred
 from cse.cli.sweep_options import check_fit
 from cse.experiments import request as sweeping
@@ -40,7 +39,7 @@ SMALL = (
 def run_demo(request: sweeping.Request) -> int:
     """Run what is missing, print the table, write figure and model beside the runs; returns the exit code."""
     folder = request.options.storage
-    ledger = options.open_ledger(request.ledger, create=True)
+    ledger = options.open_ledger(request.ledger, request.options.storage, create=True)
     work = sweeping.work_of([request], ledger)
     print(f"{work.line()}  (ledger {ledger.url})", flush=True)
     code = exit.DONE
@@ -53,8 +52,8 @@ def run_demo(request: sweeping.Request) -> int:
         untrained.ensure(request.resolved, ledger, request.paths)
     made = build.build(request.resolved, ledger)
     print()
-    print(render(made))
-    print(SMALL)
+    print(table_text.shown(made))
+    print(screen.prose(SMALL))
     figure = folder / "demo.png"
     if not work.nothing_left or not figure.exists():
         figures.draw(made, figure)

@@ -3,7 +3,7 @@
 import json
 
 from cluster.plan.planner import plan as planned
-from cse.cli import exit, options
+from cse.cli import exit, options, screen
 from cse.cli.listing import FormatOption
 from cse.cli.plan_text import published, text
 from search_spaces.catalog import load_all
@@ -25,6 +25,7 @@ def plan(
     given = options.settings(settings)
     paths = options.data_paths(data, train_file, senteval)
     opened = options.existing_ledger(ledger)
+    screen.note("counting runs")
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=given, workers=workers)
     if form == "json":
         print(json.dumps(work.as_dict() | {"published": published(work)}))

@@ -4,6 +4,7 @@ import contextlib
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,7 @@ import typer
 from analysis.ledger import Ledger, shown_url
 from analysis.tables.spec import TableError
 from cluster.plan.plan import SpacePlan
-from cluster.plan.planner import plan_all
-from cse.cli import exit, options
+from cse.cli import exit, options, screen, table_text
 from cse.cli import plan_text as plan_command
 from cse.cli.loader import Deferred
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
@@ -24,6 +24,7 @@ from cse_train.fields import ConfigError
 from search_spaces.catalog import load_all
 
 untrained = Deferred("cse.experiments.baselines")
+evaluated = Deferred("cse.experiments.evaluated")
 experiments = Deferred("cse.experiments.run")
 
 Tables = list[tuple[sweeping.Request, SpacePlan]]
@@ -42,12 +43,13 @@ def reproduce(ids: Ids, given: SweepArguments, out: Out = None, yes: Yes = False
         raise ConfigError([f"not a folder: --out={out}; name a folder, new or not"])
     out = out.resolve() if out else None
     requests = given.requests(load_all(ids))
-    ledger = options.open_ledger(given.ledger, create=True)
+    ledger = options.open_ledger(given.ledger, given.storage, create=True)
+    screen.note("counting runs")
     tables = _planned(requests, ledger)
 
     def give(place: int) -> None:
         # While Ray runs, the working folder is not the user's.
-        with contextlib.closing(Ledger.open(requests[0].ledger)) as opened:
+        with contextlib.closing(Ledger.open(requests[0].ledger, storage=requests[0].options.storage)) as opened:
             _give(_reproduced(tables, place, opened, given), out)
 
     with FinishedTables([_awaited(space) for _, space in tables], give) as finished:
@@ -58,6 +60,15 @@ def reproduce(ids: Ids, given: SweepArguments, out: Out = None, yes: Yes = False
     return max(code, _show(tables, finished.missed(), ledger, given, out))
 
 
+def of(requests: list[sweeping.Request], given: SweepArguments) -> list[reproduction.Reproduction]:
+    """Train what the tables lack without asking, and give each; TableError for one that cannot be made."""
+    ledger = options.open_ledger(given.ledger, given.storage, create=True)
+    tables = _planned(requests, ledger)
+    with FinishedTables([], lambda place: None) as finished:
+        _train(tables, ledger, True, finished)
+    return [_reproduced(tables, place, ledger, given) for place in range(len(tables))]
+
+
 def _awaited(space: SpacePlan) -> frozenset[str]:
     """Signatures after whose end the table is whole; a search is whole when it says so itself."""
     return frozenset() if space.is_search else frozenset(run.signature for run in space.runs) - space.incomplete_runs
@@ -65,9 +76,8 @@ def _awaited(space: SpacePlan) -> frozenset[str]:
 
 def _planned(requests: Sequence[sweeping.Request], ledger: Ledger) -> Tables:
     """Each table with its plan, printed; those of which no cell has its inputs are left out. ConfigError."""
-    first = requests[0]
-    asked = [(request.resolved, tuple(request.seeds)) for request in requests]
-    plan = plan_all(asked, ledger, first.paths, workers=first.options.workers)
+    plan = sweeping.plan_of(requests, ledger)
+    sweeping.check_code(requests[0], plan.changed())
     print(plan_command.text(plan), flush=True)
     both = list(zip(requests, plan.spaces, strict=True))
     for _, space in both:
@@ -91,6 +101,7 @@ def _train(tables: Tables, ledger: Ledger, yes: bool, finished: FinishedTables) 
     ask = left and not yes and sys.stdin.isatty()
     if ask and not typer.confirm(f"Start {left} runs (of a search: its budget)?"):
         return exit.DONE
+    _score_models(tables, ledger)
     code = exit.DONE
     if work is not None and not work.nothing_left:
         code = exit.print_outcome(experiments.run_grid(grids[0], work, finished), ledger.url)
@@ -99,6 +110,16 @@ def _train(tables: Tables, ledger: Ledger, yes: bool, finished: FinishedTables) 
             code = max(code, exit.print_outcome(experiments.run_search(request, ledger), ledger.url))
             finished.whole(place)
     return code
+
+
+def _score_models(tables: Tables, ledger: Ledger) -> None:
+    """Score the models that papers print and nobody trains, before the runs; a plan then says which could not be."""
+    if any(request.resolved.evaluated() for request, _ in tables):
+        spaces, paths = [request.resolved for request, _ in tables], tables[0][0].paths
+        reasons = evaluated.score_models(spaces, ledger, paths, exit.tell)
+        tables[:] = [
+            (request, replace(space, unevaluated=why)) for (request, space), why in zip(tables, reasons, strict=True)
+        ]
 
 
 def _show(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArguments, out: Path | None) -> int:
@@ -116,7 +137,7 @@ def _show(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArg
 def _give(page: reproduction.Reproduction, out: Path | None) -> None:
     """Print a table with its verdicts and order, and write it."""
     written = "" if out is None else f"\nwritten: {', '.join(map(str, reproduction.write(page, out)))}\n"
-    print(f"\n{page.markdown()}{written}", end="", flush=True)
+    print(f"\n{table_text.page(page)}{written}", end="", flush=True)
 
 
 def _leave(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArguments, out: Path | None) -> None:

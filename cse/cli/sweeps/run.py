@@ -2,13 +2,13 @@
 
 import dataclasses
 import sys
+from typing import Annotated
 
 import typer
 
 from analysis.ledger import Ledger, shown_url
-from analysis.render.formats import render
 from cluster.plan.missing_inputs import by_reason
-from cse.cli import exit, options
+from cse.cli import exit, options, table_text
 from cse.cli.loader import Deferred
 from cse.cli.sweep_options import MANY, BudgetOption, SweepArguments, Yes, with_sweep_arguments
 from cse.experiments import request as sweeping
@@ -17,18 +17,47 @@ from search_spaces.catalog import load_space
 
 untrained = Deferred("cse.experiments.baselines")
 experiments = Deferred("cse.experiments.run")
+retraining = Deferred("cse.experiments.retrain")
+
+
+RetrainMissing = Annotated[
+    bool,
+    typer.Option("--retrain-missing", help="First train finished runs again whose files are gone, bit for bit."),
+]
 
 
 @with_sweep_arguments
-def run(space: options.SpaceName, given: SweepArguments, budget: BudgetOption = None, yes: Yes = False) -> int:
+def run(
+    space: options.SpaceName,
+    given: SweepArguments,
+    budget: BudgetOption = None,
+    retrain_missing: RetrainMissing = False,
+    yes: Yes = False,
+) -> int:
     """Train a space and print its table; the same command resumes and trains no run twice."""
     (request,) = given.requests([load_space(space)])
-    return run_request(dataclasses.replace(request, budget=sweeping.budget_of(budget, request.resolved)), yes)
+    request = dataclasses.replace(request, budget=sweeping.budget_of(budget, request.resolved))
+    code = run_missing(request, yes) if retrain_missing else exit.DONE
+    return code or run_request(request, yes)
+
+
+def run_missing(request: sweeping.Request, yes: bool = True) -> int:
+    """Train finished runs again whose files are gone; returns the exit code."""
+    opened = options.open_ledger(request.ledger, request.options.storage, create=True)
+    runs = retraining.without_files(request, opened)
+    print(f"finished runs without files: {len(runs)}, trained again now  (ledger {opened.url})", flush=True)
+    if not runs or not (yes or agreed(len(runs))):
+        return exit.DONE
+    before = opened.runs(signatures=[run.signature for run in runs])
+    work = retraining.reopened(request, opened, runs)
+    code = exit.print_outcome(experiments.run_grid(request, work), opened.url)
+    exit.say(retraining.differing(before, opened))
+    return code
 
 
 def run_request(request: sweeping.Request, yes: bool = True) -> int:
     """Run what is missing and print the table; returns the exit code."""
-    opened = options.open_ledger(request.ledger, create=True)
+    opened = options.open_ledger(request.ledger, request.options.storage, create=True)
     if request.resolved.space.search is None and request.budget is None:
         code = run_grid(request, opened, yes)
     else:
@@ -53,7 +82,7 @@ def show(request: sweeping.Request, opened: Ledger) -> None:
     """Print the table as it stands, with the rows without training."""
     untrained.ensure(request.resolved, opened, request.paths)
     print()
-    print(render(build.build(request.resolved, opened)), end="")
+    print(table_text.shown(build.build(request.resolved, opened, paths=request.paths)), end="")
 
 
 def agreed(count: int) -> bool:

@@ -52,7 +52,7 @@ def variants(spaces: options.SpaceNames, given: SweepArguments, examples: Exampl
             [f"no list of cells: space={name}; a search has no variants, see cse run" for name in endless]
         )
     requests = dataclasses.replace(given, settings=short, seeds=given.seeds or 1).requests(named)
-    ledger = options.open_ledger(given.ledger, create=True)
+    ledger = options.open_ledger(given.ledger, given.storage, create=True)
     work = work_of(requests, ledger)
     announce(work, ledger.url)
     code = exit.DONE

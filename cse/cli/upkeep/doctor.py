@@ -22,6 +22,7 @@ from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
 
 probing = Deferred("cse.doctor.probe")
+repairing = Deferred("cse.doctor.repair")
 
 Space = Annotated[
     str | None, typer.Argument(metavar="FILE|ID", help="Also what this space needs (cse ls).", show_default=False)
@@ -34,9 +35,27 @@ Probe = Annotated[
 ]
 
 
+RepairOption = Annotated[
+    bool,
+    typer.Option(
+        "--repair", help="Show what is broken in ledger and storage: orphans, lost or damaged models, partial files."
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="With --repair: put it right.")]
+
+
 @with_sweep_arguments
-def doctor(given: SweepArguments, space: Space = None, probe: Probe = False, form: FormatOption = "text") -> int:
+def doctor(
+    given: SweepArguments,
+    space: Space = None,
+    probe: Probe = False,
+    form: FormatOption = "text",
+    repair: RepairOption = False,
+    yes: Yes = False,
+) -> int:
     """Check what would stop a sweep with these options of `cse run`; exit code 2 when something would."""
+    if repair:
+        return repaired(given, yes)
     if probe and (space is None or given.address is not None):
         raise ConfigError(["no probe: --probe trains one run here; give FILE or ID, and leave --address out"])
     findings = examined(given, space)
@@ -47,6 +66,17 @@ def doctor(given: SweepArguments, space: Space = None, probe: Probe = False, for
     else:
         print(text(findings))
     return exit.MISTAKE if stops(findings) else exit.DONE
+
+
+def repaired(given: SweepArguments, yes: bool) -> int:
+    """Print what is wrong with ledger and storage and, with `yes`, put it right."""
+    broken = repairing.repairs(arguments.open_ledger(given.ledger), arguments.storage_folder(given.storage))
+    for item in broken:
+        if yes:
+            item.do()
+        print(item.line)
+    print(f"{len(broken)} {'put right' if yes else 'would be put right; --yes does it'}")
+    return exit.DONE
 
 
 def examined(given: SweepArguments, space: str | None) -> list[Finding]:

@@ -15,6 +15,7 @@ from torch import nn
 
 from cse_train import distributed
 from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.backbone.config_file import require_fitting
 from cse_train.backbone.folders import files_hash, shipped_names, weight_files
 from cse_train.backbone.weight_files import read_tensors
 from cse_train.checkpoint import BEST, load_model
@@ -52,13 +53,19 @@ class PackedModel(TextModel):
         return embeddings_UD.astype(np.float32)[embedder.rows_N]
 
 
-def open_model(path_or_run_folder: Path, *, pooler: str | None = None, max_length: int | None = None) -> TextModel:
+def open_model(
+    path_or_run_folder: Path,
+    *,
+    pooler: str | None = None,
+    max_length: int | None = None,
+    signature: str | None = None,
+) -> TextModel:
     """The model of a run's folder (or its best/), of a transformers folder or shipped encoder, or of a
     sentence-transformers folder, on this rank's device in eval mode and fp32; or the averages of a file's word vectors.
 
     All but a plain encoder bring their pooler; `pooler` replaces that of a run, and is required for a plain encoder.
     Raises ConfigError for a folder that is no model, a pooler that would read weights nobody trained,
-    and a `max_length` beyond the positions; CorruptCheckpoint.
+    and a `max_length` beyond the positions; CorruptCheckpoint, also for a run's of another `signature`.
     """
     path = Path(path_or_run_folder)
     if pooler is not None and pooler not in POOLERS:
@@ -68,7 +75,7 @@ def open_model(path_or_run_folder: Path, *, pooler: str | None = None, max_lengt
             raise ConfigError([f"no pooler: pooler={pooler} of the word vectors {path}; leave the pooler out"])
         return open_word_vectors(path, max_length)
     if is_run(path):
-        return _open_run(path, pooler, max_length)
+        return _open_run(path, pooler, max_length, signature)
     if (path / "modules.json").is_file():
         return open_library_model(path, pooler, max_length)
     if str(path) in shipped_names() or ((path / "config.json").is_file() and weight_files(path)):
@@ -93,8 +100,8 @@ def _has_run_header(file: Path) -> bool:
         return file.parent.name == BEST.parent.name
 
 
-def _open_run(folder: Path, pooler: str | None, max_length: int | None) -> PackedModel:
-    run, model, tokenizer = load_model(folder)
+def _open_run(folder: Path, pooler: str | None, max_length: int | None, signature: str | None) -> PackedModel:
+    run, model, tokenizer = load_model(folder, signature)
     sentence_pooler = getattr(model, "pooler", None)
     name = f"that of {run.method}"
     if isinstance(sentence_pooler, SentencePooler):
@@ -124,6 +131,7 @@ def _open_encoder(path: Path, pooler: str | None, max_length: int | None) -> Pac
         line = f"which pooler: model={path} is a plain encoder"
         raise ConfigError([f"{line}; choose one of {', '.join(POOLERS)}"])
     backbone = load_backbone(str(path))
+    require_fitting(str(path), len(backbone.tokenizer), backbone.config)
     model = _Pooled(backbone, pooler)
     if has_projector(pooler, training=False):
         _load_trained_mlp(model.pooler, path)

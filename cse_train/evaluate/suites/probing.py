@@ -3,7 +3,7 @@
 Conneau et al., 2018; classified as SST-2 is (SentEval probing.py). DeCLUTR's table S4, with its mean in table 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -25,12 +25,17 @@ def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = MEM
     scores = transfer.evaluate(model, paths, members=members)
     if set(members) != set(MEMBERS):
         return scores
+    return [*scores, mean(scores, "mean", {score.suite: score.value for score in scores})]
+
+
+def mean(scores: Sequence[Score], metric: str, tasks: Mapping[str, float]) -> Score:
+    """The mean over the ten tasks as a score, all of them in `details`."""
     protocol = replace(
         scores[0].protocol,
         suite=NAME,
+        split="dev" if metric.startswith("dev") else "test",
         aggregation="mean over tasks",
         data_hash=texts_hash(sorted(score.protocol.data_hash for score in scores)),
     )
-    tasks = {score.suite: score.value for score in scores}
-    mean = Score(suite=NAME, metric="mean", value=fmean(tasks.values()), protocol=protocol, details={"tasks": tasks})
-    return [*scores, mean]
+    details = {"tasks": dict(tasks)}
+    return Score(suite=NAME, metric=metric, value=fmean(tasks.values()), protocol=protocol, details=details)

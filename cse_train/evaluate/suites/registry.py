@@ -15,8 +15,10 @@ from types import ModuleType
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate import suites as folder
 from cse_train.evaluate.pairs import load_pairs, set_name
+from cse_train.evaluate.protocol import CODE_VERSION
 from cse_train.evaluate.transfer.loaders import EVERY_TASK, load_task
 from cse_train.fields import ConfigError, nearest
+from cse_train.text.corpora.files import file_hash, texts_hash
 
 CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz"}
 """Corpus that a suite may need -> its file in the folder of `--data`."""
@@ -80,6 +82,17 @@ def require(suites: Iterable[str], paths: DataPaths) -> None:
         raise ConfigError(lines)
 
 
+def data_hash(suite: str, paths: DataPaths) -> str:
+    """Of everything that a suite reads, and of the version of the code that scores it. Raises ConfigError."""
+    require_known([suite])
+    return texts_hash([CODE_VERSION, *(f"{need} {_read(need, suite, paths)}" for need in needs(suite))])
+
+
+def needs(suite: str) -> tuple[str, ...]:
+    """The sets, tasks and corpora that a suite, a set or a task reads."""
+    return tuple(suites()[suite].NEEDS) if suite in suites() else (suite,)
+
+
 def require_corpus(corpus: str, suite: str, paths: DataPaths) -> None:
     """Raise ConfigError where a corpus that a suite needs is not given."""
     if getattr(paths, corpus) is None:
@@ -89,17 +102,16 @@ def require_corpus(corpus: str, suite: str, paths: DataPaths) -> None:
 def _problem(name: str, paths: DataPaths) -> str | None:
     try:
         require_known([name])
-        for need in suites()[name].NEEDS if name in suites() else (name,):
+        for need in needs(name):
             _read(need, name, paths)
     except ConfigError as error:
         return error.problems[0]
     return None
 
 
-def _read(need: str, suite: str, paths: DataPaths) -> None:
+def _read(need: str, suite: str, paths: DataPaths) -> str:
+    """The hash of what is read, where it is read at once: a corpus stands by its file."""
     if need in CORPORA:
         require_corpus(need, suite, paths)
-    elif need in EVERY_TASK:
-        load_task(need, paths)
-    else:
-        load_pairs(need, paths)
+        return file_hash(getattr(paths, need))
+    return load_task(need, paths).content_hash if need in EVERY_TASK else load_pairs(need, paths).content_hash

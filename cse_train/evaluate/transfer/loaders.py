@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.pairs import clean, read_lines, require_count, senteval_root
+from cse_train.evaluate.pairs import clean, read_lines, require_count, require_grades, senteval_root
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import texts_hash
 
@@ -113,6 +113,8 @@ def load_task(name: str, paths: DataPaths) -> Task:
         splits = {"all": _binary(name, root)}
     else:
         splits = {split: _official(name, root / file, count) for split, (file, count) in SPLITS[name].items()}
+        for split in splits.values() if name in GRADED else ():
+            require_grades(name, split.labels.tolist())
     return Task(name, CLASSES.get(name, 2), splits, _hash(splits))
 
 

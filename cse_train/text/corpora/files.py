@@ -4,15 +4,17 @@ import csv
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from cse_train.fields import ConfigError
+from cse_train.reading import reading
 
 Row = tuple[str, ...]
 Text = TypeVar("Text", str, Row)
@@ -24,6 +26,10 @@ NLI_LABELS = ("entailment", "neutral", "contradiction")
 NO_LABEL = "-"
 """What SNLI writes where its annotators do not agree; such a pair is left out, as the task does."""
 CHUNK_CHARACTERS = 1_000_000
+LINE_CHARACTERS = 10_000_000
+"""Of one line, at most."""
+END = "\x1eend of the file\x1e"
+"""Stands behind the last line of a table: a reader that is within quotes there takes it into the last field."""
 
 
 @dataclass(frozen=True)
@@ -80,16 +86,46 @@ def joined_hash(*parts: str) -> str:
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[TextIO]:
-    """The file's text; what can be wrong with its bytes becomes one line for the user."""
+def open_text(path: Path) -> Iterator[Iterator[str]]:
+    """The file's lines with their ends; what can be wrong with its bytes becomes one line for the user."""
     opened: Any = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rt", encoding="utf8", newline="") as lines:
-            yield lines
+        with (
+            reading("truncated data", path, "fetch it again", (EOFError, gzip.BadGzipFile, zlib.error)),
+            opened(path, "rt", encoding="utf8", newline="") as lines,
+        ):
+            yield _lines(lines, path)
     except UnicodeDecodeError as error:
         raise ConfigError([f"not UTF-8: {path} ({error.reason}); convert it, for example with iconv"]) from error
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise ConfigError([f"truncated data: {path} ({error}); fetch it again"]) from error
+
+
+def _lines(lines: TextIO, path: Path) -> Iterator[str]:
+    """The lines, none longer than LINE_CHARACTERS: a small packed file can hold one that fills the memory."""
+    while line := lines.readline(LINE_CHARACTERS + 1):
+        if len(line) > LINE_CHARACTERS:
+            raise ConfigError([f"line too long: {path} has one of more than {LINE_CHARACTERS} characters; break it up"])
+        yield line
+
+
+def csv_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Number of the last line and the fields of each row, the header first; an empty line has no fields.
+
+    ConfigError for a quote that is never closed, which takes what follows into its field, and for a field of more than
+    csv.field_size_limit() characters.
+    """
+    with open_text(path) as lines, reading("wrong row", path, "close its quotes", (csv.Error,)):
+        reader = csv.reader(chain(lines, [END]), delimiter=delimiter)
+        for fields in reader:
+            if fields == [END]:
+                return
+            if fields and fields[-1].endswith(END):
+                raise ConfigError([f"wrong row: {path} ends within quotes; close the quote, or fetch the file again"])
+            yield reader.line_num, fields
+
+
+def whole_text(text: str) -> bool:
+    """Whether it has no lone surrogate, which JSON can write and no tokenizer can read."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def chunks(rows: Iterable[Text], most: int) -> Iterator[list[Text]]:
@@ -126,15 +162,14 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 def _text_field(line: str) -> str | None:
     try:
-        text = json.loads(line)["text"]
-        return " ".join(text.split()) or None
-    except (ValueError, TypeError, KeyError, AttributeError):
+        text = " ".join(json.loads(line)["text"].split())
+        return text if text and whole_text(text) else None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
 def _csv_columns(path: Path, delimiter: str) -> tuple[str, ...]:
-    with open_text(path) as lines:
-        header = next(csv.reader(lines, delimiter=delimiter), [])
+    _, header = next(csv_rows(path, delimiter), (0, []))
     if not 1 <= len(header) <= 3:
         raise ConfigError(
             [f"wrong header: {path} has {len(header)} columns; give 1, 2 or 3 ({','.join(PAIR_COLUMNS)})"]
@@ -147,15 +182,13 @@ def _csv_columns(path: Path, delimiter: str) -> tuple[str, ...]:
 def _csv_rows(path: Path, delimiter: str, columns: tuple[str, ...]) -> Iterator[Row]:
     """Absent and empty fields become one blank, as SimCSE's None -> " " (train.py:412-426)."""
     width, labelled = len(columns), columns == LABELLED_COLUMNS
-    with open_text(path) as lines:
-        reader = csv.reader(lines, delimiter=delimiter)
-        for fields in islice(reader, 1, None):
-            if len(fields) > width:
-                widths = f"line {reader.line_num} has {len(fields)} fields, the header {width}"
-                raise ConfigError([f"wrong row: {path} {widths}; quote fields that hold the delimiter"])
-            row = tuple(field or " " for field in (*fields, *[""] * (width - len(fields))))
-            if fields and (not labelled or has_label(row[-1], path, reader.line_num)):
-                yield row
+    for number, fields in islice(csv_rows(path, delimiter), 1, None):
+        if len(fields) > width:
+            widths = f"line {number} has {len(fields)} fields, the header {width}"
+            raise ConfigError([f"wrong row: {path} {widths}; quote fields that hold the delimiter"])
+        row = tuple(field or " " for field in (*fields, *[""] * (width - len(fields))))
+        if fields and (not labelled or has_label(row[-1], path, number)):
+            yield row
 
 
 def has_label(label: str, path: Path, line: int) -> bool:

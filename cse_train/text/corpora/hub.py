@@ -1,10 +1,19 @@
 """Data sets of the Hugging Face hub, or local folders of one."""
 
+import functools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from huggingface_hub import constants
 
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import PAIR_COLUMNS, Row, Source, joined_hash, texts_hash
+
+WAIT_S = 3.0
+"""Seconds for which the hub's first answer is waited for."""
 
 
 def hub_source(corpus: str) -> Source:
@@ -27,12 +36,28 @@ def load_hub_split(name: str, split: str, setting: str) -> Any:
     """One split of a hub data set; `setting` is the `key=value` that the one-line ConfigError names."""
     import datasets  # a second to import, and rarely needed
 
+    if hub_is_away() and not Path(name).exists():  # else it asks again and again, and says so each time
+        datasets.config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
     try:
         return datasets.load_dataset(name, split=split)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:160]
         line = f"unreadable data set: {setting}, split {split} ({reason}); check the name, the split and HF_HUB_OFFLINE"
         raise ConfigError([line]) from error
+
+
+@functools.cache
+def hub_is_away() -> bool:
+    """Whether only the hub's cache is left; asked once for a process, for WAIT_S seconds at most."""
+    if constants.HF_HUB_OFFLINE:
+        return True
+    try:
+        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=WAIT_S).close()
+    except HTTPError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return False
 
 
 def _hub_columns(table: Any, column: str, corpus: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Figures hold what the table holds, and are written whole or not at all."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -9,6 +10,7 @@ from matplotlib.image import imread
 
 from analysis.figures.canvas import save
 from analysis.figures.table import axis_plot
+from analysis.figures.words import distinct, metric_name
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.spec import TableSpec
 
@@ -20,19 +22,59 @@ def table() -> Table:
         id="X", axes=["rate"], columns=["dev"], rows=rows, published=[{"key": rows[0], "cells": {"dev": 80.0}}]
     )
     lines = [{**row, "seed": seed, "column": "dev", "value": 50.0 + seed} for row in rows[:2] for seed in (1, 2, 3)]
-    return aggregate(spec, lines, baselines=[Baseline("word counts", {"dev": 49.0})])
+    return aggregate(
+        spec, lines, baselines=[Baseline("word counts", {"dev": 20.0}), Baseline("untrained [CLS]", {"dev": 49.0})]
+    )
 
 
-def test_an_axis_plot_shows_seeds_mean_noise_baseline_and_paper(table: Table) -> None:
+def test_an_axis_of_numbers_is_a_scatter_of_seeds_mean_interval_start_and_paper(table: Table) -> None:
     figure = axis_plot(table)
     ours, paper = figure.axes
-    assert len(ours.collections[-1].get_offsets()) == 6
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "± seed sd (1.00)", "mean over seeds", "one seed", "without training: word counts", "published (right scale)",
-    ]  # fmt: skip
-    assert list(paper.lines[0].get_ydata()) == [80.0]
+    seeds, means = ours.collections[0], ours.containers[0]
+    assert len(seeds.get_offsets()) == 6
+    assert list(means[0].get_xdata()) == [0.1, 0.2] and list(means[0].get_ydata()) == [52.0, 52.0]
+    assert means[0].get_linestyle() == "None", "no line through the rows"
+    low, high = means[2][0].get_segments()[0][:, 1]
+    assert (high - low) / 2 == pytest.approx(4.302653 / 3**0.5, rel=1e-5), "Student's t of two degrees, sd 1, 3 seeds"
+    assert [line.get_ydata() for line in ours.lines if line.get_linestyle() == "--"] == [[49.0, 49.0]]
+    assert paper.collections[0].get_offsets().tolist() == [[0.1, 80.0]]
     spans = [high - low for low, high in (ours.get_ylim(), paper.get_ylim())]
     assert spans[0] == pytest.approx(spans[1])
+
+
+def test_rows_of_words_are_a_list(table: Table) -> None:
+    rows = [replace(row, key={"rate": name}) for row, name in zip(table.rows, ("low", "middle", "high"), strict=True)]
+    spec = replace(table.spec, rows=[row.key for row in rows])
+    figure = axis_plot(replace(table, spec=spec, rows=rows))
+    ours = figure.axes[0]
+    assert [label.get_text() for label in ours.get_yticklabels()] == [
+        "rate=low", "rate=middle", "rate=high", "untrained [CLS]",
+    ]  # fmt: skip
+    assert list(ours.containers[0][0].get_ydata()) == [0, 1] and ours.containers[0][0].get_linestyle() == "None"
+
+
+def test_a_start_far_below_is_said_and_not_drawn(table: Table) -> None:
+    figure = axis_plot(replace(table, baselines=[Baseline("untrained [CLS]", {"dev": -300.0})]))
+    assert not [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
+    assert "untrained [CLS], -300.00, is far off this scale" in figure.axes[0].get_title(loc="left")
+
+
+def test_far_numbers_stand_on_a_log_axis() -> None:
+    spec = TableSpec(id="X", axes=["rate"], columns=["dev"], rows=[{"rate": rate} for rate in (1e-5, 1e-4, 1e-3)])
+    lines = [{**row, "seed": 0, "column": "dev", "value": 50.0} for row in spec.rows]
+    assert axis_plot(aggregate(spec, lines)).axes[0].get_xscale() == "log"
+
+
+def test_names_of_scores() -> None:
+    assert metric_name("sts_dev") == metric_name("sts_dev", "STS-B dev, Spearman x 100") == "STS-B dev, Spearman x 100"
+    both = "STS-B dev, Spearman x 100; transfer_dev is the mean dev accuracy of seven tasks"
+    assert metric_name("transfer_dev", both) == "transfer_dev, the mean dev accuracy of seven tasks"
+    assert metric_name("MR") == "MR"
+
+
+def test_names_of_cells_keep_what_differs() -> None:
+    assert distinct(["method=a rate=0.1234567", "method=a rate=0.2"]) == ["rate=0.1235", "rate=0.2"]
+    assert distinct(["momentum=0.99999 seed 1"]) == ["momentum=0.99999 seed 1"]
 
 
 def test_a_figure_is_saved_whole(table: Table, tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """Rows without training: kept in the ledger; a ledger that is older than their table has them from a file beside it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import sqlalchemy
 
-from analysis.ledger import Baselines, Ledger, LedgerError, schema
+from analysis.ledger import Baselines, Ledger, LedgerError, UntrainedScore, schema
 from analysis.ledger.baselines import OLD_FILE
 
 ROWS = {"untrained [CLS]": 51.50283, "word counts": 56.5, "idf bag of words": 75.17}
@@ -89,3 +90,30 @@ def test_broken_json_in_a_ledger_without_the_table_is_named(older: Path) -> None
         connection.exec_driver_sql("UPDATE cse_sweeps SET spec = '{'")
     with pytest.raises(LedgerError, match=r"^ledger row: cse_sweeps id=E7 has broken JSON in spec"):
         ledger.sweeps()
+
+
+SCORE = UntrainedScore("bert-base-uncased", "w0", "mean", "sts12", "d0", 39.7, {"suite": "sts12", "code_version": "1"})
+
+
+def test_scores_of_untrained_models_are_replaced_under_one_protocol_alone(ledger: Ledger) -> None:
+    assert ledger.untrained_scores() == []
+    other = replace(SCORE, protocol={"suite": "sts12", "code_version": "2"}, value=None)
+    ledger.store_untrained([SCORE, other])
+    ledger.store_untrained([replace(SCORE, value=40.0, data_hash="d1")])
+    assert ledger.untrained_scores() == [other, replace(SCORE, value=40.0, data_hash="d1")]
+
+
+def test_an_older_ledger_gets_their_table_with_the_first_score(older: Path) -> None:
+    opened = Ledger.open(older)
+    schema.untrained_scores.drop(opened._engine, checkfirst=True)
+    assert opened.untrained_scores() == []
+    opened.store_untrained([SCORE])
+    assert Ledger.open(older, create=False).untrained_scores() == [SCORE]
+
+
+def test_an_untrained_score_edited_by_hand_is_told(ledger: Ledger) -> None:
+    ledger.store_untrained([SCORE])
+    with ledger._engine.begin() as connection:
+        connection.execute(sqlalchemy.text("UPDATE cse_untrained_scores SET value = 'high'"))
+    with pytest.raises(LedgerError, match=r"cse_untrained_scores model=bert-base-uncased .* value='high' is not a num"):
+        ledger.untrained_scores()

@@ -34,7 +34,7 @@ def held(ledger: Ledger, signature: str = "aa", owner: str = "me") -> Claim:
 
 
 def finish(ledger: Ledger, taken: Claim, state: str = "done", **values: Any) -> None:
-    given = {"examples": 640, "best": 61.5, "best_examples": 320, "seconds": 9.5, "folder": "runs/aa/1"}
+    given = {"examples": 640, "best": 61.5, "best_examples": 320, "seconds": 9.5, "folder": "kept/aa/1"}
     ledger.finish(taken, state, **(given | values))
 
 
@@ -56,14 +56,14 @@ def states(ledger: Ledger, signature: str = "aa") -> list[tuple[int, str]]:
 def test_a_run_from_claim_to_done(ledger: Ledger) -> None:
     taken = held(ledger)
     assert (taken.attempt, taken.previous_folders, taken.previous_state) == (1, (), None)
-    ledger.running(taken, folder="runs/aa/1")
+    ledger.running(taken, folder="kept/aa/1")
     ledger.add_points(taken, [point(64), point(128, best=61.5)])
     finish(ledger, taken)
     row = ledger.run("aa")
     assert row is not None
     assert (row.state, row.attempt, row.owner, row.seed, row.method) == ("done", 1, "me", 1, "esimcse")
     assert (row.examples, row.best, row.best_examples, row.seconds) == (640, 61.5, 320, 9.5)
-    assert row.config == CONFIG and row.identity == {"encoder": "e1"} and row.folder == "runs/aa/1" and not row.live
+    assert row.config == CONFIG and row.identity == {"encoder": "e1"} and row.folder == "kept/aa/1" and not row.live
     assert states(ledger) == [(1, "claimed"), (1, "running"), (1, "done")]
     (origin,) = ledger.provenance(["aa"])["aa"]
     assert (origin.details["commit"], origin.examples, origin.seconds) == ("c0ffee", 640, 9.5)
@@ -88,7 +88,7 @@ def test_an_ended_run_goes_on_as_the_next_attempt(ledger: Ledger, end: str) -> N
     row = ledger.run("aa")
     assert row is not None and (row.state, row.reason) == (end, "because")
     again = held(ledger, owner="you")
-    assert (again.attempt, again.previous_folders, again.previous_state) == (2, ("runs/aa/1",), end)
+    assert (again.attempt, again.previous_folders, again.previous_state) == (2, ("kept/aa/1",), end)
     row = ledger.run("aa")
     assert row is not None and (row.state, row.owner, row.reason, row.best) == ("claimed", "you", None, 61.5)
 
@@ -102,7 +102,7 @@ def test_leases_are_the_databases_alone_whatever_a_hosts_clock_says(ledger: Ledg
 
     event.listen(ledger._engine, "before_cursor_execute", note)
     taken = held(ledger)
-    ledger.running(taken, folder="runs/aa/1")
+    ledger.running(taken, folder="kept/aa/1")
     ledger.add_points(taken, [point(64)])
     assert ledger.heartbeat("me") == 1
     assert claim(ledger, owner="you") is None
@@ -117,13 +117,13 @@ def test_leases_are_the_databases_alone_whatever_a_hosts_clock_says(ledger: Ledg
 def test_a_stale_claim_is_taken_over_and_its_orphan_reports_nothing(ledger_url: str) -> None:
     first = Ledger.open(ledger_url, lease=0.2)
     orphan = held(first)
-    first.running(orphan, folder="runs/aa/1")
+    first.running(orphan, folder="kept/aa/1")
     second = Ledger.open(ledger_url)
     assert claim(second, owner="you") is None
     time.sleep(0.3)
     assert second.states(["aa"]) == {"aa": "lost"}
     taken = held(second, owner="you")
-    assert (taken.attempt, taken.previous_folders, taken.previous_state) == (2, ("runs/aa/1",), "lost")
+    assert (taken.attempt, taken.previous_folders, taken.previous_state) == (2, ("kept/aa/1",), "lost")
     assert first.heartbeat("me") == 0
     for late in (
         lambda: first.running(orphan),
@@ -166,7 +166,7 @@ def test_the_same_end_may_be_said_twice_but_no_other(ledger: Ledger) -> None:
 def test_released_runs_are_free_at_once(ledger: Ledger) -> None:
     finish(ledger, held(ledger, "stopped"), "stopped")
     held(ledger, "stopped")
-    ledger.running(held(ledger, "started"), folder="runs/started/1")
+    ledger.running(held(ledger, "started"), folder="kept/started/1")
     held(ledger, "fresh")
     finish(ledger, held(ledger, "done"))
     held(ledger, "theirs", owner="you")
@@ -179,7 +179,7 @@ def test_released_runs_are_free_at_once(ledger: Ledger) -> None:
         "theirs": "claimed",
     }
     assert ledger.history("started")[-1].reason == "interrupted"
-    assert held(ledger, "started").previous_folders[0] == "runs/started/1"
+    assert held(ledger, "started").previous_folders[0] == "kept/started/1"
     assert held(ledger, "stopped").attempt == 3
 
 
@@ -325,3 +325,22 @@ def test_ten_thousand_runs_are_read_in_two_seconds(tmp_path: Any) -> None:
     assert len(ledger.states(row["signature"] for row in rows)) == 10_000
     assert time.process_time() - start < 2, "seconds of this process"
     ledger.close()
+
+
+def test_a_lease_from_before_the_clock_was_set_back_does_not_hold(ledger: Ledger, ledger_url: str) -> None:
+    held(Ledger.open(ledger_url, lease=7200.0))
+    row = ledger.run("aa")
+    assert row is not None and not row.live
+    assert held(ledger, owner="other").attempt == 2
+
+
+def test_a_finished_run_is_opened_again_once(ledger: Ledger) -> None:
+    taken = held(ledger)
+    assert not ledger.reopen(["aa"], "never finished")
+    finish(ledger, taken)
+    assert claim(ledger) is None
+    assert ledger.reopen(["aa"], "its model is gone")
+    assert not ledger.reopen(["aa"], "again") and not ledger.reopen(["bb"], "unknown")
+    row = ledger.run("aa")
+    assert row is not None and (row.state, row.reason, row.best) == ("lost", "its model is gone", 61.5)
+    assert held(ledger).previous_folders == ("kept/aa/1",)

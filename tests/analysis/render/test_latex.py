@@ -13,6 +13,7 @@ from analysis.tables.spec import TableSpec
 DOCUMENT = r"""\documentclass{article}
 \usepackage[utf8]{inputenc}
 \usepackage{booktabs}
+\usepackage{graphicx}
 \begin{document}
 %s
 \end{document}

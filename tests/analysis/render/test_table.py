@@ -4,6 +4,9 @@ import csv
 import dataclasses
 import io
 import json
+import re
+from collections.abc import Sequence
+from typing import Literal
 
 from analysis.render.formats import render
 from analysis.tables.aggregate import Baseline, Table, aggregate
@@ -42,7 +45,7 @@ def test_markdown() -> None:
         "| method.dup_rate |   n |      sts_dev | sts_dev paper |      Δ |\n"
         "| --------------- | --: | -----------: | ------------: | -----: |\n"
         "| 0.08            |   2 | 51.00 ± 1.41 |         83.50 | -32.50 |\n"
-        "| 0.32            |   1 |    **61.23** |         84.85 | -23.62 |\n"
+        "| 0.32            |   1 |        61.23 |         84.85 | -23.62 |\n"
         "| off             |   1 |        40.00 |               |        |\n"
         "\n"
         "| without training | sts_dev |\n"
@@ -66,9 +69,9 @@ def test_latex() -> None:
         "\\begin{tabular}{lrrrr}\n\\toprule\nmethod.dup\\_rate & n & sts\\_dev & sts\\_dev paper & $\\Delta$ \\\\\n"
         in text
     )
-    assert "0.08 & 2 & \\underline{51.00}{\\scriptsize$\\pm$1.41} & 83.50 & $-$32.50 \\\\\n" in text
-    assert "0.32 & 1 & \\textbf{61.23} & 84.85 & $-$23.62 \\\\\n" in text
-    assert "off & 1 & 40.00 & -- & -- \\\\\n\\bottomrule\n\\end{tabular}\n" in text
+    assert "0.08 & 2 & 51.00{\\scriptsize$\\pm$1.41} & 83.50 & $-$32.50 \\\\\n" in text
+    assert "0.32 & 1 & 61.23 & 84.85 & $-$23.62 \\\\\n" in text
+    assert "off & 1 & 40.00 & -- & -- \\\\\n\\bottomrule\n\\end{tabular}}\n" in text
     assert text.endswith("\\end{table}\n") and text.count("{") == text.count("}")
 
 
@@ -77,10 +80,10 @@ def test_html_is_a_fragment_with_headings_for_rows_and_columns() -> None:
     assert text.startswith("<table>\n<caption>E7 · dup_rate &amp; co</caption>\n<thead><tr>")
     assert '<th scope="col">sts_dev paper</th><th scope="col">Δ</th></tr></thead>' in text
     assert (
-        '<tr><th scope="row">0.08</th><td>2</td><td><u>51.00</u><small> ± 1.41</small></td><td>83.50</td>'
+        '<tr><th scope="row">0.08</th><td>2</td><td>51.00<small> ± 1.41</small></td><td>83.50</td>'
         "<td>\N{MINUS SIGN}32.50</td></tr>"
     ) in text
-    assert '<tr><th scope="row">0.32</th><td>1</td><td><strong>61.23</strong></td>' in text
+    assert '<tr><th scope="row">0.32</th><td>1</td><td>61.23</td>' in text
     assert '<tr><th scope="row">word counts</th><td>56.50</td></tr>' in text
     assert "<li>small scale</li>" in text
 
@@ -111,13 +114,32 @@ def test_csv_quotes_what_would_break_a_line() -> None:
     assert row["a"] == 'one, "two"\nthree'
 
 
-def test_the_second_best_is_underlined_by_printed_value() -> None:
-    values = ((1, 5.001), (2, 5.004), (3, 4.0), (4, 3.999), (5, 1.0))
-    lines = [{"a": row, "seed": 1, "column": "c", "value": value} for row, value in values]
-    made = aggregate(TableSpec(id="X", axes=["a"], columns=["c"]), lines)
-    assert render(made, "tex").count(r"\textbf{5.00}") == 2
-    assert render(made, "tex").count(r"\underline{4.00}") == 2
-    assert "underline" not in render(made, "md") and "<u>1.00" not in render(made, "html")
+def marked(rows: Sequence[Sequence[float]], best: Literal["max", "min", "none"] = "max") -> list[str]:
+    """What LaTeX marks of a table with these seeds in each row."""
+    lines = [
+        {"a": row, "seed": seed, "column": "c", "value": value}
+        for row, values in enumerate(rows)
+        for seed, value in enumerate(values)
+    ]
+    text = render(aggregate(TableSpec(id="X", axes=["a"], columns=["c"], best=best), lines), "tex")
+    return re.findall(r"\\(?:textbf|underline)\{[^}]*\}", text)
+
+
+def test_the_best_is_bold_and_the_second_underlined_where_seeds_tell_them_from_the_next() -> None:
+    """Two means of 3 seeds with sd 0.2 differ where they are 0.2 sqrt(2/3) 2.776 = 0.45 apart (Student, 4 degrees)."""
+    high, middle, low = (60.0, 60.2, 60.4), (50.0, 50.2, 50.4), (40.0, 40.2, 40.4)
+    assert marked([low, high, middle]) == [r"\textbf{60.20}", r"\underline{50.20}"]
+    assert marked([low, high, middle], "min") == [r"\textbf{40.20}", r"\underline{50.20}"]
+    assert marked([low, high, middle], "none") == []
+    assert marked([high, low, tuple(value - 0.1 for value in low)]) == [r"\textbf{60.20}"]
+    assert marked([high, tuple(value - 0.46 for value in high)]) == [r"\textbf{60.20}"]
+    assert marked([high, tuple(value - 0.44 for value in high)]) == []
+
+
+def test_a_single_seed_and_a_tie_in_print_mark_nothing() -> None:
+    assert marked([(60.0,), (50.0,)]) == [] and marked([(60.0, 60.1), (50.0,)]) == []
+    assert marked([(5.001, 5.001), (5.004, 5.004)]) == []
+    assert marked([(5.0, 5.0), (4.0, 4.0)]) == [r"\textbf{5.00}"], "seeds that do not differ tell means apart"
 
 
 def test_latex_escapes_every_special_letter() -> None:
@@ -133,19 +155,13 @@ def test_markdown_cannot_be_broken_by_a_value() -> None:
 def test_json_has_the_shape_of_a_paper_block_and_full_numbers() -> None:
     found = json.loads(render(table(), "json"))
     assert list(found) == ["id", "axes", "columns", "rows", "references", "protocol"]
+    cell = {"n": 1, "mean": 61.234, "sd": None, "published": 84.85, "delta": 61.234 - 84.85}
     assert found["rows"][1] == {
         "key": {"method.dup_rate": 0.32},
-        "cells": {"sts_dev": {"n": 1, "mean": 61.234, "sd": None, "published": 84.85, "delta": 61.234 - 84.85}},
+        "cells": {"sts_dev": cell | {"seeds": [1], "values": [61.234]}},
     }
     assert found["rows"][2]["key"] == {"method.dup_rate": None}
     assert found["protocol"] == SPEC.protocol
-
-
-def test_the_best_may_be_the_lowest_and_ties_in_print_are_all_bold() -> None:
-    lowest = render(table(dataclasses.replace(SPEC, best="min")), "md")
-    assert "**40.00**" in lowest and "**61.23**" not in lowest
-    lines = [{"a": row, "seed": 1, "column": "c", "value": value} for row, value in ((1, 5.001), (2, 5.004))]
-    assert render(aggregate(TableSpec(id="X", axes=["a"], columns=["c"]), lines), "md").count("**5.00**") == 2
 
 
 def test_published_numbers_keep_the_paper_s_decimals() -> None:

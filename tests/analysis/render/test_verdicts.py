@@ -16,7 +16,7 @@ from analysis.tables.verdict import judge
 
 @pytest.fixture
 def table() -> Table:
-    values = {0.1: [60.0, 60.2, 59.8], 0.2: [61.0, 61.2, 60.8], 0.3: [62.0, 62.1, 61.9]}
+    values = {0.1: [60.0, 60.2, 59.8], 0.2: [61.0, 61.1, 60.9], 0.3: [62.0, 62.2, 61.9]}
     rows = [
         Row({"method.rate": rate}, {"dev": Entry(3, *mean_and_sd(own), 84 - rate, tuple(own), (0, 1, 2))})
         for rate, own in values.items()
@@ -35,11 +35,12 @@ def cosines() -> dict[str, ColumnCosines]:
 def test_markdown(table: Table, cosines: dict[str, ColumnCosines]) -> None:
     text = render(table, "md", judge(table, same_scale=False), orderings(table, cosines))
     lines = text.splitlines()
-    (line,) = [line for line in lines if "| opposite direction | paper -0.1 " in line]
-    assert line.startswith("| 0.2 ") and "ours +1.00, interval +0.55 to +1.45 (3 seeds)" in line
+    (line,) = [line for line in lines if "| ✗ opposite direction | paper -0.1 " in line]
+    assert line.startswith("| 0.2 ") and "ours +1.00, interval +0.74 to +1.26 (3 seeds)" in line
     (order,) = [line for line in lines if line.startswith("- dev: not supported; tau -1.00")]
     assert "interval -1.00 to -1.00 over seeds, 3 rows" in order
     assert "- dev: 3 seeds rank 3 rows alike with W 1.00 (1: every seed the same order; rows" in text
+    assert "; over seeds, two rows correlate by rho 0.89" in text
     assert "- dev: 1 of 1 pairs of rows differ on resampled sentence pairs" in text
     assert "rate=0.1 below rate=0.2 by" in text
     assert lines[-1] == "- dev: not compared by sentence pairs: rows without kept cosines of dev: 1 of 3"
@@ -51,7 +52,13 @@ def test_json_holds_all_of_it(table: Table, cosines: dict[str, ColumnCosines]) -
     assert found["verdicts"][1]["key"] == {"method.rate": 0.2}
     (order,) = found["ordering"]
     assert (order["word"], order["tau"]) == ("not supported", -1.0)
-    assert order["agreement"] == {"w": 1.0, "p": pytest.approx(1 / 36, abs=0.01), "seeds": 3, "rows": 3}
+    assert order["agreement"] == {
+        "w": 1.0,
+        "p": pytest.approx(1 / 36, abs=0.01),
+        "seeds": 3,
+        "rows": 3,
+        "rho": pytest.approx(0.886, abs=1e-3),
+    }
     assert order["pairs"][0]["rows"] == [{"method.rate": 0.1}, {"method.rate": 0.2}]
     assert order["pairs"][0]["differs"] is True
     assert set(json.loads(render(table, "json"))) == set(found) - {"verdicts", "ordering"}

@@ -18,6 +18,7 @@ from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.results import results_of
 from analysis.tables.spec import TableSpec
+from analysis.tables.verdict import Verdict
 
 NASTY = "<script>alert(1)</script> & $x$ \"quoted\" 'too'"
 RATES = (0.1, 0.2, 0.3)
@@ -148,6 +149,17 @@ def test_facts_of_the_runs_are_told(text: str) -> None:
         assert word in text, word
 
 
+def test_the_sentence_that_matters_stands_first_with_signs_and_tones_beside_the_verdicts(
+    study: tuple[Study, Table],
+) -> None:
+    verdicts = {(0, "sts_dev"): Verdict("opposite direction", (-1.0, -0.5), 1.0, "why")}
+    text = page(make_report(*study, verdicts, same_scale=False))
+    sentence = '<p class="headline">X1: 1 opposite direction; not the paper&#x27;s scale</p>'
+    assert text.index(sentence) < text.index("runs finished")
+    assert '<td class="text bad">✗ opposite direction</td>' in text
+    assert "headline" not in page(make_report(*study)).partition("</style>")[2]
+
+
 def test_equal_ledgers_give_equal_bytes(study: tuple[Study, Table], text: str) -> None:
     assert page(make_report(*study)) == text
 
@@ -161,12 +173,13 @@ def test_figures_are_written_beside_the_page_on_request(report: Report, tmp_path
     assert (written.parent / "axis-sts_dev.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_long_table_is_folded(study: tuple[Study, Table]) -> None:
+def test_a_long_table_scrolls_in_a_box_and_is_printed_whole(study: tuple[Study, Table]) -> None:
     rows = [{"a": number} for number in range(70)]
     table = aggregate(TableSpec(id="X", axes=["a"], columns=["c"], rows=rows), [])
     whole = make_report(study[0], table)
     text = page(replace(whole, sections=whole.sections[:1]))
-    assert "<summary>70 rows</summary>" in text and "70 rows are too many for one axis" in text
+    assert '<div class="wide long"' in text and "70 rows are too many for one axis" in text
+    assert "<details" not in text, "what is folded is not printed"
 
 
 def test_what_is_lacking_is_said(tmp_path: Path) -> None:
@@ -184,3 +197,27 @@ def test_changed_cosines_are_not_shown(tmp_path: Path) -> None:
     for file in tmp_path.glob("*.npz"):
         file.write_bytes(b"changed")
     assert "cosines" not in [picture.name for picture in make_report(*found).pictures]
+
+
+def test_a_search_of_four_axes_keeps_all_of_them(tmp_path: Path) -> None:
+    """One drawn learning rate tells all cells apart; names, importance and effects have the other axes too."""
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    axes = ["train.learning_rate", "method.temperature", "method.dup_rate", "method.queue_multiple"]
+    generator, planned = np.random.default_rng(0), []
+    for number, draws in enumerate(generator.uniform(size=(12, 4))):
+        key = dict(zip(axes, (1e-5 * 100 ** draws[0], *(float(draw) for draw in draws[1:])), strict=True))
+        signature = train(ledger, tmp_path, float(draws[1]), number, cosines=False, geometry=False)
+        planned.append((key, signature, number))
+    spec = TableSpec(id="S", axes=axes, columns=["sts_dev"], searched=True)
+    table = aggregate(spec, results_of(ledger, planned, spec.columns))
+    study = read_study(ledger, planned, id="S", title="A search", axes=axes, searched=True)
+    report = make_report(study, table)
+    names = [axis.rpartition(".")[2] for axis in axes]
+    assert study.axes == axes and table.named == axes
+    assert all(f"{name}=" in report.summary for name in names)
+    pictures = {picture.name: picture for picture in report.pictures}
+    assert all(axis in pictures["importance"].alt and axis in pictures["effects"].alt for axis in axes)
+    panels = [panel for panel in pictures["effects"].figure.axes if panel.get_visible()]
+    assert sorted(panel.get_xlabel() for panel in panels) == sorted(axes)
+    labels = [label.get_text() for label in pictures["axis-sts_dev"].figure.axes[0].get_yticklabels()]
+    assert all(f"{name}=" in label for label in labels for name in names)

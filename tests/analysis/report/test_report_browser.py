@@ -22,6 +22,18 @@ SEEN = """return [...document.querySelectorAll('figure')].map(figure => {
   const image = figure.querySelector('img'), box = image.getBoundingClientRect();
   return [figure.id, image.complete, image.naturalWidth, image.naturalHeight, box.width, box.height, image.alt.length];
 })"""
+WORDS = r"""return [...document.querySelectorAll('th, td, h1, h2, p, li')].flatMap(cell => {
+  const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), broken = [], range = document.createRange();
+  for (let node; (node = walk.nextNode());) for (const word of node.data.matchAll(/[^\s/\-]+/g)) {
+    range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) broken.push(word[0]);
+  }
+  return broken;
+})"""
+"""Words that stand on two lines; a hyphen or a slash may end a line."""
+WIDTH = "return document.documentElement.scrollWidth"
+FILTER = "return getComputedStyle(document.querySelector('figure img')).filter"
+BOXES = "return [...document.querySelectorAll('.wide')].map(box => [box.scrollHeight, box.clientHeight])"
 COLOURS = "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
 
 
@@ -85,6 +97,42 @@ def test_dark_is_readable_too(browser: Any, requested: list[str]) -> None:
         shown[scheme] = paper
         assert contrast(ink, paper) >= 7, scheme
     assert shown["dark"] != shown["light"]
+
+
+def emulated(browser: Any, media: str = "screen", scheme: str = "light") -> None:
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [feature]})
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_no_word_is_broken_and_no_page_is_wider_than_the_screen(browser: Any, requested: list[str], width: int) -> None:
+    emulated(browser)
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+    try:
+        assert browser.execute_script(WIDTH) <= width
+        assert browser.execute_script(WORDS) == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_figures_are_dark_in_the_dark_and_light_on_paper(browser: Any, requested: list[str]) -> None:
+    filters = {}
+    for media, scheme in (("screen", "light"), ("screen", "dark"), ("print", "dark")):
+        emulated(browser, media, scheme)
+        filters[media, scheme] = browser.execute_script(FILTER)
+    emulated(browser)
+    assert filters["screen", "light"] == filters["print", "dark"] == "none"
+    assert filters["screen", "dark"] == "invert(1) hue-rotate(180deg)"
+
+
+def test_paper_shows_every_row(browser: Any, requested: list[str]) -> None:
+    emulated(browser, "print")
+    boxes = browser.execute_script(BOXES)
+    emulated(browser)
+    assert boxes and all(whole <= seen + 1 for whole, seen in boxes)
 
 
 def contrast(one: str, other: str) -> float:

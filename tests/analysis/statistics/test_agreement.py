@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis.statistics.agreement import concordance
+from analysis.statistics.agreement import concordance, shared
 from analysis.tables.aggregate import Entry
 from analysis.tables.ordering import of_entries
 
@@ -81,3 +81,12 @@ def test_only_seeds_that_all_rows_have_are_asked() -> None:
 )
 def test_too_little_to_say(rows: list[dict[int, float]]) -> None:
     assert of_entries([cell(row) for row in rows], np.random.default_rng(0)) is None
+
+
+def test_rho_by_hand_and_from_tables_that_have_it() -> None:
+    """Two rows 1 3 and 2 6 over two seeds: mean squares 9 between and 1 within, (9 - 1) / (9 + 1)."""
+    assert shared(np.array([[1.0, 2], [3, 6]])) == pytest.approx(0.8)
+    assert shared(np.array([[1.0, 2, 3], [1, 2, 3]])) == 0.0
+    rng = np.random.default_rng(0)
+    values = np.sqrt(0.7) * rng.normal(size=(4000, 1)) + np.sqrt(0.3) * rng.normal(size=(4000, 6))
+    assert shared(values + np.arange(6)) == pytest.approx(0.7, abs=0.02)

@@ -22,7 +22,8 @@ def test_a_learning_plot_draws_a_line_and_a_band_for_each_cell() -> None:
     (axes,) = figure.axes
     assert [line.get_ydata().tolist() for line in axes.lines] == [[2.0, 3.0], [5.0]]
     assert len(axes.collections) == 2
-    assert figure.legends[0].get_texts()[1].get_text() == r"costs \$5 to \$6 (n 1)"
+    names = [text.get_text().replace("\u00a0", " ") for text in (*axes.texts, *figure.texts)]
+    assert r"costs \$5 to \$6 (n 1)" in names
 
 
 def test_ratings_fall_into_five_groups() -> None:

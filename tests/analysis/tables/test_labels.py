@@ -12,6 +12,12 @@ def test_an_axis_that_says_the_same_as_an_earlier_one_is_not_named() -> None:
     assert telling(keys[:1], ["method"]) == []
 
 
+def test_a_search_names_every_axis_that_varies() -> None:
+    """One drawn number tells all cells apart by chance, which is no reason to leave the others out."""
+    keys = [{"rate": 0.1, "size": 1, "depth": 3}, {"rate": 0.2, "size": 2, "depth": 3}]
+    assert telling(keys, ["rate", "size", "depth"], searched=True) == ["rate", "size"]
+
+
 def test_labels_are_short_words() -> None:
     key = {"method.dup_rate": 0.32, "method.momentum": None, "train.batch_size": 64}
     assert label(key) == "dup_rate=0.32 momentum=off batch_size=64"

@@ -86,7 +86,7 @@ def test_the_page_and_the_terminal_tell_the_same(
     assert [curve["points"] for curve in sweep["curves"]] == [[[480, 44.0]], [[480, 40.0], [960, 55.5]]]
     assert main(["status", "E7", "--ledger", str(made / "ledger.db")]) == 0
     said = capsys.readouterr().out
-    assert "1/4 done, 1 running, 1 waiting, 1 failed" in said and "best 55.50  dup_rate=0 seed 0" in said
+    assert "1/4 done, 1 running, 1 waiting, 1 failed" in said and "best run 55.50  dup_rate=0 seed 0" in said
     assert "nan loss" in said and "run2/logs" in said and "http://127.0.0.1:8265" in said
 
 

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from cluster.monitor.progress import Progress
+from cluster.monitor.progress import BAR, LISTED, Progress
 from cluster.monitor.tally import Tally, clock
 from cluster.sweep.events import SweepEvent
 
@@ -42,7 +42,7 @@ def test_summary_counts_each_kind_once() -> None:
     for kind, signature in (("reused", "a"), ("started", "b"), ("started", "c"), ("failed", "c"), ("started", "d")):
         tally.add(SweepEvent(kind=kind, signature=signature), 0.0)  # type: ignore[arg-type]
     tally.add(SweepEvent(kind="done", signature="d", best=61.25), 6.0)
-    assert tally.summary(6.0) == "1/3 done, 1 running, 1 failed, 1 reused, best 61.25, about 3 s left"
+    assert tally.summary(6.0) == "2/4 done (1 reused), 1 running, 1 failed, best run 61.25, about 3 s left"
 
 
 def test_a_search_names_its_runs_as_it_proposes_them() -> None:
@@ -65,14 +65,14 @@ def test_a_pipe_gets_plain_lines_without_control_codes() -> None:
         progress(SweepEvent(kind="done", signature="a", examples=100, best=54.125))
         progress(SweepEvent(kind="failed", signature="b", reason="NaN loss at step 3", log="runs/b/logs"))
     lines = out.getvalue().splitlines()
-    assert lines[0].startswith("done  dup_rate=0.32 seed 0  best 54.12  [1/4 done, 0 running, 0 failed, 0 reused")
+    assert lines[0].startswith("done  dup_rate=0.32 seed 0  best 54.12  [1/4 done, best run 54.12, about 24 s left]")
     assert lines[1].startswith("failed  dup_rate=0.32 seed 1  NaN loss at step 3  log runs/b/logs  [")
     assert "\x1b" not in out.getvalue()
     assert len(lines) == 2
 
 
 def test_finished_runs_count_from_the_start() -> None:
-    assert Progress(4, reused=["x", "y"]).tally.summary(0.0) == "0/2 done, 0 running, 0 failed, 2 reused"
+    assert Progress(4, reused=["x", "y"]).tally.summary(0.0) == "2/4 done (2 reused)"
 
 
 def test_a_terminal_gets_one_live_block() -> None:
@@ -84,6 +84,25 @@ def test_a_terminal_gets_one_live_block() -> None:
     assert "\x1b" in final
     assert "1 running" in final
     assert "50%  dup_rate=0.32 seed 0" in final
+
+
+def test_the_bar_is_red_for_failures_alone_and_narrow() -> None:
+    progress, _, _ = shown(terminal=True)
+    healthy = progress._bar()
+    assert "red" not in {str(span.style) for span in healthy.spans} and len(healthy) == BAR
+    for kind, signature in (("done", "a"), ("failed", "b"), ("started", "c"), ("stopped", "d")):
+        progress(SweepEvent(kind=kind, signature=signature))  # type: ignore[arg-type]
+    spans = [(str(span.style), span.end - span.start) for span in progress._bar().spans]
+    assert spans == [("green", 10), ("yellow", 10), ("red", 10), ("bright_black", 10)]
+
+
+def test_a_hundred_running_runs_leave_the_block_short() -> None:
+    out = io.StringIO()
+    progress = Progress(100, console=Console(file=out, force_terminal=True, width=60))
+    for number in range(100):
+        progress(SweepEvent(kind="started", signature="a long label " * 9 + str(number)))
+    lines = progress.console.render_lines(progress._block())
+    assert len(lines) == LISTED + 3 and "and 88 more" in "".join(part.text for part in lines[-1])
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(8.4, "8 s"), (125, "2 min 05 s"), (11400, "3 h 10 min")])

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import RunRow
-from cluster.plan.match import RunMatcher, match
+from cluster.plan.data_sets import with_versions
+from cluster.plan.match import RunMatcher, match, match_on
 from cluster.plan.signature import signature
+from cse_train import methods
+from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, ResolvedSpace, resolve
 from search_spaces.profiles import Profile
@@ -46,15 +49,47 @@ def test_the_newest_inputs_count_and_finished_runs_come_first(resolved: Resolved
         row(second, 1, 2.0),
         row(second, 1, 3.0, identity=OTHER),
     ]
-    assert {(m.cell.id, m.run.seed): m.run.updated for m in match(resolved, rows)} == {
-        (first.id, 0): 5.0,
-        (second.id, 1): 3.0,
-    }
+    assert [m.run.updated for m in match(resolved, rows)] == [5.0, 1.0, 2.0]
     assert [m.run for m in match(resolved, rows, any_inputs=True)] == rows
     assert [m.planned for m in match(resolved, rows, seeds=[0])] == [
-        ({"method.dup_rate": 0.2}, rows[2].signature, 0),
         ({"method.dup_rate": 0.1}, rows[0].signature, 0),
+        ({"method.dup_rate": 0.2}, rows[2].signature, 0),
     ]
+
+
+def test_a_table_is_of_one_data_set_and_says_what_stands_aside(resolved: ResolvedSpace) -> None:
+    """Two cells on two corpora are not compared: one name stands for one content."""
+    first, second = resolved.cells()
+    rows = [row(first, 0, 1.0), row(second, 0, 2.0), row(second, 1, 3.0, identity=OTHER)]
+    newest, notes = match_on(resolved, rows)
+    assert [m.run.updated for m in newest] == [3.0]
+    (note,) = notes
+    assert note == "2 runs on other inputs or by other code: not shown (corpus c); --data-hash c shows them"
+    older, notes = match_on(resolved, rows, data_hash="c")
+    assert [m.run.updated for m in older] == [1.0, 2.0]
+    assert notes[0].endswith("by other code: not shown (corpus another); --data-hash another shows them")
+    with pytest.raises(ConfigError, match="no such data: --data-hash=zz; the runs have code released, corpus an"):
+        match_on(resolved, rows, data_hash="zz")
+
+
+def test_runs_by_edited_code_stand_aside_from_those_of_the_release(resolved: ResolvedSpace) -> None:
+    first, _ = resolved.cells()
+    edited = INPUTS | {"code": "0123456789abcdef01"}
+    kept, notes = match_on(resolved, [row(first, 0, 1.0), row(first, 1, 2.0, identity=edited)])
+    assert [m.run.seed for m in kept] == [1]
+    assert notes[0].endswith("by other code: not shown (code released); --data-hash released shows them")
+
+
+def test_the_version_of_a_row_is_the_one_that_gives_its_signature(
+    resolved: ResolvedSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = resolved.cells()
+    old = row(first, 0, 1.0)
+    options = methods.config_module("esimcse")
+    monkeypatch.setattr(options, "VERSION", options.VERSION + 1)
+    new, other = row(first, 1, 2.0), dataclasses.replace(old, signature="0" * 24)
+    versions = [run.identity["version"] for run in with_versions([old, new, other])]
+    assert versions == [options.VERSION - 1, options.VERSION, "unknown"]
 
 
 def test_other_settings_and_another_signature_are_no_runs_of_the_space(resolved: ResolvedSpace) -> None:

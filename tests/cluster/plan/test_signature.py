@@ -18,7 +18,7 @@ from cse_train.config import completed, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, hints
 
-LATER = ("train.adamw", "method.mlm_decoder", "method.lower_case", "method.edits")
+LATER = ("train.adamw", "train.optimiser", "method.mlm_decoder", "method.lower_case", "method.edits")
 INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
 
 
@@ -115,15 +115,15 @@ def test_missing_inputs_are_the_users_mistake(tmp_path):
         identity(run_of(train__encoder=str(write_encoder(tmp_path / "e")), train__corpus="file"), DataPaths())
 
 
-def test_a_thousand_signatures_take_less_than_a_second(tmp_path):
+def test_a_thousand_signatures_take_less_than_a_second_of_cpu(tmp_path):
     run, _ = inputs_of(tmp_path / "a", "x\n", write_encoder(tmp_path / "e"))
     paths = DataPaths(train_file=tmp_path / "a" / "corpus.txt")
-    start = time.perf_counter()
+    start = time.process_time()
     seen = set()
     for seed in range(1000):
         seeded = dataclasses.replace(run, train=dataclasses.replace(run.train, seed=seed))
         seen.add(signature(seeded, identity(seeded, paths)))
-    assert len(seen) == 1000 and time.perf_counter() - start < 1
+    assert len(seen) == 1000 and time.process_time() - start < 1
 
 
 OF_0_1_0 = [

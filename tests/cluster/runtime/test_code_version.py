@@ -61,3 +61,19 @@ def test_provenance_is_plain_data_with_versions_and_host():
     facts = code_version.provenance()
     assert json.loads(json.dumps(facts)) == facts
     assert facts["versions"]["torch"] and facts["host"] and facts["code_digest"] == code_version.code_digest()
+
+
+def test_a_file_that_git_does_not_know_is_no_clean_commit(tmp_path, monkeypatch):
+    """A method whose module nobody has committed was reported as a clean commit."""
+    (tmp_path / "cse_train").mkdir()
+    (tmp_path / "cse_train" / "fields.py").touch()
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=n", "-c", "user.email=e", "commit", "-qm", "m"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(code_version, "package_folder", lambda name: tmp_path / name)
+    commit = code_version._commit.__wrapped__
+    clean = commit()
+    assert len(clean) == 40
+    (tmp_path / "notes.txt").touch()
+    assert commit() == clean, "it is in none of the packages"
+    (tmp_path / "cse_train" / "mine.py").touch()
+    assert commit() == clean + "+"

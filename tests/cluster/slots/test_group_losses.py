@@ -27,6 +27,7 @@ def ended_group(error: Exception, monkeypatch, *, cpus: float = 2, nodes=("a",),
         settings=group_settings(workers=2), error=error, nodes=frozenset("ab"), alive=lambda: False, start=begun.append
     )
     group.mailbox = "mailbox"
+    group._waits_for, group._waits_since = "", 0.0
     begun.clear()
     monkeypatch.setattr(group, "ranks", lambda: dict(enumerate(SimpleNamespace(node=node) for node in ranks)))
     monkeypatch.setattr(module, "cluster_nodes", lambda: [Node(cpus=cpus, gpus=0, memory_gb=64, head=True)])
@@ -43,10 +44,23 @@ def test_a_group_that_others_leave_no_room_begins_again_and_is_not_lost(monkeypa
     assert begun == ["mailbox"]
 
 
-def test_a_group_that_no_longer_fits_into_the_cluster_says_so(monkeypatch):
+def test_a_group_that_no_longer_fits_into_the_cluster_waits_and_says_for_what_up_to_a_limit(monkeypatch):
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock.now)
     group = ended_group(ControllerError(WorkerGroupStartupTimeoutError("no room")), monkeypatch, cpus=1)
-    assert (group.lost() or "").startswith("a run does not fit: workers=2")
-    assert begun == []
+    assert group.lost() is None and begun == ["mailbox"]
+    assert group.waits_for().startswith("a run does not fit: workers=2")
+    clock.now += 3600
+    assert group.lost() is None and begun == ["mailbox"] * 2
+    clock.now += 1
+    assert (group.lost() or "").endswith("(waited 60 min)") and begun == ["mailbox"] * 2
+
+
+def test_a_group_that_fits_again_waits_for_nothing(monkeypatch):
+    group = ended_group(ControllerError(WorkerGroupStartupTimeoutError("no room")), monkeypatch, cpus=1)
+    assert group.lost() is None and group.waits_for()
+    monkeypatch.setattr(module, "cluster_nodes", lambda: [Node(cpus=2, gpus=0, memory_gb=64, head=True)])
+    assert group.lost() is None and not group.waits_for()
 
 
 def test_what_the_controller_met_is_the_reason(monkeypatch):

@@ -99,7 +99,7 @@ def test_ranks_of_a_dead_generation_are_told_to_leave_and_cannot_report():
         assert (await waiting)[0] == "leave"
         new = await box.open(2)
         following = await box.submit(job())
-        await box.post(old, number, ErrorEvent(cause="error", reason="late", rank=1))
+        await box.post(old, number, ErrorEvent(cause="run", reason="late", rank=1))
         assert await box.report(old, number, 0, 0, {})
         assert await box.take_events(0.01) == []
         assert (await box.next_job(new, 0, 0))[1] == following
@@ -121,8 +121,8 @@ def test_closing_lets_the_job_in_hand_finish_and_says_leave_after_it():
 def test_errors_keep_their_order_and_a_rank_that_cannot_serve_says_so_at_once():
     async def story():
         box, generation, number = await opened()
-        await box.post(generation, number, ErrorEvent(cause="error", reason="first", rank=1))
-        await box.post(generation, number, ErrorEvent(cause="error", reason="second"))
+        await box.post(generation, number, ErrorEvent(cause="run", reason="first", rank=1))
+        await box.post(generation, number, ErrorEvent(cause="run", reason="second"))
         assert [event.reason for event in await box.take_events(0.01)] == ["first", "second"]
         await box.hello(generation, 0, RankFacts(pid=1, host="a", node="n", actor=None, problem="different code: x"))
         assert await box.take_events(0.01) == [ErrorEvent(cause="setup", reason="different code: x")]

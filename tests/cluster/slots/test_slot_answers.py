@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cluster.slots.health import Pace
 from cluster.slots.slot import Slot
 from tests.cluster.jobs import job, run_of
 
@@ -14,7 +15,8 @@ def slot_of(*, gated: bool) -> tuple[Slot, list[tuple[int, int]]]:
     slot.group = SimpleNamespace(proceed=lambda *answer: answers.append(answer))
     slot.job = job(gated=gated, run=run_of(examples=64))
     slot.number, slot.undecided, slot.points, slot.examples, slot.judged, slot.best = 7, None, [], 0, 0, 0.0
-    slot.echo, slot.group.lost, slot.scores = None, lambda: "", []
+    slot.echo, slot.group.lost, slot.scores, slot.pace = None, lambda: "", [], Pace()
+    slot.group.waits_for = str
     return slot, answers
 
 

@@ -28,6 +28,9 @@ class Group:
         events, self.coming = self.coming, []
         return events
 
+    def waits_for(self) -> str:
+        return ""
+
     def lost(self) -> None:
         return None
 
@@ -84,7 +87,7 @@ def test_a_run_in_hand_goes_on_from_its_checkpoint_and_no_worker_counts_as_lost(
     slot.group.coming = [point(32), point(64), DoneEvent({})]
     ended = slot.step()
     assert (ended["state"], [each["examples"] for each in ended["points"]]) == ("done", [64])
-    assert slot.group.calls[3] == f"submit from {tmp_path}" and not slot.losses
+    assert slot.group.calls[3] == f"submit from {tmp_path}" and not str(slot.losses)
 
 
 def test_a_call_that_comes_at_the_last_moment_keeps_the_group(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,15 @@
 import asyncio
 import errno
 import json
+import re
 import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from cluster.slots.group_api import DoneEvent, ErrorEvent, PointEvent, ScoreEvent
+from cluster.slots.group_api import DoneEvent, PointEvent, ScoreEvent
 from cluster.slots.mailbox import Mailbox
 from cluster.slots.worker import Channel, error_event, serve_job
 from cse_train.data_paths import DataPaths
@@ -88,9 +90,39 @@ def test_a_score_job_trains_nothing(one_job, tmp_path):
 
 def test_an_error_is_posted_with_one_line_and_leaves_its_traceback_in_the_log(one_job, tmp_path):
     *_, event = one_job({"raise_on": 0, "at": 1})
-    assert event == ErrorEvent(cause="error", reason="KeyError: 'the real error'")
+    assert event.cause == "run"
+    assert re.match(r"KeyError: 'the real error' \(stub_training\.py:\d+ in \w+, .*worker\.py:\d+ in ", event.reason)
     assert "the real error" in (tmp_path / "run" / "logs" / "rank0.log").read_text()
     assert sys.stdout is not None and not sys.stdout.closed
+
+
+METHOD = """
+def loss(x):
+    return x.reshape(3)
+
+
+def forward(x):
+    raise ValueError("no such pooler") if x is None else loss(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (
+            np.zeros(2),
+            "ValueError: cannot reshape array of size 2 into shape (3,) (mine.py:3 in loss, mine.py:7 in f",
+        ),
+        (None, "ValueError: no such pooler (mine.py:7 in forward"),
+    ],
+)
+def test_an_error_in_a_users_method_says_where(given, reason):
+    """`no such pooler` alone sent people through their whole code."""
+    space = {"__name__": "cse_train.methods.mine"}
+    exec(compile(METHOD, "/home/me/mine.py", "exec"), space)
+    with pytest.raises(ValueError) as caught:
+        space["forward"](given)
+    assert error_event(caught.value).reason.startswith(reason)
 
 
 def test_a_loss_that_is_no_number_is_told_as_it_was_said(one_job):
@@ -101,11 +133,11 @@ def test_a_loss_that_is_no_number_is_told_as_it_was_said(one_job):
 @pytest.mark.parametrize(
     ("error", "cause", "reason"),
     [
-        (ConfigError(["a: x=1", "b: y=2"]), "error", "a: x=1; b: y=2"),
+        (ConfigError(["a: x=1", "b: y=2"]), "run", "a: x=1; b: y=2"),
         (RuntimeError("[gloo/transport/tcp/pair.cc:547] Connection closed by peer"), "echo", "RuntimeError: [gloo"),
-        (RuntimeError("mat1 and mat2"), "error", "RuntimeError: mat1 and mat2"),
-        (OSError(errno.ENOSPC, "No space left", "/x/last"), "error", "disk full: path=/x/last; free some space"),
-        (ZeroDivisionError(), "error", "ZeroDivisionError"),
+        (RuntimeError("mat1 and mat2"), "run", "RuntimeError: mat1 and mat2"),
+        (OSError(errno.ENOSPC, "No space left", "/x/last"), "run", "disk full: path=/x/last; free some space"),
+        (ZeroDivisionError(), "run", "ZeroDivisionError"),
     ],
 )
 def test_errors_are_told_in_one_line_and_echoes_of_a_lost_rank_are_known(error, cause, reason):

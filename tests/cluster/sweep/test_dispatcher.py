@@ -1,5 +1,6 @@
 import copy
 import pickle
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,45 @@ def test_two_drivers_share_the_runs_and_each_waits_for_the_others_result(tmp_pat
     assert (first.recorder.outcome.done, first.recorder.outcome.reused) == (2, 1)
     assert (second.recorder.outcome.done, second.recorder.outcome.reused) == (1, 2)
     assert all(row.attempt == 1 for row in first.ledger.runs())
+
+
+def test_a_run_that_a_slot_gave_up_comes_after_all_others_and_is_lost_after_three_slots(tmp_path):
+    driver = Driver(tmp_path, [1, 2], "me")
+    first = driver.start()
+    driver.dispatcher.lost(first, "machine failed 3 times: CUDA error")
+    second = driver.start()
+    assert second.planned.seed == 2 and not driver.dispatcher.finished()
+    driver.train(second)
+    for _ in range(2):
+        again = driver.start()
+        assert again is first
+        driver.dispatcher.lost(again, "machine failed 3 times: CUDA error")
+    assert driver.start() is None and driver.dispatcher.finished()
+    row = driver.ledger.run("signature1")
+    assert (row.state, row.reason) == ("lost", "machine failed 3 times: CUDA error")
+    assert driver.observed == [(2, "done", 60.0, 128), (1, "lost", None, None)]
+    assert driver.kinds().count("requeued") == 2 and driver.kinds()[-1] == "failed"
+    later = Driver(tmp_path, [1], "later").start()
+    assert later.claim.attempt == 2 and later.claim.previous_folders
+
+
+def test_a_slot_in_quarantine_leaves_its_run_to_others_and_that_costs_the_run_no_try(tmp_path):
+    driver = Driver(tmp_path, [1], "me")
+    claimed = driver.start()
+    for _ in range(9):
+        driver.dispatcher.refused(claimed, "slot 2 quarantined")
+        assert driver.start() is claimed
+    driver.train(claimed)
+    assert driver.dispatcher.finished() and driver.recorder.outcome.done == 1
+
+
+def test_what_a_run_waits_for_is_reported_once_and_so_is_its_end(tmp_path):
+    driver = Driver(tmp_path, [1], "me")
+    claimed = driver.start()
+    for waits_for in ("", "no node has room", "no node has room", "", ""):
+        driver.recorder.progressed(claimed, slot_result(waits_for=waits_for))
+    waits = [event.reason for event in driver.events if event.kind == "waiting"]
+    assert waits == ["no node has room", "the cluster has room again"]
 
 
 def test_a_failure_of_another_driver_is_not_tried_again_here(tmp_path):
@@ -247,3 +287,35 @@ def test_storage_that_takes_no_more_ends_the_sweep_and_fails_no_run(tmp_path, re
     assert code == 1 and line.startswith(said)
     row = driver.ledger.run("signature1")
     assert (row.state, row.reason, driver.recorder.outcome.failures) == ("lost", reason, ())
+
+
+def test_a_finished_run_with_a_damaged_model_is_told_and_trained_again_by_the_same_command(tmp_path):
+    first = Driver(tmp_path, [1], "first")
+    first.train(first.start())
+    scorer = Driver(tmp_path, [1], "scorer", suites=["a"])
+    claimed = scorer.start()
+    assert scorer.dispatcher.job(claimed).kind == "score"
+    scorer.recorder.failed(claimed, "corrupt checkpoint: /x/best/model.safetensors: cut short; train the run again")
+    (failure,) = scorer.recorder.outcome.failures
+    assert failure.reason.endswith("cut short; give the same command again, which trains the run again")
+    row = scorer.ledger.run("signature1")
+    assert (row.state, row.best) == ("lost", 60.0) and "cut short" in row.reason
+    again = Driver(tmp_path, [1], "again", suites=["a"])
+    claimed = again.start()
+    job = again.dispatcher.job(claimed)
+    assert (job.kind, job.folder.name) == ("train", "attempt-2") and job.previous[0].name == "final"
+    again.train(claimed)
+    assert again.ledger.run("signature1").state == "done" and again.dispatcher.finished()
+
+
+def test_a_finished_run_without_its_folder_is_trained_again_where_scores_are_wanted(tmp_path):
+    first = Driver(tmp_path, [1], "first")
+    first.train(first.start())
+    shutil.rmtree(tmp_path / "runs" / "signature1")
+    assert Driver(tmp_path, [1], "as before").start() is None
+    elsewhere = Driver(tmp_path, [1], "elsewhere", suites=["a"])
+    elsewhere.dispatcher.options = replace(elsewhere.dispatcher.options, storage=tmp_path / "other")
+    assert elsewhere.dispatcher.next_run() is None
+    wanted_scores = Driver(tmp_path, [1], "scores", suites=["a"])
+    claimed = wanted_scores.start()
+    assert claimed.claim.attempt == 2 and wanted_scores.dispatcher.job(claimed).kind == "train"

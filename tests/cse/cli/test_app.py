@@ -39,7 +39,7 @@ def book(
             about = {"method": run.method, "seed": seed, "owner": "me", "identity": identity, "provenance": {}}
             claim = ledger.claim(name, run.flat(), **about)
             assert claim is not None
-            end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0, "folder": f"runs/{name}"}
+            end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0, "folder": f"kept/{name}"}
             ledger.finish(claim, "done", **end)
             ledger.link(resolved.space.id, [(name, cell.key, seed)])
 
@@ -124,9 +124,9 @@ def test_table_stands_beside_the_published_values(capsys: pytest.CaptureFixture[
     assert len(found["rows"]) == 8
     first = found["rows"][0]
     assert first["key"] == {"method.dup_rate": 0.08}
-    assert first["cells"]["sts_dev"] == pytest.approx(
-        {"n": 2, "mean": 61.0, "sd": 2**0.5, "published": 83.5, "delta": -22.5}
-    )
+    cell = first["cells"]["sts_dev"]
+    assert (cell.pop("seeds"), cell.pop("values")) == ([0, 1], [60.0, 62.0])
+    assert cell == pytest.approx({"n": 2, "mean": 61.0, "sd": 2**0.5, "published": 83.5, "delta": -22.5})
     assert found["rows"][7]["cells"]["sts_dev"]["n"] == 0
     assert found["rows"][7]["cells"]["sts_dev"]["published"] == 83.84
     assert found["protocol"]["encoder"] == "wiki-l4-h128"
@@ -241,7 +241,7 @@ def test_best_ranks_cells_by_mean_and_gives_the_folder(capsys: pytest.CaptureFix
     first, second = json.loads(printed(capsys, "best", "E7", "--top", "2", "--format", "json"))["cells"]
     assert first["cell"] == "method.dup_rate=0.16"
     assert (first["mean"], first["best"], first["n"]) == (62.0, 62.5, 2)
-    assert first["folder"] == f"runs/{first['signature']}"
+    assert first["folder"] == f"kept/{first['signature']}"
     assert second["mean"] == 61.0
 
 

@@ -41,7 +41,10 @@ def test_a_value_error_of_our_own_code_is_a_mistake_and_a_library_s_is_a_bug() -
     assert verdict(ours.value)[0] == 2
     code, (line,) = verdict(ValueError("shapes differ"))
     assert code == 1
-    assert line == "internal error: ValueError: shapes differ; run again with --debug for the traceback"
+    told, _, file = line.partition(" please report it with file=")
+    assert told == "internal error: ValueError: shapes differ; this is a mistake of ours,"
+    assert "ValueError: shapes differ" in Path(file).read_text(encoding="utf8")
+    Path(file).unlink()
 
 
 def test_an_interrupt_has_its_own_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.evaluate.vectors import spearman
 from cse_train.modules.pooling import pool
+from cse_train.text import vector_files
 from cse_train.text.sources import open_source
 
 
@@ -90,7 +91,7 @@ def test_first_last_reads_the_embedding_output_and_not_layer_1(backbone: Backbon
 
 
 def test_glove_is_optional(pairs: Pairs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baselines, "GLOVE_PACKAGE", "no_such_package_here")
+    monkeypatch.setattr(vector_files, "PACKAGE", "no_such_package_here")
     assert glove_average(pairs) is None
 
 

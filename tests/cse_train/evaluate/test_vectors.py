@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cse_train.evaluate.pairs import Pairs
-from cse_train.evaluate.vectors import embed_pairs, unit
+from cse_train.evaluate.vectors import embed_pairs, pearson, spearman, unit
 
 
 def test_unit_rows_and_a_zero_row() -> None:
@@ -28,3 +28,12 @@ def test_each_distinct_text_is_embedded_once_and_cosines_equal_a_loop(pairs: Pai
         expected = of[a] @ of[b] / np.sqrt((of[a] @ of[a]) * (of[b] @ of[b]))
         assert found.cosines[at] == pytest.approx(expected, abs=1e-12)
     assert [found.texts[row] for row in found.sentences] == [*pairs.left, *pairs.right]
+
+
+@pytest.mark.parametrize("correlation", [pearson, spearman])
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_a_correlation_of_no_numbers_is_an_error_and_not_a_score(correlation, odd: float) -> None:
+    numbers = np.array([1.0, 2.0, odd])
+    for pair in ((numbers, np.arange(3.0)), (np.arange(3.0), numbers)):
+        with pytest.raises(ValueError, match=r"^not finite: a .*correlation"):
+            correlation(*pair)

@@ -1,11 +1,14 @@
-"""SBERT's objectives three ways: literal, loop oracle, frozen value; two ranks equal one is test_joined_losses.py."""
+"""SBERT's objectives and InferSent's features three ways: literal, loop oracle, frozen value.
+
+Two ranks equal one: test_joined_losses.py, test_distributed.py.
+"""
 
 import math
 
 import pytest
 import torch
 
-from cse_train.losses.siamese import classification, pair_features, triplet
+from cse_train.losses.siamese import classification, pair_features, product_features, triplet
 
 
 def draws(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
@@ -16,6 +19,9 @@ def draws(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
 def test_features_and_classification_by_hand() -> None:
     features = pair_features(torch.tensor([[1.0, -2.0]]), torch.tensor([[3.0, 0.5]]))
     assert features.tolist() == [[1.0, -2.0, 3.0, 0.5, 2.0, 2.5]]
+    assert product_features(torch.tensor([[1.0, -2.0]]), torch.tensor([[3.0, 0.5]])).tolist() == [
+        [1.0, -2.0, 3.0, 0.5, 2.0, 2.5, 3.0, -1.0]
+    ]
     logits = torch.tensor([[0.0, 0.0, 0.0], [math.log(2), 0.0, 0.0]])
     expected = (math.log(3) + math.log(2)) / 2
     assert classification(logits, torch.tensor([1, 0])).item() == pytest.approx(expected, abs=1e-6)
@@ -41,14 +47,17 @@ def test_triplet_equals_the_loop(margin: float) -> None:
     assert triplet(anchors, positives, negatives, margin).item() == pytest.approx(total / 6, abs=1e-6)
 
 
-def test_classification_equals_the_loop() -> None:
-    left, right, weight = draws((6, 4), (6, 4), (3, 12))
+@pytest.mark.parametrize("products", [False, True], ids=["sbert", "infersent"])
+def test_classification_equals_the_loop(products: bool) -> None:
+    left, right, weight = draws((6, 4), (6, 4), (3, 16 if products else 12))
     labels, total = [0, 2, 1, 1, 0, 2], 0.0
     for u, v, label in zip(left.tolist(), right.tolist(), labels, strict=True):
         read = [*u, *v, *(abs(a - b) for a, b in zip(u, v, strict=True))]
+        read += [a * b for a, b in zip(u, v, strict=True)] if products else []
         powers = [math.exp(sum(w * x for w, x in zip(row, read, strict=True))) for row in weight.tolist()]
         total -= math.log(powers[label] / sum(powers))
-    ours = classification(pair_features(left, right) @ weight.T, torch.tensor(labels))
+    features = product_features if products else pair_features
+    ours = classification(features(left, right) @ weight.T, torch.tensor(labels))
     assert ours.item() == pytest.approx(total / 6, abs=1e-5)
 
 

@@ -111,5 +111,5 @@ def test_encode_is_one_vector_a_sentence_whatever_the_padding(method: str, parts
     with torch.no_grad():
         together = model.encode(pack_lists(rows, groups=1))
         alone = torch.cat([model.encode(pack_lists([row])) for row in rows])
-    assert together.shape == (3, backbone.width)
+    assert together.shape == (3, getattr(model, "width", backbone.width))
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-5)

@@ -28,6 +28,12 @@ SHORT_SPANS = {
 FILLED = {"method": "diffcse", "method.generator": "wiki-l1-h64", "method.generator_dropout": False}
 CORRUPTED = {"method": "d2cse", "method.generator": "wiki-l1-h64", "method.lambda_weight": 0.5}
 GUIDED = {"method": "sgopt", "method.projection_width": 24, "method.temperature": 0.1}
+WORDS = {
+    "method": "infersent",
+    "train.encoder": str(Path(__file__).with_name("word_vectors.txt")),
+    "method.units": 12,
+    "method.hidden": 8,
+}
 CASES = {
     "simcse": {"method": "simcse"},
     "simcse_mlm": {"method": "simcse", "method.mlm_weight": 0.1},
@@ -93,6 +99,8 @@ CASES = {
     },
     "sbert": {"method": "sbert"},
     "sbert_triplets": {"method": "sbert", "method.objective": "triplets"},
+    "infersent": {**WORDS, "method.activation": "tanh"},
+    "infersent_mean": {**WORDS, "method.pooling": "mean"},
     "promptbert": {"method": "promptbert"},
     "cmlm": {"method": "cmlm", "method.masking_ratio": 0.4},
 }
@@ -110,7 +118,7 @@ def losses_and_gradients(settings: dict, encoder: str, *files: Path) -> list[dic
     run = parse_run(shared | settings)
     columns = methods.optional(run.method, "columns", lambda _: ("text",))(run.options)
     corpus = dict(zip((("text",), PAIR_COLUMNS, LABELLED_COLUMNS), files, strict=True)).get(columns, files[0])
-    backbone = load_backbone(encoder, run.train.dropout)
+    backbone = load_backbone(run.train.encoder, run.train.dropout)
     batches = Batches.open(run, DataPaths(train_file=corpus), backbone)
     random_streams.seed_new_weights(0)
     model = methods.load(run.method).build(run.options, backbone).train()

@@ -2,10 +2,13 @@ import gzip
 import json
 from pathlib import Path
 
+import datasets
 import pytest
+from huggingface_hub import constants
 
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
+from cse_train.text.corpora import hub
 from cse_train.text.sources import GENERATED_SENTENCES, open_source
 
 
@@ -152,7 +155,7 @@ def test_unknown_corpus_names_the_nearest() -> None:
     ("name", "content", "rule"),
     [
         ("latin.txt", "caf\xe9\n".encode("latin-1"), "not UTF-8"),
-        ("cut.txt.gz", gzip.compress(b"some text\n" * 1000)[:-9], "truncated data"),
+        ("cut.txt.gz", gzip.compress(b"some text\n" * 1000, mtime=0)[:-9], "truncated data"),
         ("wide.csv", b"a,b\n1,2,3\n", "wrong row: .*line 2 has 3 fields"),
         ("four.csv", b"a,b,c,d\n", "wrong header: .*4 columns"),
     ],
@@ -199,3 +202,19 @@ def test_real_corpora(data_dir: Path) -> None:
     assert len(pairs) == 19666 and pairs[1][2] == "entailment"
     articles = [text for (text,) in open_source("documents", paths).rows()]
     assert len(articles) == 1823 and articles[0].startswith("Anarchism originated")
+
+
+def test_a_hub_that_is_away_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def load(name: str, split: str) -> None:
+        asked.append(datasets.config.HF_HUB_OFFLINE and constants.HF_HUB_OFFLINE)
+        raise ConnectionError("first line\nsecond")
+
+    for place in (datasets.config, constants):
+        monkeypatch.setattr(place, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(hub, "hub_is_away", lambda: True)
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    with pytest.raises(ConfigError, match=r"^unreadable data set: train.corpus=hf:no/such, split train \(Conn.*HF_HUB"):
+        open_source("hf:no/such", DataPaths())
+    assert asked == [True]

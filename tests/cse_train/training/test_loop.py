@@ -126,6 +126,19 @@ def test_best_is_the_first_of_equal_scores(
     assert [p.best for p in outcome.points] == [10.0, 30.0, 30.0, 30.0]
 
 
+def test_the_rate_of_a_plateau_falls_with_the_scores_also_after_a_resume(
+    tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = {5: 10.0, 10: 30.0, 15: 30.0, 20: 40.0}
+    monkeypatch.setattr("cse_train.training.loop.Session._dev_score", lambda session: scores[session.step])
+    changes = {"train_evaluations": 4, "train_schedule": "plateau", "train_optimiser": "sgd"}
+    run = parse_run(tiny_settings("simcse", train_learning_rate=0.1, **changes))
+    train(run, DataPaths(train_file=text_file), tmp_path, lambda point: point.step == 15)
+    outcome = train(run, DataPaths(train_file=text_file), tmp_path, go_on)
+    rates = [point.metrics["learning_rate"] for point in outcome.points]
+    assert rates == pytest.approx([0.1, 0.1 * 0.99, 0.1 * 0.99**2, 0.1 * 0.99**3 / 5])
+
+
 def test_nan_loss_is_one_line(tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path) -> None:
     run = parse_run(tiny_settings("simcse", train_learning_rate=1e30, train_max_grad_norm=None))
     with pytest.raises(Diverged, match=r"^(loss is|not finite:) .*; lower train.learning_rate$"):

@@ -146,6 +146,15 @@ def test_torch_s_is_torch_s_to_the_bit() -> None:
     assert torch.equal(updated(config, gradients), weight)
 
 
+def test_stochastic_gradient_descent_by_hand() -> None:
+    """Weights of 1, rate 0.1, decay 0.5, gradients 1 and 2: w - 0.1 (g + w / 2); the rate is constant."""
+    config = TrainConfig(
+        optimiser="sgd", schedule="constant", learning_rate=0.1, weight_decay=0.5, examples=4, batch_size=2
+    )
+    given = updated(config, [torch.ones(2, 2), torch.full((2, 2), 2.0)])
+    torch.testing.assert_close(given, torch.full((2, 2), 0.85 - 0.1 * (2 + 0.425)))
+
+
 def test_a_decay_that_takes_the_whole_weight_leaves_nothing() -> None:
     config = TrainConfig(learning_rate=2.0, weight_decay=0.5, examples=2, batch_size=2)
     assert updated(config, [torch.ones(2, 2)]).abs().max() < 1e-12

@@ -1,7 +1,7 @@
 import pytest
 
 from cse_train.config import TrainConfig
-from cse_train.training.optimiser import constant, learning_rate, linear, slanted_triangular
+from cse_train.training.optimiser import constant, learning_rate, linear, plateau, slanted_triangular
 
 
 def test_T9_linear_without_warm_up() -> None:
@@ -50,3 +50,12 @@ def test_constant_after_the_warm_up() -> None:
     assert constant(0, 0) == 1.0
     config = TrainConfig(examples=1000, batch_size=10, learning_rate=2.0, warmup_ratio=0.1, schedule="constant")
     assert [learning_rate(config, step) for step in (0, 5, 10, 99)] == [0.0, 1.0, 2.0, 2.0]
+
+
+def test_plateau_by_hand() -> None:
+    """0.99 at every evaluation; a fifth where 70 comes again, where 60 is less, not where 80 is a new best."""
+    factors = [plateau([70.0, 70.0, 60.0, 80.0][:count]) for count in range(5)]
+    assert factors == pytest.approx([1, 0.99, 0.99**2 / 5, 0.99**3 / 25, 0.99**4 / 25])
+    config = TrainConfig(examples=1000, batch_size=10, learning_rate=2.0, warmup_ratio=0.1, schedule="plateau")
+    assert learning_rate(config, 5) == 1.0
+    assert learning_rate(config, 50, [70.0, 60.0]) == pytest.approx(2 * 0.99**2 / 5)

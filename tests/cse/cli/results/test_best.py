@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from analysis.ledger import Ledger
+from analysis.ledger import Baselines, Ledger
+from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse_train import checkpoint, methods
 from cse_train.backbone.backbone import load_backbone
-from cse_train.config import parse_run
+from cse_train.config import completed, parse_run
 
 FLAT = {
     "method": "simcse",
@@ -38,14 +39,17 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     return opened
 
 
-def book(ledger: Ledger, cell: int, seed: int, value: float) -> None:
-    name = f"cell{cell}-seed{seed}"
-    about = {"method": "simcse", "seed": seed, "owner": "me", "identity": {}, "provenance": {}}
+def book(
+    ledger: Ledger, cell: int, seed: int, value: float, identity: dict[str, str] | None = None, name: str = ""
+) -> None:
+    name = name or f"cell{cell}-seed{seed}"
+    about = {"method": "simcse", "seed": seed, "owner": "me", "identity": identity or {}, "provenance": {}}
     claim = ledger.claim(name, {**FLAT, "train.seed": seed}, **about)
     assert claim is not None
     end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0}
     ledger.finish(claim, "done", **end, folder=Path("runs", name).resolve())
-    ledger.link("mine", [(name, {"method.temperature": cell}, seed)])
+    if name == f"cell{cell}-seed{seed}" and cell < 20:
+        ledger.link("mine", [(name, {"method.temperature": cell}, seed)])
 
 
 def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
@@ -68,6 +72,58 @@ def test_the_pick_stands_beside_what_fewer_cells_would_have_given(
     text = printed(capsys, "best", "mine")
     assert "expected best of random cells: 56.00 of 1, 60.33 of 5, 61.32 of 10, 61.50 of 12" in text
     assert "optimism of its best run: 62.00 against 61.00 of its other seeds" in text
+
+
+def test_runs_of_a_cell_on_two_corpora_are_two_rows(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+    """They were one row of n 4 with an invented sd."""
+    for seed in range(2):
+        book(ledger, 20, seed, 70.0 + seed, {"corpus": "aaaaaaaaaaaa"})
+        book(ledger, 21, seed, 40.0 + seed, {"corpus": "bbbbbbbbbbbb"})
+        for cell in (20, 21):
+            ledger.link("mine", [(f"cell{cell}-seed{seed}", {"method.temperature": 20}, seed)])
+    rows = json.loads(printed(capsys, "best", "mine", "--top", "14", "--format", "json"))["cells"]
+    two = {row["cell"]: (row["n"], row["mean"]) for row in rows if "temperature=20" in row["cell"]}
+    assert two == {
+        "method.temperature=20 corpus=aaaaaaaa": (2, 70.5),
+        "method.temperature=20 corpus=bbbbbbbb": (2, 40.5),
+    }
+
+
+def test_harm_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+    """The first score was the best, and below the encoder without training: the pick is no success."""
+    run = {**FLAT, "train.encoder": "wiki-l1-h64", "train.corpus": "generated", "train.dev_max_length": 512}
+    about = {"method": "simcse", "seed": 0, "owner": "me", "identity": {}, "provenance": {}}
+    claim = ledger.claim("harmed", run, **about)
+    assert claim is not None
+    ledger.record_sweep("harm", {"title": "t"})
+    ledger.link("harm", [("harmed", {}, 0)])
+    first = {"examples": 8, "step": 1, "seconds": 1.0, "metrics": {}, "best": 40.0, "best_examples": 8}
+    points = [first, {**first, "examples": 16, "step": 2}]
+    end = {"examples": 16, "best": 40.0, "best_examples": 8, "seconds": 1.0, "folder": None}
+    ledger.finish(claim, "done", points=points, **end)
+    key = ("generated_dev:20", "wiki-l1-h64", "generated", 512)
+    ledger.store_baselines([Baselines(*key, {}, {"untrained mean": 41.5, "untrained [CLS]": 30.0})])
+    said = printed(capsys, "best", "harm")
+    assert "of the pick: below the encoder without training (generated_dev:20 41.50): 1 of 1 runs" in said
+    assert "of the pick: best at their first evaluation: 1 of 1 runs; training after it did not help" in said
+
+
+def test_runs_by_another_version_of_the_method_are_a_row_of_their_own(
+    capsys: pytest.CaptureFixture[str], ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.record_sweep("versions", {"title": "t"})
+    options = methods.config_module("simcse")
+    for version, value in ((options.VERSION, 50.0), (options.VERSION + 1, 60.0)):
+        monkeypatch.setattr(options, "VERSION", version)
+        for seed in range(2):
+            name = signature(parse_run(completed({**FLAT, "train.seed": seed})), {})
+            book(ledger, 0, seed, value, name=name)
+            ledger.link("versions", [(name, {}, seed)])
+    rows = json.loads(printed(capsys, "best", "versions", "--format", "json"))["cells"]
+    assert [(row["cell"].strip(), row["n"], row["mean"]) for row in rows] == [
+        (f"version={options.VERSION}", 2, 60.0),
+        (f"version={options.VERSION - 1}", 2, 50.0),
+    ]
 
 
 SEARCHED = """version: 1

@@ -38,7 +38,7 @@ def book(ledger: Ledger, sweep: str, cell: Cell, seed: int, value: float | None,
     about = {"method": run.method, "seed": seed, "owner": "me", "identity": INPUTS, "provenance": {**HERE, **details}}
     claim = ledger.claim(name, run.flat(), **about)
     assert claim is not None
-    (Path("runs") / name / "best").mkdir(parents=True, exist_ok=True)
+    (Path("results/runs") / name / "best").mkdir(parents=True, exist_ok=True)
     end = {"examples": 25600, "best": value, "best_examples": 1280, "seconds": 7.5, "folder": f"runs/{name}"}
     ledger.finish(claim, "failed" if value is None else "done", **end, reason=None if value else "loss is nan")
     ledger.link(sweep, [(name, cell.key, seed)])
@@ -81,7 +81,7 @@ def test_everything_behind_a_cell(capsys: pytest.CaptureFixture[str], e7: Resolv
         ["failed", "done"],
         ["failed"],
     ]
-    assert found["runs"][0]["checkpoint"] == f"runs/{signatures[0]}/best"
+    assert found["runs"][0]["checkpoint"] == str(Path("results/runs", signatures[0], "best").resolve())
     assert found["differing"] == {"commit": {f'"{"a" * 40}"': [0, 2], f'"{"b" * 40}"': [1]}}
     assert found["shared"]["host"] == "one" and found["shared"]["versions.torch"] == "2.0"
     assert found["shared"]["input.corpus"] == "c"

@@ -25,6 +25,7 @@ paper:
   references:
     - {label: GloVe, cells: {mr: 70, cr: 71, avg: 70.6}, as_printed: true, recomputed: {avg: 70.5}}
 """
+GLOVE = "label: GloVe,"
 ROW = "cells: {mr: 80, cr: 82, avg: 81}"
 
 
@@ -42,6 +43,29 @@ ROW = "cells: {mr: 80, cr: 82, avg: 81}"
         ("recomputed: {avg", "recomputed: {avgg", "unknown column: paper.recomputed=avgg of GloVe"),
         ("avg: 81}", "avg: 81.5}", "its columns give 81.0000; correct it, or keep it with `as_printed: true`"),
         ("default: {method.dup_rate: 0.1}", "default: {method.dup_rate: 0.5}", "no such cell: paper.default="),
+        (
+            GLOVE,
+            "label: GloVe, evaluated: GloVe 6B,",
+            "wrong type: paper.references.evaluated of GloVe='GloVe 6B'; give {",
+        ),
+        (
+            GLOVE,
+            "label: GloVe, evaluated: {encoder: bert-base-uncased, pooler: first},",
+            "unknown pooler: paper.references.evaluated.pooler of GloVe=first; give one of cls_no_mlp, mean, ",
+        ),
+        (GLOVE, "label: GloVe, evaluated: {vector: a},", "paper.references.evaluated.vector of GloVe=a; did you mean"),
+        (
+            GLOVE,
+            "label: GloVe, evaluated: {vectors: 6},",
+            "wrong type: paper.references.evaluated.vectors of GloVe=6; ",
+        ),
+        (GLOVE, "label: GloVe, evaluated: {encoder: a},", "no single model: paper.references.evaluated of GloVe={"),
+        (
+            GLOVE,
+            "label: GloVe, evaluated: {encoder: a, pooler: mean, vectors: b},",
+            "no single model: paper.references",
+        ),
+        ("scores: {avg", "unscored: {COCO: images}\n  scores: {avg", "unknown column: paper.unscored=COCO"),
         ("label: GloVe", "lable: GloVe", "wrong type: paper.references="),
         ("average: {column: avg, of: [mr, cr]", "average: {column: avg, off: [mr]", "wrong type: paper.average="),
         ("scores: {avg: transfer}", "best: low", "unknown value: paper.best=low"),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.report.facts import folder_name
 from benchmarks.growth import synthetic_ledger
 from cse.cli.app import main
 
@@ -81,3 +82,10 @@ def test_a_ledger_that_has_not_begun(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_format_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     line = refused(capsys, "table", "E7", "--format", "docx").splitlines()[-1]
     assert "docx" in line and "html" in line
+
+
+def test_studies_whose_names_read_alike_have_folders_of_their_own() -> None:
+    names = ["E7", "a/b", "a b", "a-b", "", "..", "x"]
+    folders = [folder_name(name) for name in names]
+    assert len(set(folders)) == len(names) and folders[0] == "E7" and folders[3] == "a-b"
+    assert all(folder.strip(".") and "/" not in folder for folder in folders)

@@ -72,6 +72,23 @@ def test_what_is_absent_is_named_with_cell_source_and_option(capsys: pytest.Capt
     assert found["seconds"] > found["here"]["seconds"] > 0 and found["disk_bytes"] > found["here"]["disk_bytes"] > 0
 
 
+def test_absent_word_vectors_are_named_with_source_and_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the encoder tells the rows apart, and where the profile alone names it."""
+    Path("p.yaml").write_text(PROFILE + "methods: {infersent: {train.encoder: mine.txt}}\n")
+    space = 'version: 1\nid: W\ntitle: A table\nseeds: 1\nevaluate: ["generated_dev:20"]\ncells:\n'
+    words = ["method: infersent, train.encoder: crawl-300d-2M.vec", "method: simcse, train.encoder: wiki-l1-h64"]
+    for cells, wanted in (
+        (words, "get it from https://dl.fbaipublicfiles.com/fasttext/vectors-english/crawl-300d-2M.vec.zip, or give "
+         "its path by --profile FILE with `substitutions: {train.encoder: {crawl-300d-2M.vec: VECTORS}}`"),
+        (["method: infersent", "method: simcse"], "get it from where it is published, or give its path by --profile "
+         "FILE with `methods: {infersent: {train.encoder: VECTORS}}`"),
+    ):  # fmt: skip
+        Path("W.yaml").write_text(space + "".join(f"  - {{label: {c[8:11]}, set: {{{c}}}}}\n" for c in cells))
+        (one,) = json.loads(printed(capsys, "plan", "W.yaml", "--format", "json"))["spaces"]
+        (reason,) = [cell["reason"] for cell in one["incomplete_cells"]]
+        assert reason.startswith("missing encoder: train.encoder=") and wanted in reason
+
+
 def test_the_named_options_give_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     (Path("data") / "pairs").mkdir(parents=True)
     (Path("data") / "pairs" / "qqp.csv").write_text("sent0,sent1\na cat,the cat\n")

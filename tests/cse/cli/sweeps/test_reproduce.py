@@ -218,7 +218,7 @@ def test_a_half_finished_sweep_says_which_cells_are_missing(capsys: pytest.Captu
     sweeps.fails = {0.2}
     out, said = given(capsys, space("A1", 0.1, 0.2, 0.3), "--yes", code=1)
     assert "Missing: 2 of 6 runs: dup_rate=0.2 seed 0 (failed), dup_rate=0.2 seed 1 (failed)" in out
-    assert "| not run " in out and said[0] == "cse: failed: NaN loss"
+    assert "| · not run " in out and said[0] == "cse: failed: NaN loss"
 
 
 def test_cells_that_lack_an_input_do_not_stop_a_table(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
@@ -277,6 +277,29 @@ def test_scores_of_another_protocol_are_told_and_other_tables_stand(
         "score the runs again under one protocol, or make it an axis"
     ]
     assert "**A1" in out
+
+
+def test_models_that_nobody_trains_are_scored_before_the_runs(
+    capsys: pytest.CaptureFixture[str], sweeps: Sweeps
+) -> None:
+    """The table that is given while others train has them; a second call computes nothing."""
+    rows = """  references:
+    - {label: Mean, evaluated: {encoder: wiki-l1-h64, pooler: mean}, cells: {"generated_dev:40": 50.25}}
+    - {label: GloVe, evaluated: {vectors: glove.840B.300d}, cells: {"generated_dev:40": 51.0}}
+"""
+    path = Path(space("A1", 0.1, 0.2))
+    path.write_text(path.read_text(encoding="utf8") + rows, encoding="utf8")
+    sweeps.protocol = {"aggregation": "all", "pooler": "cls", "code_version": "1"}
+    out, said = given(capsys, "A1.yaml", "--yes", "--out", "tables")
+    assert said == ["cse: scoring without training: wiki-l1-h64, mean, on generated_dev:40"]
+    assert "missing input: GloVe: missing data: word vectors glove.840B.300d; put vectors/glove.840B.300d.txt" in out
+    assert "- Not scored: GloVe: missing data: word vectors glove.840B.300d" in out
+    mean, glove = json.loads(Path("tables/A1.json").read_text(encoding="utf8"))["references"]
+    (ours,) = mean["ours"].values()
+    assert mean["delta"] == {SUITE: ours - 50.25} and "ours" not in glove
+    assert f"| without training: Mean | - | {ours:.2f} | 50.25 |" in " ".join(out.split())
+    again, silent = given(capsys, "A1.yaml", "--yes")
+    assert silent == [] and again[again.index("**A1") :] in out
 
 
 def test_changed_cosines_are_told(capsys: pytest.CaptureFixture[str], sweeps: Sweeps, tmp_path: Path) -> None:

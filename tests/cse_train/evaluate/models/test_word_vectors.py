@@ -78,7 +78,7 @@ def test_equals_a_dictionary_on_many_texts(tmp_path: Path) -> None:
         ("2 3\na 1 2 3\nb 1 2\n", "g.vec", r"^wrong vector: .*g.vec, line 3 has 2 values, the file 3"),
         ("a 1 2\n\nb 1 2\n", "g.txt", r"^wrong vector: .*g.txt, line 2 has 0 values, the file 2"),
         ("3 2\na 1 2\nb 1 2\n", "g.vec", r"^truncated data: .*g.vec: 3 words expected, 2 found; fetch it again$"),
-        ("", "g.txt", r"^no word: model=.*g.txt is empty; fetch the file again$"),
+        ("", "g.txt", r"^no word: .*g.txt is empty; fetch the file again$"),
         (GLOVE, "glove.zip", r"^not word vectors: model=.*glove.zip; give a text file of .txt or .vec, .* unpacked$"),
     ],
 )

@@ -44,6 +44,7 @@ def scored(suite: str, metric: str, rule: str = "") -> Score:
         (scored("transfer", "devacc", "senteval, 5 folds, rmsprop"), "transfer_dev"),
         (scored("senteval", "mean", "senteval, 10 folds, adam, 16 of 18 downstream tasks"), "senteval"),
         (scored("senteval", "devmean", "senteval, 10 folds, adam, 16 of 18 downstream tasks"), "senteval_dev"),
+        (scored("probing", "devmean", "senteval, 10 folds, adam"), "probing_dev"),
         (scored("mrpc", "f1", "senteval, 10 folds, adam"), "mrpc:f1"),
         (scored("mr", "accuracy", "fast, 10 folds"), "mr:accuracy (fast, 10 folds)"),
         (scored("lengths", "gap", "lengths differ"), "lengths:gap"),
@@ -55,7 +56,7 @@ def test_a_column_is_named_by_what_tells_scores_apart(score: Score, name: str) -
 
 
 SLOW = ("senteval", "senteval_dev")
-ELSEWHERE = ("transfer", "transfer_dev", "probing")
+ELSEWHERE = ("transfer", "transfer_dev", "probing", "probing_dev")
 """Suites with a test of their own."""
 QUICK = [group for group in suites() if group not in (*SLOW, *ELSEWHERE)]
 
@@ -104,3 +105,15 @@ def test_what_is_missing_is_told_once_for_each_suite() -> None:
     ]
     with pytest.raises(ConfigError, match="missing data: sts12"):
         registry.require(["sts"], DataPaths())
+
+
+def test_the_hash_of_a_suite_s_data_moves_with_any_set_that_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = DataPaths()
+    one, more = (registry.data_hash(f"generated_dev:{count}", paths) for count in (20, 21))
+    assert one == registry.data_hash("generated_dev:20", paths) != more
+    monkeypatch.setattr(registry, "CODE_VERSION", "next")
+    assert registry.data_hash("generated_dev:20", paths) != one
+    with pytest.raises(ConfigError, match="unknown suite: suite=sts_tset; did you mean sts_test"):
+        registry.data_hash("sts_tset", paths)
+    with pytest.raises(ConfigError, match="^missing data: sts12 needs senteval/downstream"):
+        registry.data_hash("sts", paths)

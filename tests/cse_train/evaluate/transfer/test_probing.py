@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.suites import probing, transfer
+from cse_train.evaluate.protocol import Protocol, Score
+from cse_train.evaluate.suites import probing, probing_dev, transfer
 from cse_train.evaluate.suites.registry import problems
 from cse_train.evaluate.transfer import loaders, scorer
 from cse_train.evaluate.transfer.contract import RECIPES
@@ -58,6 +59,28 @@ def test_ten_accuracies_and_their_mean(counter, paths: DataPaths) -> None:
     assert mean.value == pytest.approx(sum(score.value for score in tasks) / 10)
     assert mean.details["tasks"] == {score.suite: score.value for score in tasks}
     assert [score.column for score in probing.evaluate(counter, paths, members=["wc"])] == ["wc"]
+
+
+def test_the_dev_mean_is_over_the_dev_accuracies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten tasks whose dev accuracies are 1, 2 .. 10; those on test are 50."""
+
+    def scored(model: object, paths: DataPaths, *, members: tuple[str, ...]) -> list[Score]:
+        facts = {"pooler": "mean", "split": "test", "max_length": 512, "rule": "senteval, 10 folds, adam"}
+        return [
+            Score(
+                suite=name,
+                metric="accuracy",
+                value=50.0,
+                protocol=Protocol(suite=name, data_hash=name, **facts),
+                details={"devacc": float(place)},
+            )
+            for place, name in enumerate(members, 1)
+        ]
+
+    monkeypatch.setattr(transfer, "evaluate", scored)
+    [mean] = probing_dev.evaluate(None, DataPaths())  # type: ignore[arg-type]
+    assert (mean.column, mean.value, mean.protocol.split) == ("probing_dev", 5.5, "dev")
+    assert mean.details["tasks"]["coordinv"] == 10.0
 
 
 def test_a_task_equals_the_plain_loop(counter, paths: DataPaths) -> None:

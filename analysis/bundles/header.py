@@ -1,0 +1,39 @@
+"""The first line of a bundle."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.bundles.errors import BundleError
+from analysis.ledger.exchange.columns import KINDS
+
+FORMAT = "cse-search bundle"
+VERSION = 1
+NAMES = {"format", "version", "counts", "sha256"}
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a bundle says of itself."""
+
+    counts: Mapping[str, int]
+    """Kind -> records."""
+    sha256: str
+    """Of all bytes after the header's line."""
+
+
+def read_header(path: Path, content: Any) -> Header:
+    """The header of a parsed first line. BundleError for none, and for another version."""
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise BundleError(f"no bundle: file={path} does not begin with a bundle's header; cse bundle writes one")
+    if content.get("version") != VERSION:
+        raise BundleError(
+            f"bundle version: version={content.get('version')!r} of file={path}, this cse-search reads {VERSION}; "
+            "use the cse-search that wrote it, or a newer one"
+        )
+    if content.keys() == NAMES and isinstance(content["counts"], dict) and isinstance(content["sha256"], str):
+        counts = content["counts"]
+        if all(kind in KINDS and isinstance(count, int) for kind, count in counts.items()):
+            return Header(counts, content["sha256"])
+    raise BundleError(f"broken header: file={path} needs {', '.join(sorted(NAMES))}; have it made again")

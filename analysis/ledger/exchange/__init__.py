@@ -1,0 +1,1 @@
+"""A ledger's rows as plain records that another ledger can take over."""

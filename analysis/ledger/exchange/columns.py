@@ -1,0 +1,190 @@
+"""The columns that a ledger gives away, kind by kind, and what is wrong with a record that comes from elsewhere.
+
+A record is a JSON object: `kind`, its own columns, and lists of parts. Who held a run, and until when, stays behind.
+"""
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import JSON, Column, Float, Integer, String, Table
+
+from analysis.ledger import schema
+from analysis.ledger.exchange.imports import pairs
+
+Record = dict[str, Any]
+
+ENDED = ("done", *schema.OPEN)
+"""States of the runs that are given away: nobody holds them."""
+LISTS = ("suites", "rows", "numbers")
+"""JSON columns that hold a list; the others hold an object."""
+OBJECTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(("config", "identity"), (lambda value: not isinstance(value, dict | list), " of plain values")),
+    **dict.fromkeys(("metrics", "values"), (lambda value: value is None or _is_number(value), " of numbers")),
+}
+"""JSON objects whose values follow a rule, with the rule in words."""
+SPEC: Mapping[str, type] = {
+    **dict.fromkeys(("title", "space", "file", "profile"), str),
+    **dict.fromkeys(("set", "blocked"), dict),
+    "seeds": list,
+}
+"""What commands read of a sweep's description, where it is there."""
+MOST = 2**31 - 1
+"""PostgreSQL's largest Integer."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The columns of one table that a record has."""
+
+    table: Table
+    names: Sequence[str]
+    key: Sequence[str] = ()
+    """Columns by which records ascend; without any, their order says something of its own."""
+    parts: Mapping[str, "Shape"] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[Column[Any]]:
+        return [self.table.c[name] for name in self.names]
+
+    def key_of(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(record[name] for name in self.key)
+
+
+PROGRESS = ("best", "best_examples", "seconds")
+RUN = Shape(
+    schema.runs,
+    (
+        *("signature", "state", "attempt", "method", "seed", "config", "identity"),
+        *("examples", *PROGRESS, "folder", "reason", "created", "updated"),
+    ),
+    key=("signature",),
+    parts={
+        "history": Shape(schema.history, ("attempt", "state", "at", "reason")),
+        "attempts": Shape(schema.provenance, ("attempt", "details", "examples", "seconds", "at"), key=("attempt",)),
+        "curve": Shape(schema.curves, ("examples", "attempt", "step", *PROGRESS, "metrics"), key=("examples",)),
+        "scores": Shape(
+            schema.scores,
+            ("suite", "protocol_hash", "value", "protocol", "cosines_file", "cosines_hash", "at"),
+            key=("suite", "protocol_hash"),
+        ),
+    },
+)
+SWEEP = Shape(
+    schema.sweeps,
+    ("id", "spec", "created", "updated"),
+    key=("id",),
+    parts={
+        "cells": Shape(schema.sweep_runs, ("signature", "cell_hash", "cell", "seed"), key=("signature", "cell_hash")),
+        "looks": Shape(schema.selections, ("rule", "candidates", "signature", "suites", "values", "at")),
+    },
+)
+BASELINES = Shape(
+    schema.baselines,
+    ("suite", "encoder", "corpus", "dev_max_length", "inputs", "rows"),
+    key=("suite", "encoder", "corpus", "dev_max_length"),
+)
+UNTRAINED_KEY = ("model", "model_hash", "pooler", "suite", "protocol_hash")
+UNTRAINED = Shape(schema.untrained_scores, (*UNTRAINED_KEY, "data_hash", "value", "protocol"), key=UNTRAINED_KEY)
+PAIRS = Shape(pairs, ("hash", "grades", "numbers"), key=("hash",))
+KINDS: Mapping[str, Shape] = {
+    "run": RUN,
+    "sweep": SWEEP,
+    "baselines": BASELINES,
+    "untrained": UNTRAINED,
+    "pairs": PAIRS,
+}
+"""In the order in which records follow each other."""
+
+
+def place(record: Record) -> tuple[Any, ...]:
+    """Where a checked record stands among others: they ascend."""
+    return list(KINDS).index(record["kind"]), *KINDS[record["kind"]].key_of(record)
+
+
+def problem(record: Any) -> str | None:
+    """What is wrong with a record, as `name=value` and the rule; None for a record that a ledger can take."""
+    kind = record.get("kind") if isinstance(record, dict) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        return f"kind={_shown(kind)} is none of {', '.join(KINDS)}"
+    return next(_problems({name: value for name, value in record.items() if name != "kind"}, KINDS[kind]), None)
+
+
+def _problems(record: Any, shape: Shape) -> Iterator[str]:
+    if not isinstance(record, dict):
+        yield f"{_shown(record)} is not a JSON object"
+        return
+    names = {*shape.names, *shape.parts}
+    yield from (f"column={_shown(name)} is unknown" for name in record.keys() - names)
+    yield from (f"column={name} is missing" for name in sorted(names - record.keys()))
+    for column in shape.columns:
+        if rule := _rule(column, record[column.name]):
+            yield f"{column.name}={_shown(record[column.name])} {rule}"
+    for name, part in shape.parts.items():
+        yield from (f"{name}: {line}" for line in _part_problems(record[name], part))
+
+
+def _part_problems(rows: Any, shape: Shape) -> Iterator[str]:
+    if not isinstance(rows, list):
+        yield "is not a list"
+        return
+    for row in rows:
+        yield from _problems(row, shape)
+    keys = [shape.key_of(row) for row in rows] if shape.key else []
+    if any(left >= right for left, right in itertools.pairwise(keys)):
+        yield f"does not ascend by {', '.join(shape.key)}"
+
+
+def _rule(column: Column[Any], value: Any) -> str | None:
+    """The rule that a column's value breaks."""
+    if value is None:
+        return None if column.nullable else "is empty"
+    if isinstance(column.type, JSON):
+        return _json_rule(column.name, value)
+    if isinstance(column.type, Integer):
+        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST
+        return None if whole else f"is not a whole number up to {MOST}"
+    if isinstance(column.type, Float):
+        return None if _is_number(value) else "is not a number"
+    if not isinstance(value, str):
+        return "is not a text"
+    assert isinstance(column.type, String)
+    if column.type.length is not None and len(value) > column.type.length:
+        return f"is longer than {column.type.length} letters"
+    is_state = column.name == "state"
+    return f"is none of {', '.join(schema.STATES)}" if is_state and value not in schema.STATES else None
+
+
+def _json_rule(name: str, value: Any) -> str | None:
+    if name not in LISTS:
+        if name == "spec" and isinstance(value, dict):
+            wrong = (key for key, kind in SPEC.items() if not isinstance(value.get(key, kind()), kind))
+            return next((f"has a {key} that is no {SPEC[key].__name__}" for key in wrong), None)
+        fits, words = OBJECTS.get(name, (lambda _: True, ""))
+        right = isinstance(value, dict) and all(map(fits, value.values()))
+        return None if right else f"is not a JSON object{words}"
+    if not isinstance(value, list):
+        return "is not a list"
+    if name == "numbers":
+        return None if all(map(_is_number, value)) else "is not a list of numbers"
+    if name == "suites":
+        return None if all(isinstance(suite, str) for suite in value) else "is not a list of texts"
+    return None if all(map(_is_row, value)) else "is not a list of [name, number]"
+
+
+def _is_number(value: Any) -> bool:
+    """A number that a float can hold."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _is_row(value: Any) -> bool:
+    named = isinstance(value, list) and len(value) == 2 and isinstance(value[0], str)
+    return named and (value[1] is None or _is_number(value[1]))
+
+
+def _shown(value: Any) -> str:
+    """A value within a line."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,240 @@
+"""Records into a ledger: runs merge by signature, in one transaction; two results of one run are never mixed."""
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Table, delete, insert, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from analysis.ledger import baselines, queries, schema, selection_log
+from analysis.ledger.errors import LedgerError
+from analysis.ledger.exchange.columns import KINDS, RUN, SWEEP, Record
+from analysis.ledger.exchange.imports import imports, pairs
+from analysis.ledger.rows import RunRow
+
+CHUNK = 200
+"""Records that are looked up at once."""
+SAME = ("method", "seed")
+"""What a signature stands for and a row says; settings may differ, such as the name of a corpus of one content."""
+RESULT = ("examples", "best", "best_examples")
+"""What two finished runs of one signature have in common, beside their scores."""
+
+Key = tuple[str, str]
+"""Suite and protocol's hash."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where records come from."""
+
+    file: str
+    hash: str
+
+
+@dataclass
+class Merged:
+    """What an import changed."""
+
+    added: int = 0
+    replaced: int = 0
+    """Runs without a result here that the records have finished."""
+    there: int = 0
+    held: int = 0
+    """Runs that a driver trains here now: left to it."""
+    scores: int = 0
+    """New scores of runs that were here."""
+    sweeps: int = 0
+    other_baselines: list[str] = field(default_factory=list)
+    """Columns whose rows without training differ from those here, which stay."""
+
+
+def merge(connection: Connection, records: Iterable[Record], source: Source) -> Merged:
+    """Take over checked records, runs first. LedgerError where a run that is here has another result."""
+    merged, conflicts = Merged(), Conflicts(source)
+    baselines.add_table(connection)
+    for table in (imports, pairs, schema.selections, schema.untrained_scores):
+        table.create(connection, checkfirst=True)
+    for kind, of_kind in itertools.groupby(records, key=lambda record: record["kind"]):
+        for chunk in _chunks(of_kind):
+            if kind == "run":
+                _merge_runs(connection, chunk, source, merged, conflicts)
+            else:
+                conflicts.check()
+                MERGES[kind](connection, chunk, merged)
+    conflicts.check()
+    return merged
+
+
+class Conflicts:
+    """Runs with two results; one line for all of them."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._lines = source, list[str]()
+
+    def add(self, record: Record, name: str, here: object, there: object) -> None:
+        """One difference of a run."""
+        run = f"signature={record['signature']} seed={record['seed']}"
+        self._lines.append(f"{run} has {name}={here} here and {there} in {self._source.file}")
+
+    def check(self) -> None:
+        """Raise LedgerError where there is any."""
+        if self._lines:
+            more = f" (and {len(self._lines) - 1} runs more)" if len(self._lines) > 1 else ""
+            raise LedgerError(
+                f"two results: {self._lines[0]}{more}; nothing was imported, "
+                "give the file a ledger of its own with --ledger and compare the two"
+            )
+
+
+def _chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
+    iterator = iter(records)
+    while chunk := list(itertools.islice(iterator, CHUNK)):
+        yield chunk
+
+
+def _merge_runs(
+    connection: Connection, chunk: Sequence[Record], source: Source, merged: Merged, conflicts: Conflicts
+) -> None:
+    here = {row.signature: row for row in queries.runs(connection, signatures=[r["signature"] for r in chunk])}
+    values: dict[str, dict[Key, float | None]] = defaultdict(dict)
+    for score in queries.scores(connection, here):
+        values[score.signature][score.suite, score.protocol_hash] = score.value
+    fresh, scores = [], []
+    for record in chunk:
+        row, have = here.get(record["signature"]), values[record["signature"]]
+        if row is None:
+            merged.added += 1
+            fresh.append(record)
+        elif difference := _difference(row, have, record):
+            conflicts.add(record, *difference)
+        elif row.live:
+            merged.held += 1
+        elif row.state != "done" and record["state"] == "done":
+            merged.replaced += 1
+            _clear(connection, record["signature"])
+            fresh.append(record)
+        else:
+            merged.there += 1
+            new = [score for score in record["scores"] if RUN.parts["scores"].key_of(score) not in have]
+            scores += [{"signature": record["signature"], **score} for score in new] if row.state == "done" else []
+    merged.scores += len(scores)
+    _add(connection, fresh, source)
+    _insert(connection, schema.scores, scores)
+
+
+def _difference(row: RunRow, have: Mapping[Key, float | None], record: Record) -> tuple[str, object, object] | None:
+    """The first field in which the run here contradicts the record: its settings, or its result where both have one."""
+    names = (*SAME, *RESULT) if row.state == record["state"] == "done" else SAME
+    for name in names:
+        if (value := _finite(getattr(row, name))) != record[name]:
+            return name, value, record[name]
+    for score in record["scores"] if row.state == "done" else ():
+        key = RUN.parts["scores"].key_of(score)
+        if key in have and (value := _finite(have[key])) != score["value"]:
+            return score["suite"], value, score["value"]
+    return None
+
+
+def _finite(value: Any) -> Any:
+    """As records have it: a number that is not finite is none."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _clear(connection: Connection, signature: str) -> None:
+    """Take away what is here of a run without a result."""
+    for table in (imports, *(shape.table for shape in RUN.parts.values()), schema.runs):
+        connection.execute(delete(table).where(table.c.signature == signature))
+
+
+def _add(connection: Connection, records: Sequence[Record], source: Source) -> None:
+    """New runs with their parts and the note of where they come from; their folders are not here."""
+    owner = f"import:{source.hash[:12]}"
+    rows = [{name: record[name] for name in RUN.names} for record in records]
+    _insert(connection, schema.runs, [row | {"folder": None, "owner": owner, "lease_until": 0.0} for row in rows])
+    for name, shape in RUN.parts.items():
+        more = {"owner": owner} if "owner" in shape.table.c else {}
+        parts = [{"signature": record["signature"], **part, **more} for record in records for part in record[name]]
+        _insert(connection, shape.table, parts)
+    about = {"file": source.file, "hash": source.hash, "at": connection.scalar(select(schema.now()))}
+    kept = ("signature", "attempt", "folder")
+    _insert(
+        connection,
+        imports,
+        [{name: record[name] for name in kept} | {"host": _host(record)} | about for record in records],
+    )
+
+
+def _host(record: Record) -> str | None:
+    """The machine of the last attempt."""
+    host = record["attempts"][-1]["details"].get("host") if record["attempts"] else None
+    return None if host is None else str(host)
+
+
+def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], *, add_only: bool = False) -> None:
+    """Insert rows; with `add_only` those whose key is there are left out."""
+    if rows:
+        dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+        statement = dialect.insert(table).on_conflict_do_nothing() if add_only else insert(table)
+        connection.execute(statement, list(rows))
+
+
+def _merge_sweeps(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:
+    """A sweep that is here keeps its description, and gets the cells and looks that it lacks."""
+    here = set(connection.scalars(select(schema.sweeps.c.id)))
+    merged.sweeps += sum(record["id"] not in here for record in chunk)
+    _insert(
+        connection, schema.sweeps, [{name: record[name] for name in SWEEP.names} for record in chunk], add_only=True
+    )
+    for record in chunk:
+        cells = [{"sweep": record["id"], **cell} for cell in record["cells"]]
+        _insert(connection, schema.sweep_runs, cells, add_only=True)
+        logged = {(look.signature, look.at) for look in selection_log.looks(connection, record["id"])}
+        lacking = [look for look in record["looks"] if (look["signature"], look["at"]) not in logged]
+        _check_runs(connection, record["id"], {look["signature"] for look in lacking})
+        _insert(connection, schema.selections, [{"space": record["id"], **look} for look in lacking])
+
+
+def _check_runs(connection: Connection, sweep: str, signatures: set[str]) -> None:
+    if unknown := sorted(signatures - queries.states(connection, signatures).keys()):
+        raise LedgerError(f"unknown run: sweep={sweep} has a look at signature={unknown[0]}; have the file made again")
+
+
+def _merge_baselines(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:
+    here = {entry.key: entry for entry in baselines.read(connection)}
+    fresh = []
+    for record in chunk:
+        key = KINDS["baselines"].key_of(record)
+        rows = dict(record["rows"])
+        if key not in here:
+            fresh.append({name: value for name, value in record.items() if name != "kind"})
+        elif {name: _finite(value) for name, value in here[key].rows.items()} != rows:
+            merged.other_baselines.append(record["suite"])
+    at = connection.scalar(select(schema.now()))
+    _insert(connection, schema.baselines, [row | {"at": at} for row in fresh])
+
+
+def _merge_untrained(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:
+    """A score that is here stays."""
+    shape = KINDS["untrained"]
+    entries = baselines.untrained_scores(connection)
+    here = {shape.key_of({"protocol_hash": schema.digest(e.protocol), **vars(e)}): e.value for e in entries}
+    fresh = [record for record in chunk if shape.key_of(record) not in here]
+    here_too = [record for record in chunk if shape.key_of(record) in here]
+    merged.other_baselines += [r["suite"] for r in here_too if _finite(here[shape.key_of(r)]) != r["value"]]
+    at = connection.scalar(select(schema.now()))
+    _insert(connection, shape.table, [{name: record[name] for name in shape.names} | {"at": at} for record in fresh])
+
+
+def _merge_pairs(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:
+    """They are named by the hash of what they hold."""
+    _insert(
+        connection, pairs, [{name: record[name] for name in KINDS["pairs"].names} for record in chunk], add_only=True
+    )
+
+
+MERGES = {"sweep": _merge_sweeps, "baselines": _merge_baselines, "untrained": _merge_untrained, "pairs": _merge_pairs}
+"""What takes over the records that follow the runs."""

@@ -1,0 +1,100 @@
+"""From a ledger's rows to records, each in the order of its key, so that equal rows give equal records."""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, Float, inspect, select
+
+from analysis.ledger import baselines, queries, schema
+from analysis.ledger.exchange.columns import BASELINES, ENDED, RUN, SWEEP, UNTRAINED, Record, Shape
+from analysis.ledger.exchange.imports import read_imports
+from analysis.ledger.integrity import intact
+
+SETUP = ("train.encoder", "train.corpus", "train.dev_max_length")
+"""What of a run's settings its baselines depend on."""
+
+
+def run_records(connection: Connection, signatures: Collection[str] | None = None) -> list[Record]:
+    """The runs that have ended, each with its history, attempts, curve and scores; all, or those that are named.
+
+    An imported run has the folder in which it was trained. LedgerError for a row edited by hand.
+    """
+    query = select(*RUN.columns).where(schema.runs.c.state.in_(ENDED))
+    runs: dict[str, Record] = {}
+    for statement in queries.by_signature(query, schema.runs.c.signature, signatures):
+        for row in connection.execute(statement):
+            intact(schema.runs, row._asdict())
+            runs[row.signature] = {"kind": "run", **_plain(RUN, row._asdict()), **{name: [] for name in RUN.parts}}
+    for name, shape in RUN.parts.items():
+        _add_parts(connection, runs, name, shape)
+    for signature, source in read_imports(connection, runs).items():
+        runs[signature]["folder"] = source.folder
+    return [runs[signature] for signature in sorted(runs)]
+
+
+def _add_parts(connection: Connection, runs: Mapping[str, Record], name: str, shape: Shape) -> None:
+    signature = shape.table.c.signature
+    query = select(signature.label("run"), *shape.columns).order_by(*shape.table.primary_key)
+    for statement in queries.by_signature(query, signature, runs):
+        for row in connection.execute(statement):
+            runs[row.run][name].append(_plain(shape, row._asdict()))
+    if shape.key:
+        for run in runs.values():
+            run[name].sort(key=shape.key_of)
+
+
+def sweep_records(connection: Connection, names: Collection[str] | None = None) -> list[Record]:
+    """Sweeps with their cells and the looks at test sets that were made for them; all, or those that are named."""
+    rows = connection.execute(select(*SWEEP.columns)).all()
+    wanted = [row for row in rows if names is None or row.id in names]
+    return [_sweep(connection, row._asdict()) for row in sorted(wanted, key=lambda row: row.id)]
+
+
+def _sweep(connection: Connection, row: Mapping[str, Any]) -> Record:
+    intact(schema.sweeps, row)
+    cells, looks = SWEEP.parts["cells"], SWEEP.parts["looks"]
+    links = connection.execute(select(*cells.columns).where(cells.table.c.sweep == row["id"]))
+    query = select(*looks.columns).where(looks.table.c.space == row["id"]).order_by(looks.table.c.id)
+    made = connection.execute(query) if inspect(connection).has_table(looks.table.name) else ()
+    return {
+        "kind": "sweep",
+        **_plain(SWEEP, row),
+        "cells": sorted((_plain(cells, link._asdict()) for link in links), key=cells.key_of),
+        "looks": [_plain(looks, look._asdict()) for look in made],
+    }
+
+
+def baseline_records(connection: Connection, runs: Collection[Record]) -> list[Record]:
+    """The rows without training for the encoders, corpora and lengths of these runs."""
+    setups = {tuple(run["config"].get(name) for name in SETUP) for run in runs}
+    entries = sorted((entry for entry in baselines.read(connection) if entry.key[1:] in setups), key=lambda e: e.key)
+    return [
+        {
+            "kind": "baselines",
+            **dict(zip(BASELINES.key, entry.key, strict=True)),
+            "inputs": dict(entry.inputs),
+            "rows": [[name, _finite(value)] for name, value in entry.rows.items()],
+        }
+        for entry in entries
+    ]
+
+
+def untrained_records(connection: Connection) -> list[Record]:
+    """The scores of all models that papers print and nobody trains; tables of any sweep may show them."""
+    scores = [
+        {"protocol_hash": schema.digest(score.protocol), **vars(score)}
+        for score in baselines.untrained_scores(connection)
+    ]
+    records = [{"kind": "untrained", **_plain(UNTRAINED, score)} for score in scores]
+    return sorted(records, key=UNTRAINED.key_of)
+
+
+def _plain(shape: Shape, row: Mapping[str, Any]) -> Record:
+    """A row's columns; a number that is not finite is none, as in JSON."""
+    floats = {column.name for column in shape.columns if isinstance(column.type, Float)}
+    return {name: _finite(row[name]) if name in floats else row[name] for name in shape.names}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,95 @@
+"""Where the files of runs lie: the ledger says it relative to the storage, so that a folder of results may move.
+
+A run's files lie in STORAGE/runs/SIGNATURE. Rows of 0.1.0 hold whole paths; where those are gone, their end is looked
+for in the same places.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from analysis.ledger import schema
+
+RUNS = "runs"
+KEY = "storage"
+"""Of the table of facts: the storages in which drivers put files, but for the folder of a SQLite file."""
+GIVEN = "cse_storage"
+"""Execution option of an engine: the storage that a person named."""
+FEW = 32
+"""Runs that are looked for one by one; of more a folder is listed once."""
+
+
+class Places:
+    """Finds runs' files: in the storage that was named, beside the ledger, or where a driver put them."""
+
+    def __init__(self, roots: Sequence[Path], usual: Path | None) -> None:
+        """`usual`: where files are to be expected that are in none of `roots`."""
+        self._roots, self._usual, self._asked = roots, usual, 0
+        self._listed: dict[Path, frozenset[str]] = {}
+
+    def path(self, stored: str | None, signature: str) -> str | None:
+        """The path of what the ledger names so, whether or not it is there."""
+        if stored is None or (end := _end(stored, signature)) is None:
+            return stored
+        before = Path(stored[: -len(end)]) if Path(stored).is_absolute() else self._usual
+        roots = self._roots if before is None else [*self._roots, before]
+        root = next((root for root in roots if self._has(root, signature)), before)
+        return stored if root is None else str(root / end)
+
+    def _has(self, root: Path, signature: str) -> bool:
+        self._asked += 1
+        if self._asked <= FEW:
+            return (root / RUNS / signature).is_dir()
+        if root not in self._listed:
+            folder = root / RUNS
+            self._listed[root] = frozenset(os.listdir(folder) if folder.is_dir() else ())
+        return signature in self._listed[root]
+
+
+def of(connection: Connection) -> Places:
+    """The places of a ledger."""
+    given = connection.get_execution_options().get(GIVEN)
+    beside, recorded = _beside(connection), _recorded(connection)
+    roots = [Path(given)] if given else []
+    roots += [folder for folder in (beside, *reversed(recorded)) if folder is not None]
+    return Places(list(dict.fromkeys(roots)), Path(given) if given else recorded[-1] if recorded else beside)
+
+
+def stored(path: str | Path | None, signature: str) -> str | None:
+    """What the ledger keeps of a path: in a run's own folder that from `runs` on, else the whole."""
+    return None if path is None else _end(str(path), signature) or str(path)
+
+
+def note_storage(connection: Connection, folder: str | Path | None, signature: str) -> None:
+    """Remember in which storage a run's folder lies, unless that is the ledger's own folder."""
+    end = _end(str(folder), signature)
+    if folder is None or end is None or not Path(folder).is_absolute():
+        return
+    root, recorded = Path(str(folder)[: -len(end)]), _recorded(connection)
+    if root != _beside(connection) and root != (recorded[-1] if recorded else None):
+        value = json.dumps([str(folder) for folder in recorded if folder != root] + [str(root)])
+        add = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
+        statement = add(schema.meta).values(key=KEY, value=value)
+        connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
+
+
+def _end(path: str, signature: str) -> str | None:
+    """The end of a path from `runs/SIGNATURE` on; None for one that lies elsewhere."""
+    parts = Path(path).parts
+    starts = [i for i in range(len(parts) - 1) if parts[i : i + 2] == (RUNS, signature)]
+    return "/".join(parts[starts[-1] :]) if starts else None
+
+
+def _beside(connection: Connection) -> Path | None:
+    """The folder of a SQLite file."""
+    url = connection.engine.url
+    return Path(url.database).resolve().parent if url.get_backend_name() == "sqlite" and url.database else None
+
+
+def _recorded(connection: Connection) -> list[Path]:
+    text = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == KEY))
+    return [Path(folder) for folder in json.loads(text)] if text else []

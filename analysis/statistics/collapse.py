@@ -1,0 +1,59 @@
+"""Seeds that collapse: runs far below the other seeds of their row. They are counted, and averaged into nothing."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+POINTS = 10.0
+"""A collapsed seed lies more than so many points below its row's others; seeds of one setting are up to 6.6 apart."""
+DEVIATIONS = 6.0
+"""And more than so many of the table's deviations."""
+RANGES = 4.0
+"""And more than so many times what the row's others are apart, so that a row that is noisy all over has none."""
+SEEDS_NEEDED = 3
+SEEDS_TO_COMPARE = 5
+"""With fewer, the seeds that are left are no basis for a comparison: a noisy row loses its lowest seed too often."""
+NORMAL = 1.4826
+"""Normal deviations in a median absolute deviation."""
+
+Array = NDArray[np.float64]
+
+
+def collapsed(values_TRS: Array, point: float = 1.0) -> NDArray[np.bool_]:
+    """Which values of tables x rows x seeds have collapsed; NaN is a missing seed, `point` a point in their units.
+
+    Fewer than half of a row's seeds can: nobody knows which of two is right. The table's deviation is 1.4826 times the
+    median distance from the rows' medians, without the medians themselves, so that a few collapsed seeds do not hide
+    each other.
+    """
+    known_TR = np.isfinite(values_TRS).sum(axis=2)
+    sorted_TRS = np.sort(values_TRS, axis=2)
+    top_TR = np.take_along_axis(sorted_TRS, np.maximum(known_TR - 1, 0)[:, :, None], axis=2)[:, :, 0]
+    limit_T = np.maximum(POINTS * point, DEVIATIONS * _deviation(values_TRS))
+    highest_TR = np.full(known_TR.shape, -np.inf)
+    with np.errstate(invalid="ignore"):
+        for lowest in range(1, (values_TRS.shape[2] - 1) // 2 + 1):
+            below, above = sorted_TRS[:, :, lowest - 1], sorted_TRS[:, :, lowest]
+            far = above - below > np.maximum(limit_T[:, None], RANGES * (top_TR - above))
+            highest_TR = np.where(far & (2 * lowest < known_TR) & (known_TR >= SEEDS_NEEDED), below, highest_TR)
+        return np.asarray(values_TRS <= highest_TR[:, :, None])
+
+
+def comparable(values_TRS: Array, reference: int, point: float = 1.0) -> Array:
+    """The values with NaN for collapsed seeds; of a row with fewer than five seeds none is left.
+
+    A reference row of fewer than five keeps all: it is then a noisy row, and every contrast with it is wide.
+    """
+    fallen_TRS = collapsed(values_TRS, point)
+    few_TR: NDArray[np.bool_] = np.less(np.isfinite(values_TRS).sum(axis=2), SEEDS_TO_COMPARE)
+    fallen_TRS |= few_TR[:, :, None] & fallen_TRS.any(axis=2, keepdims=True)
+    fallen_TRS[:, reference] &= np.logical_not(few_TR[:, reference])[:, None]
+    return np.where(fallen_TRS, np.nan, values_TRS)
+
+
+def _deviation(values_TRS: Array) -> Array:
+    """Robust deviation of each table's values from their rows' medians; 0 where there is none."""
+    filled_TRS = np.where(np.isfinite(values_TRS).any(axis=2, keepdims=True), values_TRS, 0.0)
+    distances = np.abs(filled_TRS - np.nanmedian(filled_TRS, axis=2, keepdims=True)).reshape(len(values_TRS), -1)
+    distances = np.where(distances > 0, distances, np.nan)
+    some_T1 = np.isfinite(distances).any(axis=1, keepdims=True)
+    return np.asarray(NORMAL * np.nanmedian(np.where(some_T1, distances, 0.0), axis=1))

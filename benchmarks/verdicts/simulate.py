@@ -1,0 +1,103 @@
+"""Tables whose truth is known: how often the verdicts' rule says anything wrong of one, and how often it decides.
+
+A score is row + sd x (sqrt(rho) seed + sqrt(1 - rho) residual), both standard normal: rows correlate by rho, and one
+with a larger deviation follows its seeds further. Shape suffixes as in `analysis.statistics.contrasts`; the first row
+is the reference.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.statistics.collapse import comparable
+from analysis.statistics.contrasts import Array, Contrasts, Mask, contrasts, student
+from analysis.statistics.looks import FAMILY, LOOKS, level
+
+CHUNK = 2500
+TOLD_AT: Mapping[str, Sequence[int]] = {
+    **{f"{seeds} seeds": (seeds,) for seeds in LOOKS},
+    f"looks at {', '.join(map(str, LOOKS))}": LOOKS,
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One kind of table."""
+
+    deviations: Sequence[float]
+    """Of each row; 1 is a point."""
+    rho: float = 0.0
+    means: Sequence[float] = (0.0,)
+    """Of each row, or one for all."""
+    fall: float = 0.0
+    """Points by which one of the first three runs of a row falls, drawn at random for every table."""
+
+    def draw(self, generator: np.random.Generator, tables: int, seeds: int) -> Array:
+        """Scores [T, R, S]."""
+        rows = len(self.deviations)
+        common = generator.normal(size=(tables, 1, seeds))
+        residual = generator.normal(size=(tables, rows, seeds))
+        noise = np.sqrt(self.rho) * common + np.sqrt(1 - self.rho) * residual
+        values = np.broadcast_to(self.means, rows)[:, None] + np.asarray(self.deviations)[:, None] * noise
+        if self.fall:
+            row, seed = generator.integers(rows, size=tables), generator.integers(min(LOOKS), size=tables)
+            values[np.arange(tables), row, seed] -= self.fall
+        return np.asarray(values)
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is said of each contrast, arrays [T, C]: +1 or -1 for a direction, 0 for none; whether it is a tie."""
+
+    direction: Array
+    tie: Mask
+
+    def wrong(self, truth: Sequence[float], margin: float) -> float:
+        """Share of tables with a wrong word: a direction that is not the truth's, a tie where the truth is no tie."""
+        wanted, far = np.sign(truth), np.abs(truth) >= margin
+        return float((((self.direction != 0) & (self.direction != wanted)) | (self.tie & far)).any(axis=1).mean())
+
+
+def ours(seen: Mapping[int, Contrasts], looks: Sequence[int], margin: float) -> Words:
+    """The verdicts' rule at every look, where the first word stays; `seen`: seeds -> contrasts of the first seeds."""
+    shape = seen[looks[0]].difference.shape
+    direction, tie = np.zeros(shape), np.zeros(shape, bool)
+    share = level(shape[1], looks=looks)
+    for seeds in looks:
+        made = seen[seeds]
+        is_open = (direction == 0) & ~tie
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(made.difference) > made.half(share)
+            inside = np.abs(made.difference) + made.half(2 * share) < margin
+        direction = np.where(is_open & apart, np.sign(made.difference), direction)
+        tie |= is_open & ~apart & inside
+    return Words(direction, tie)
+
+
+def welch(values_TRS: Array, corrected: bool) -> Words:
+    """Welch's interval with Satterthwaite's degrees of freedom; corrected: each contrast has its share of 5%."""
+    seeds, parts = values_TRS.shape[2], values_TRS.var(axis=2, ddof=1) / values_TRS.shape[2]
+    error = parts[:, 1:] + parts[:, :1]
+    freedom = error**2 / (parts[:, 1:] ** 2 + parts[:, :1] ** 2) * (seeds - 1)
+    difference = values_TRS[:, 1:].mean(axis=2) - values_TRS[:, :1].mean(axis=2)
+    apart = np.abs(difference) > student(FAMILY / (error.shape[1] if corrected else 1), freedom) * np.sqrt(error)
+    return Words(np.where(apart, np.sign(difference), 0.0), np.zeros(apart.shape, bool))
+
+
+def simulated(
+    setting: Setting, tables: int, generator: np.random.Generator, margin: float
+) -> Mapping[tuple[str, str], Words]:
+    """(rule, when) -> its words on the same tables; Welch's at the last of several looks."""
+    parts: dict[tuple[str, str], list[Words]] = {}
+    for start in range(0, tables, CHUNK):
+        values = setting.draw(generator, min(CHUNK, tables - start), max(LOOKS))
+        seen = {seeds: contrasts(comparable(values[:, :, :seeds], 0), 0) for seeds in LOOKS}
+        for when, looks in TOLD_AT.items():
+            parts.setdefault(("ours", when), []).append(ours(seen, looks, margin))
+            for name, corrected in (("Welch", False), ("Welch, corrected", True)):
+                parts.setdefault((name, when), []).append(welch(values[:, :, : looks[-1]], corrected))
+    return {
+        name: Words(np.concatenate([w.direction for w in words]), np.concatenate([w.tie for w in words]))
+        for name, words in parts.items()
+    }

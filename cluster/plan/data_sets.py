@@ -1,0 +1,111 @@
+"""Which data a run was made on and by which code: what a table must not average, and which of several it shows."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from analysis.ledger import RunRow
+from cluster.plan.method_code import AS_RELEASED
+from cluster.plan.signature import CODE, LENGTH, versioned_signatures
+from cse_train.config import completed, parse_run
+from cse_train.fields import ConfigError
+from search_spaces.keys import SEED
+
+NAMED_BY = {
+    "encoder": "train.encoder",
+    "tokenizer": "train.encoder",
+    "corpus": "train.corpus",
+    "dev": "train.dev",
+    "version": "method",
+    "code": "method",
+}
+"""Input -> the setting that names it; an input of the method itself is named by its option."""
+NO_HASH = ("version", "workers")
+DIGITS = 8
+"""Hexadecimal digits shown of a content hash."""
+
+Content = tuple[str, str, str]
+"""An input, what the settings call it, and the hash of what that was."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """The runs of one data set and one code, and those that stand aside."""
+
+    signatures: frozenset[str]
+    aside: Sequence[RunRow]
+    contents: frozenset[Content]
+    """Of the runs that are kept."""
+
+    def notes(self) -> list[str]:
+        """A line on the runs that stand aside: in what they differ, and how to see them."""
+        differing = sorted({content for run in self.aside for content in contents(run)} - self.contents)
+        if not differing:
+            return []
+        named = ", ".join(f"{part} {shown(value)}" for part, _, value in differing)
+        runs = "1 run" if len(self.aside) == 1 else f"{len(self.aside)} runs"
+        give = next((shown(value) for part, _, value in differing if part not in NO_HASH), None)
+        how = f"; --data-hash {give} shows them" if give else ""
+        return [f"{runs} on other inputs or by other code: not shown ({named}){how}"]
+
+
+def contents(run: RunRow) -> frozenset[Content]:
+    """What the run's names stood for; its length in examples follows from the corpus."""
+    inputs: dict[str, Any] = {CODE: AS_RELEASED, **run.identity}
+    return frozenset(
+        (part, str(run.config.get(NAMED_BY.get(part, part), "")), str(value))
+        for part, value in inputs.items()
+        if part != LENGTH
+    )
+
+
+def one_data_set(runs: Sequence[RunRow], every: Sequence[RunRow], data_hash: str | None = None) -> DataSet:
+    """Of runs on several data sets, those on the newest, finished runs first: a name has one content in a table.
+
+    `every` are all runs of the table; those that are not chosen stand aside. `data_hash`: the beginning of an input's
+    hash that each chosen run has. ConfigError where none has it.
+    """
+    wanted = [run for run in runs if data_hash is None or _has(run, data_hash)]
+    if data_hash and not wanted:
+        seen = sorted({f"{part} {shown(value)}" for run in every for part, _, value in contents(run)})
+        raise ConfigError([f"no such data: --data-hash={data_hash}; the runs have {', '.join(seen) or 'none'}"])
+    newest: dict[tuple[str, str], str] = {}
+    for run in sorted(wanted, key=lambda run: (run.state == "done", run.updated)):
+        newest |= {(part, name): value for part, name, value in contents(run)}
+    chosen = {(part, name, value) for (part, name), value in newest.items()}
+    kept = [run for run in wanted if contents(run) <= chosen]
+    signatures = frozenset(run.signature for run in kept)
+    have = frozenset(content for run in kept for content in contents(run))
+    return DataSet(signatures, [run for run in every if run.signature not in signatures], have)
+
+
+def shown(value: str) -> str:
+    """The beginning of a hash; other values whole."""
+    return value[:DIGITS] if len(value) >= 2 * DIGITS else value
+
+
+def _has(run: RunRow, beginning: str) -> bool:
+    return any(part not in NO_HASH and value.startswith(beginning) for part, _, value in contents(run))
+
+
+def with_versions(runs: Iterable[RunRow]) -> list[RunRow]:
+    """The runs with the VERSION that trained them among their inputs, `unknown` where no VERSION gives the signature.
+
+    A ledger row does not say it: of the VERSIONs up to today's, that one counts which gives the row's signature.
+    """
+    signs: dict[str, Mapping[int, Callable[[int], str]]] = {}
+    return [_with_version(run, signs) for run in runs]
+
+
+def _with_version(run: RunRow, signs: dict[str, Mapping[int, Callable[[int], str]]]) -> RunRow:
+    settings = {key: value for key, value in run.config.items() if key != SEED}
+    key = json.dumps([run.method, settings, run.identity], sort_keys=True)
+    if key not in signs:
+        try:
+            config = parse_run(completed({"method": run.method, **settings}))
+            signs[key] = versioned_signatures(config, run.identity)
+        except ConfigError:  # of a method or an option that is gone
+            signs[key] = {}
+    versions = [version for version, sign in signs[key].items() if sign(run.seed) == run.signature]
+    return replace(run, identity={**run.identity, "version": versions[0] if versions else "unknown"})

@@ -1,0 +1,64 @@
+"""Whose an error is: the run's, which would fail anywhere, or the machine's, where another machine does better."""
+
+import errno
+from collections.abc import Iterator
+from typing import Literal
+
+Fault = Literal["run", "machine", "echo"]
+"""`echo`: the error only says that another rank is gone."""
+
+ECHOES = ("gloo", "nccl", "connection closed by peer", "connection reset by peer", "broken pipe", "processgroup")
+"""Words in the message of an echo."""
+OF_THE_RUN = ("tried to allocate", "device-side assert")
+"""Words of CUDA errors that the run would meet on any card: it takes too much memory, or an index is out of range."""
+OF_THE_MACHINE = (
+    "cuda error",
+    "cudnn error",
+    "cudnn_status",
+    "cublas_status",
+    "cusolver error",
+    "hip error",
+    "uncorrectable ecc",
+    "cuda driver",
+    "no cuda gpus are available",
+    "stale file handle",
+    "transport endpoint is not connected",
+)
+"""Words in the message of an error of a card, its driver or a mount (https://docs.nvidia.com/deploy/xid-errors)."""
+MOUNT_ERRNOS = frozenset(
+    {
+        errno.EIO,
+        errno.ESTALE,
+        errno.ENODEV,
+        errno.ENXIO,
+        errno.ENOTCONN,
+        errno.EREMOTEIO,
+        errno.EHOSTDOWN,
+        errno.EROFS,
+    }
+)
+"""What a disk or a mount that has gone away answers; a file that is not there (ENOENT) is the run's."""
+
+
+def fault_of(error: BaseException) -> Fault:
+    """Whose an error of a rank is, by the error and by what it was raised from."""
+    texts = [str(each).lower() for each in _chain(error)]
+    if any(words in text for text in texts for words in OF_THE_RUN):
+        return "run"
+    if any(isinstance(each, OSError) and each.errno in MOUNT_ERRNOS for each in _chain(error)):
+        return "machine"
+    runtime = [str(each).lower() for each in _chain(error) if isinstance(each, RuntimeError | OSError)]
+    if any(words in text for text in runtime for words in OF_THE_MACHINE):
+        return "machine"
+    echo = isinstance(error, RuntimeError) and any(words in texts[0] for words in ECHOES)
+    return "echo" if echo else "run"
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and its causes, each once."""
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        yield each
+        each = each.__cause__ or each.__context__

@@ -1,0 +1,97 @@
+"""When a slot gives a job up, when a job counts as stuck, and when a slot takes no jobs for a while."""
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+
+Clock = Callable[[], float]
+
+STUCK_FACTOR = 20.0
+"""A job is stuck when it is silent for this many times the median time between its own dev points..."""
+STUCK_S = 600.0
+"""...and for this many seconds: a file system that is slow for some minutes costs no run its place."""
+DIFFERENT_RUNS = 2
+"""A slot is quarantined when it has lost so many different runs in a row."""
+FIRST_REST_S = 300.0
+"""Seconds of a first quarantine; each that follows without a good run between takes twice as long."""
+LONGEST_REST_S = 3600.0
+
+
+class Losses:
+    """How often one job was lost, by cause; a new dev point since the last loss begins the count again."""
+
+    def __init__(self, limit: int) -> None:
+        """`limit`: losses of one cause after which the slot still goes on."""
+        self._limit, self._examples = limit, 0
+        self._counts = Counter[str]()
+
+    def add(self, cause: str, examples: int) -> bool:
+        """One more loss after so many examples; whether the slot gives the job up."""
+        if examples > self._examples:
+            self._counts.clear()
+        self._examples = examples
+        self._counts[cause] += 1
+        return self._counts[cause] > self._limit
+
+    def __str__(self) -> str:
+        return " and ".join(
+            f"{cause} {'failed' if cause == 'machine' else 'lost'} {count} times"
+            for cause, count in self._counts.items()
+        )
+
+
+class Pace:
+    """The seconds between a job's dev points."""
+
+    def __init__(self, now: Clock = time.monotonic) -> None:
+        self._now, self._gaps = now, list[float]()
+        self._last: float | None = None
+
+    def point(self) -> None:
+        """A new dev point."""
+        if self._last is not None:
+            self._gaps.append(self._now() - self._last)
+        self._last = self._now()
+
+    def pause(self) -> None:
+        """The job begins again, so that the time to its next point says nothing."""
+        self._last = None
+
+    def stuck(self) -> str:
+        """How long the job has made no point, where that is far too long; empty where it is not, or nobody can say."""
+        if self._last is None or not self._gaps:
+            return ""
+        usual, silent = statistics.median(self._gaps), self._now() - self._last
+        if silent <= max(STUCK_S, STUCK_FACTOR * usual):
+            return ""
+        return f"no dev point for {silent:.0f} s, where {usual:.0f} s lay between two before"
+
+
+class Quarantine:
+    """A slot whose last runs were all lost rests, and then tries one run."""
+
+    def __init__(self, now: Clock = time.monotonic) -> None:
+        self._now, self._lost = now, list[str]()
+        self._rests, self._until = 0, float("-inf")
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the slot takes a run again; 0 or less where it takes one now."""
+        return self._until - self._now()
+
+    def lost(self, signature: str) -> None:
+        """A run was lost here."""
+        if signature not in self._lost:
+            self._lost.append(signature)
+        if self._rests or len(self._lost) >= DIFFERENT_RUNS:
+            self._until = self._now() + min(FIRST_REST_S * 2**self._rests, LONGEST_REST_S)
+            self._rests += 1
+
+    def went_well(self) -> None:
+        """A run ended in order here."""
+        self._lost, self._rests = [], 0
+
+    def describe(self) -> str:
+        """Why the slot rests, and how long."""
+        return f"quarantined after {len(self._lost)} different runs were lost here; tried again in {self.left_s:.0f} s"

@@ -1,0 +1,186 @@
+"""The commands as functions, for a notebook or a script: `import cse` gives them, and imports this when one is called.
+
+Options have the names of the command line: `seeds=3` is --seeds 3, `set={...}` is --set. Mistakes are ConfigError and
+LedgerError, a line for each problem.
+"""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.render.formats import render
+from analysis.tables.aggregate import Table
+from cluster.plan.planner import plan as planned
+from cluster.sweep.events import SweepOutcome
+from cse.cli import options, plan_text
+from cse.cli.loader import Deferred
+from cse.cli.sweep_options import SweepArguments
+from cse.cli.sweeps import reproduce as pages
+from cse.experiments import request as sweeping
+from cse.tables import build
+from cse.tables.lookup import space_first
+from cse_train.fields import ConfigError, Scalar, nearest
+from search_spaces.catalog import load_all, load_space
+
+experiments = Deferred("cse.experiments.run")
+untrained = Deferred("cse.experiments.baselines")
+models = Deferred("cse_train.evaluate.models.open")
+
+Settings = Mapping[str, Scalar]
+PathLike = str | Path
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a notebook shows as HTML, and `print` as Markdown; both are made at once."""
+
+    text: str
+    html: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+@dataclass(frozen=True)
+class ShownTable(Shown):
+    """A table as `cse table` prints it."""
+
+    table: Table
+    outcome: SweepOutcome | None = None
+    """How the runs ended that were trained for it; None where nothing was asked to be trained."""
+
+    def frame(self) -> pd.DataFrame:
+        """One line for each row and column: the axes, `column`, `n`, `mean`, `sd`, `published` and `delta`."""
+        lines = [
+            {**row.key, "column": column, **entry.as_dict()}
+            for row in self.table.rows
+            for column, entry in row.entries.items()
+        ]
+        return pd.DataFrame(lines)
+
+
+@dataclass(frozen=True)
+class ShownReproduction(Shown):
+    """A published table trained again, with verdicts, order and cost."""
+
+    data: Mapping[str, Any]
+    """What `cse reproduce --out` writes as ID.json."""
+
+
+@dataclass(frozen=True)
+class ShownPlan:
+    """What spaces would run; `print` gives the text of `cse plan`."""
+
+    text: str
+    counts: Mapping[str, int]
+    """Cells, seeds, runs, unique, done, to_run and missing_input."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+
+def plan(
+    *spaces: PathLike,
+    profile: str | None = None,
+    data: PathLike | None = None,
+    train_file: PathLike | None = None,
+    senteval: PathLike | None = None,
+    seeds: int | None = None,
+    set: Settings | None = None,
+    ledger: str | None = None,
+    workers: int = 1,
+) -> ShownPlan:
+    """Count the runs of spaces (YAML files, folders, IDs such as "E7"), and what is left of them. Trains nothing."""
+    paths = options.data_paths(_path(data), _path(train_file), _path(senteval))
+    opened = options.existing_ledger(ledger)
+    work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=set, workers=workers)
+    return ShownPlan(plan_text.text(work), work.counts())
+
+
+def run(space: PathLike, *, set: Settings | None = None, **given: Any) -> ShownTable:
+    """Train what a space asks for and the ledger lacks; its table, with `outcome.failures` where runs failed.
+
+    `given` are options of `cse run`: profile, data, train_file, seeds, ledger, storage, workers, budget and others.
+    """
+    budget = given.pop("budget", None)
+    (request,) = _arguments(set, given).requests([load_space(space)])
+    request = dataclasses.replace(request, budget=sweeping.budget_of(budget, request.resolved))
+    with contextlib.closing(options.open_ledger(request.ledger, request.options.storage, create=True)) as ledger:
+        if request.resolved.space.search is None and request.budget is None:
+            outcome = experiments.run_grid(request, sweeping.work_of([request], ledger))
+        else:
+            outcome = experiments.run_search(request, ledger)
+        untrained.ensure(request.resolved, ledger, request.paths)
+        return _shown(build.build(request.resolved, ledger, paths=request.paths), outcome)
+
+
+def table(
+    space: PathLike,
+    *,
+    profile: str | None = None,
+    seeds: int | None = None,
+    set: Settings | None = None,
+    ledger: str | None = None,
+    storage: str | None = None,
+    data_hash: str | None = None,
+) -> ShownTable:
+    """The table of a space or a sweep from the ledger, finished or not; `data_hash` picks one of several data sets."""
+    opened = options.existing_ledger(ledger, storage)
+    resolved = space_first(str(space), opened, profile, set or {})
+    return _shown(build.build(resolved, opened, range(seeds) if seeds else None, data_hash=data_hash))
+
+
+def reproduce(*ids: PathLike, set: Settings | None = None, **given: Any) -> list[ShownReproduction]:
+    """Train what published tables lack, each shared run once; a page for each table. Options as `run` takes them."""
+    arguments = _arguments(set, given)
+    made = pages.of(arguments.requests(load_all(ids)), arguments)
+    return [
+        ShownReproduction(page.markdown(), render(page.table, "html", page.verdicts, page.ordering), page.as_dict())
+        for page in made
+    ]
+
+
+def load_model(
+    name: PathLike,
+    *,
+    pooler: str | None = None,
+    max_length: int | None = None,
+    ledger: str | None = None,
+    storage: str | None = None,
+) -> Any:
+    """The model of a run (folder, signature, or the best of a sweep or space), of a folder, or a shipped encoder.
+
+    `embed(texts)` gives float32 [len(texts), width] on the CPU, in order.
+    """
+    folder = options.model_folder(str(name), ledger, storage)
+    return models.open_model(folder, pooler=pooler, max_length=max_length)
+
+
+def _shown(made: Table, outcome: SweepOutcome | None = None) -> ShownTable:
+    return ShownTable(render(made, "md"), render(made, "html"), made, outcome)
+
+
+def _arguments(settings: Settings | None, given: Mapping[str, Any]) -> SweepArguments:
+    """Options as the command line has them; ConfigError for one that it does not have."""
+    valid = [field.name for field in dataclasses.fields(SweepArguments) if field.name != "settings"]
+    wrong = [name for name in given if name not in valid]
+    if wrong:
+        raise ConfigError([f"unknown option: {name}={given[name]}; {nearest(name, valid)}" for name in wrong])
+    pairs = [f"{key}={json.dumps(value)}" for key, value in (settings or {}).items()]
+    paths = {name: _path(given[name]) for name in ("data", "train_file", "senteval") if name in given}
+    return SweepArguments(settings=pairs or None, **{**given, **paths})
+
+
+def _path(given: PathLike | None) -> Path | None:
+    return None if given is None else Path(given).expanduser()

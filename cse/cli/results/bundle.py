@@ -1,0 +1,84 @@
+"""`cse bundle`: results of a ledger as one file, for another ledger or another reader."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.bundles import formats
+from analysis.bundles.contents import Contents, gather
+from analysis.bundles.formats import jsonl
+from analysis.ledger import Ledger
+from cse.cli import exit, options
+from cse_train.fields import ConfigError, nearest
+from search_spaces.catalog import catalog, load_space
+
+ALL = "all"
+Names = Annotated[
+    list[str], typer.Argument(metavar="SWEEP|ID|FILE...", help="Sweeps (cse ls), spaces, or `all` of the ledger.")
+]
+To = Annotated[
+    Path, typer.Option(help="The file: .jsonl.gz for cse import, .csv for the scores alone; an old one is replaced.")
+]
+Pairs = Annotated[
+    bool, typer.Option("--pairs/--no-pairs", help="Also the order of sentence pairs, by which pages compare rows.")
+]
+
+
+def bundle(names: Names, to: To, ledger: options.LedgerUrl = None, pairs: Pairs = True) -> None:
+    """Write sweeps with scores, curves, settings and provenance into one file that `cse import` reads."""
+    form = next((form for suffix, form in formats.by_suffix().items() if to.name.endswith(suffix)), None)
+    if form is None:
+        raise ConfigError([f"unknown format: --to={to}; end the name in {' or '.join(formats.by_suffix())}"])
+    if to.is_dir() or not to.parent.is_dir():
+        what = "is a folder" if to.is_dir() else "is in no folder that exists"
+        raise ConfigError([f"no file: --to={to} {what}; name a file"])
+    opened = options.existing_ledger(ledger)
+    if opened is None:
+        raise ConfigError([f"no ledger yet: --ledger={options.ledger_url(None)}; cse run starts one, or name another"])
+    sweeps = None if ALL in names else sweeps_of(names, opened)
+    contents = gather(opened, sweeps, with_pairs=pairs and form.SUFFIX == jsonl.SUFFIX)
+    if not contents.runs:
+        raise ConfigError([f"nothing to bundle: no run of {', '.join(names)} has ended; let cse run go on"])
+    form.write(to, contents)
+    print(f"wrote {to}: {counted(contents)}; {to.stat().st_size:,} bytes")
+    exit.say(left_out(contents))
+
+
+def sweeps_of(names: list[str], ledger: Ledger) -> set[str]:
+    """The sweeps of these names, and all sweeps of these spaces; ConfigError for each name that is neither."""
+    spaces = {sweep.id: str(sweep.spec.get("space", "")).lower() for sweep in ledger.sweeps()}
+    chosen: set[str] = set()
+    problems = []
+    for name in names:
+        space = load_space(name).id if Path(name).is_file() else name
+        mine = {name} & spaces.keys() or {sweep for sweep, of in spaces.items() if of == space.lower()}
+        if not mine:
+            is_space = space.lower() in map(str.lower, catalog()) or Path(name).is_file()
+            hint = f"cse run {name} starts it" if is_space else nearest(name, [*spaces, *catalog()])
+            problems.append(f"{'no runs yet' if is_space else 'unknown sweep'}: sweep={name}; {hint}")
+        chosen |= mine
+    if problems:
+        raise ConfigError(problems)
+    return chosen
+
+
+def counted(contents: Contents) -> str:
+    """What the file holds."""
+    runs = contents.runs
+    points, scores = (sum(len(run[part]) for run in runs) for part in ("curve", "scores"))
+    sweeps = f"{len(contents.sweeps)} sweep" + ("s" if len(contents.sweeps) != 1 else "")
+    return f"{len(runs)} runs of {sweeps}, {points} points of curves, {scores} scores"
+
+
+def left_out(contents: Contents) -> list[str]:
+    """What the file lacks."""
+    lines = []
+    if contents.unended:
+        lines.append(f"left out: {contents.unended} runs that have not ended; bundle again when they have")
+    if contents.without_pairs:
+        lines.append(
+            f"left out: the cosines behind {contents.without_pairs} scores, whose files are not here; "
+            "pages of the file will not compare rows by sentence pairs"
+        )
+    return lines

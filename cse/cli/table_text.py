@@ -1,0 +1,89 @@
+"""A results table as a person at a terminal reads it, and as Markdown in a file or a pipe."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.markup import escape
+from rich.text import Text
+
+from analysis.render.formats import render
+from analysis.render.grid import baseline_grid, grid, remark_lines, text_columns, title
+from analysis.render.markup import Markup
+from analysis.render.verdicts import order_lines
+from analysis.tables.aggregate import Table
+from analysis.tables.labels import label
+from analysis.tables.ordering import Ordering
+from analysis.tables.verdict import Verdicts
+from cse.cli import screen
+from cse.tables.reproduction import Reproduction
+
+TERMINAL = Markup(
+    bold=lambda text: f"[bold green]{text}[/]",
+    underline=lambda text: f"[underline]{text}[/]",
+    spread=lambda text: f" ±\u00a0{text}",
+    escape=escape,
+    minus="-",
+    delta="Δ",
+    none="",
+)
+
+
+def shown(table: Table, verdicts: Verdicts | None = None, ordering: Sequence[Ordering] | None = None) -> str:
+    """The table with what is said of it: for a terminal in its width, else Markdown; ends in a newline."""
+    columns = screen.width()
+    if columns is None:
+        return render(table, "md", verdicts, ordering)
+    header, body = grid(table, TERMINAL)
+    keys = text_columns(table) + 1
+    if screen.least_width(header[:keys], [line[:keys] for line in body]) > columns / 2:
+        header, body, keys = _one_name(table, header, body, keys)
+    parts = [screen.bold(title(table)), _part(header, body, keys, columns)]
+    if table.baselines:
+        parts.append(_part(*baseline_grid(table, TERMINAL), 1, columns))
+    parts.append(_list(remark_lines(table)))
+    if verdicts:
+        parts += [screen.bold("Verdicts"), _verdicts(table, verdicts, columns)]
+    lines = order_lines(table, ordering or ())
+    parts += [screen.bold("Order of the rows"), _list(lines)] if lines else []
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def page(made: Reproduction) -> str:
+    """A reproduced table: first the sentence that matters, last what the table stands on."""
+    if screen.width() is None:
+        return made.markdown()
+    head = f"{screen.bold(made.headline)}\n\n" if made.headline else ""
+    text = shown(made.table, made.verdicts, made.ordering)
+    return f"{head}{text}\n{screen.bold('Basis')}\n\n{_list(made.basis())}\n"
+
+
+def _one_name(table: Table, header: list[str], body: list[list[str]], keys: int) -> tuple[Any, Any, int]:
+    """Many axes as one column of `axis=value` words; rows of the paper alone have their name there already."""
+    ours = [escape(label(row.key, table.named)) for row in table.rows]
+    names = [*ours, *(line[0] for line in body[len(ours) :])]
+    return ["row", *header[keys - 1 :]], [[name, *line[keys - 1 :]] for name, line in zip(names, body, strict=True)], 2
+
+
+def _part(header: list[str], body: list[list[str]], keys: int, columns: int) -> str:
+    """The published value and the difference stay with the column before them."""
+    names = [name.rpartition(".")[2] if i < keys else name for i, name in enumerate(header)]
+    names = [str(Text.from_markup(name)) for name in names]
+    groups: list[int] = []
+    for name in names[keys:]:
+        if groups and (name.endswith(" paper") or name == TERMINAL.delta):
+            groups[-1] += 1
+        else:
+            groups.append(1)
+    return screen.blocks(names, [[Text.from_markup(entry) for entry in line] for line in body], keys, groups, columns)
+
+
+def _verdicts(table: Table, verdicts: Verdicts, columns: int) -> str:
+    body: list[list[screen.Entry]] = [
+        [label(table.rows[index].key, table.named), column, screen.coloured(verdict.word), verdict.reason]
+        for (index, column), verdict in verdicts.items()
+    ]
+    return screen.fitted(["row", "column", "verdict", "why"], body, [False] * 4, columns)
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "\n".join(screen.prose(f"- {line}", indent="  ") for line in lines)

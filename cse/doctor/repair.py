@@ -1,0 +1,74 @@
+"""What drivers and machines that died left behind, and how it is put right: shown first, done when asked."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from analysis.ledger import Claim, Ledger, RunRow
+from analysis.ledger.schema import HELD
+from cse_train import checkpoint
+from cse_train.files import HOST, alive
+
+PART = re.compile(rf"\..+\.{re.escape(HOST)}\.([0-9]+)")
+"""Name of a file that a process of this machine is writing, and the process."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One thing that is wrong."""
+
+    line: str
+    """What, where, and what is done about it."""
+    do: Callable[[], object]
+
+
+def repairs(ledger: Ledger, storage: Path) -> list[Repair]:
+    """Everything that can be put right. Each finished run's model is read, which takes a while for many."""
+    rows = ledger.runs()
+    return [*_orphans(ledger, rows), *_without_files(ledger, rows, storage), *_partial_files(storage / "runs")]
+
+
+def _orphans(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
+    """Attempts whose driver is gone, those too whose lease lies far in the future because a clock was set back."""
+    for row in rows:
+        if row.state in HELD and not row.live:
+            what = f"orphaned attempt: run={row.signature} attempt={row.attempt} of {row.owner}, which renews no lease"
+            orphan = Claim(row.signature, row.attempt, row.owner)
+            yield Repair(
+                f"{what}; counts as lost", partial(ledger.release, orphan, "orphaned; given back by cse doctor")
+            )
+
+
+def _without_files(ledger: Ledger, rows: list[RunRow], storage: Path) -> Iterator[Repair]:
+    """Finished runs of this storage whose folder is gone, or whose model is damaged or another run's.
+
+    A model that was freed (cse clean, --keep-top) leaves its folder and is no damage.
+    """
+    for row in rows:
+        folder = Path(row.folder or "/")
+        if row.state != "done" or folder.parent != storage / "runs" / row.signature:
+            continue
+        if reason := _damage(folder, row.signature):
+            line = f"run without files: run={row.signature} folder={folder} ({reason})"
+            yield Repair(f"{line}; cse run trains it again", partial(ledger.reopen, [row.signature], reason))
+
+
+def _damage(folder: Path, signature: str) -> str:
+    if not folder.is_dir():
+        return "its folder is gone"
+    if not checkpoint.best_path(folder).exists():
+        return ""
+    try:
+        checkpoint.read_best(folder, signature)
+    except checkpoint.CorruptCheckpoint as error:
+        return str(error).rpartition(";")[0]
+    return ""
+
+
+def _partial_files(runs: Path) -> Iterator[Repair]:
+    for path in sorted(runs.rglob(".*")):
+        process = PART.fullmatch(path.name)
+        if process and path.is_file() and not path.is_symlink() and not alive(int(process[1])):
+            yield Repair(f"partial file: {path}; is deleted", partial(path.unlink, missing_ok=True))

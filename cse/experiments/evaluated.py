@@ -1,0 +1,100 @@
+"""The models of a paper that nobody trains, scored as they are; the scores stay in the ledger."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from analysis.ledger import Ledger, UntrainedScore
+from cluster.plan.missing_inputs import lack_of
+from cse_train.backbone.folders import content_hash, locate
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.open import NotFinite, open_model
+from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.models.word_vectors import word_vectors_file
+from cse_train.evaluate.protocol import Score
+from cse_train.evaluate.run_suites import evaluate
+from cse_train.evaluate.suites.registry import columns, data_hash
+from cse_train.fields import ConfigError
+from cse_train.text.corpora.files import file_hash
+from search_spaces.cells import ResolvedSpace
+from search_spaces.paper import Evaluated
+
+Tell = Callable[[str], object]
+"""Called with a line before anything that takes long."""
+Reasons = dict[str, str]
+"""Label of a row -> why a number of its model is missing."""
+
+
+def score_models(spaces: Iterable[ResolvedSpace], ledger: Ledger, paths: DataPaths, tell: Tell) -> list[Reasons]:
+    """Score what the ledger lacks of each table's untrained models, a suite at a time; nothing is computed twice.
+
+    A model or a suite that lacks an input is left out, and the table's reasons are returned.
+    """
+    scorer = _Scorer(ledger, paths, tell)
+    return [_of_table(resolved, scorer) for resolved in spaces]
+
+
+def _of_table(resolved: ResolvedSpace, scorer: "_Scorer") -> Reasons:
+    paper, reasons = resolved.space.paper, dict[str, list[str]]()
+    models = resolved.evaluated()
+    for row in paper.references if paper else ():
+        model = models.get(row.label)
+        if paper is None or model is None:
+            continue
+        lack = lack_of(model, scorer.paths)
+        suites = dict.fromkeys(paper.suites_of(row, resolved.space.evaluate).values())
+        lines = [lack] if lack else [scorer.reason(model, suite) for suite in suites]
+        reasons[row.label] = [line for line in dict.fromkeys(lines) if line]
+    return {label: "; ".join(lines) for label, lines in reasons.items() if lines}
+
+
+@dataclass
+class _Scorer:
+    """What was hashed, opened and refused so far."""
+
+    ledger: Ledger
+    paths: DataPaths
+    tell: Tell
+    reasons: dict[tuple[Evaluated, str], str] = field(default_factory=dict)
+    data: dict[str, str] = field(default_factory=dict)
+    opened: tuple[Evaluated, TextModel] | None = None
+    """The last model: a large one is not kept beside the next."""
+
+    def reason(self, model: Evaluated, suite: str) -> str:
+        """Why a suite cannot score a model; empty once the ledger has its scores."""
+        if (model, suite) not in self.reasons:
+            try:
+                self._score(model, suite)
+                self.reasons[model, suite] = ""
+            except (ConfigError, NotFinite) as error:
+                self.reasons[model, suite] = "; ".join(getattr(error, "problems", [str(error)]))
+        return self.reasons[model, suite]
+
+    def _score(self, model: Evaluated, suite: str) -> None:
+        """Score one suite unless the ledger has every column of it, of these weights and these data."""
+        name, pooler = model.key
+        if suite not in self.data:
+            self.data[suite] = data_hash(suite, self.paths)
+        place = word_vectors_file(name, self.paths) if model.vectors else locate(name)
+        weights = file_hash(place) if model.vectors else content_hash(place)
+        inputs = (name, weights, pooler, self.data[suite])
+        have = {
+            s.suite for s in self.ledger.untrained_scores() if (s.model, s.model_hash, s.pooler, s.data_hash) == inputs
+        }
+        if have.issuperset(columns(suite)):
+            return
+        self.tell(f"scoring without training: {name}, {pooler}, on {suite}")
+        scores = evaluate(self._open(model, place), self.paths, [suite], {})
+        self.ledger.store_untrained([_stored(score, *inputs) for score in scores])
+
+    def _open(self, model: Evaluated, place: Path) -> TextModel:
+        if self.opened is None or self.opened[0] != model:
+            self.opened = model, open_model(place, pooler=model.pooler)
+        return self.opened[1]
+
+
+def _stored(score: Score, model: str, weights: str, pooler: str, data: str) -> UntrainedScore:
+    value = score.value if np.isfinite(score.value) else None
+    return UntrainedScore(model, weights, pooler, score.column, data, value, score.protocol.as_dict())

@@ -1,0 +1,81 @@
+"""Finished runs whose files are gone, trained once more: settings, seed and inputs are theirs, and so are the bits."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from analysis.ledger import Ledger, RunRow
+from cluster.plan.match import RunMatcher
+from cluster.plan.method_code import own_digest
+from cluster.plan.plan import PlannedRun
+from cluster.plan.planner import runs_of
+from cluster.plan.signature import CODE, identity, signature
+from cse.experiments.request import Request, Work, plan_of
+from cse_train.config import RunConfig
+from search_spaces.cells import sweep_name
+
+REASON = "its files were gone, it is trained again"
+
+
+def without_files(request: Request, ledger: Ledger) -> list[PlannedRun]:
+    """The finished runs of a space, on the inputs and by the code at hand, that have no best checkpoint any more."""
+    planned = {run.signature: run for run in _finished(request, ledger) if _of_this_code(run)}
+    rows = {row.signature: row for row in ledger.runs(states=["done"], signatures=planned)}
+    return [planned[name] for name, row in rows.items() if not has_files(row)]
+
+
+def has_files(row: RunRow) -> bool:
+    """Whether the run's best checkpoint is where the ledger says."""
+    return row.folder is not None and Path(row.folder, "best").is_dir()
+
+
+def reopened(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) -> Work:
+    """The runs as work to do; from now on they count as lost, until they are trained.
+
+    What is left of a run's folder is set aside: its last state is that of a finished run.
+    """
+    for row in ledger.runs(signatures=[run.signature for run in runs]):
+        if row.folder is not None and Path(row.folder).is_dir():
+            folder = Path(row.folder)
+            folder.rename(folder.with_name(f"unbooked-{row.attempt}"))
+    ledger.reopen([run.signature for run in runs], REASON)
+    unscorable = plan_of([request], ledger).unscorable
+    suites = {
+        run.signature: [name for name in request.resolved.suites_of(run.cell) if name not in unscorable] for run in runs
+    }
+    return Work((), runs, frozenset(), False, suites=suites, unscorable=unscorable)
+
+
+def differing(before: Sequence[RunRow], ledger: Ledger) -> list[str]:
+    """A line for each run whose best score is not that of before."""
+    now = {row.signature: row for row in ledger.runs(states=["done"], signatures=[row.signature for row in before])}
+    return [
+        f"not the same: run={row.signature} has best {now[row.signature].best}, it had {row.best}; "
+        "another machine or other versions of the libraries computed it"
+        for row in before
+        if row.signature in now and now[row.signature].best != row.best
+    ]
+
+
+def _finished(request: Request, ledger: Ledger) -> Iterator[PlannedRun]:
+    (space,) = plan_of([request], ledger).spaces
+    sweep = sweep_name(request.resolved)
+    yield from (PlannedRun(**{**vars(run), "sweep": sweep}) for run in space.runs if run.signature in space.done)
+    if space.is_search:
+        yield from _found(request, ledger, sweep)
+
+
+def _found(request: Request, ledger: Ledger, sweep: str) -> Iterator[PlannedRun]:
+    """The finished runs of a search."""
+
+    def hashes(run: RunConfig) -> dict[str, str | int]:
+        return identity(run, request.paths, request.options.workers)
+
+    matcher = RunMatcher(request.resolved, lambda run: signature(run, hashes(run)))
+    for row in ledger.runs(states=["done"]):
+        for cell in matcher.cells(row) if row.seed in request.seeds else ():
+            (run,) = runs_of(request.resolved, cell, [row.seed], hashes(cell.run(row.seed)))
+            yield PlannedRun(**{**vars(run), "sweep": sweep})
+
+
+def _of_this_code(run: PlannedRun) -> bool:
+    return run.identity.get(CODE) == own_digest(run.run.method)

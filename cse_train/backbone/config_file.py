@@ -1,0 +1,97 @@
+"""An encoder's config.json, read within limits: what it asks for must be possible, and covered by the weights' size."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cse_train.backbone.folders import weight_files
+from cse_train.fields import ConfigError
+from cse_train.reading import reading, require_size
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+REMEDY = "fetch the model again"
+BYTES = 10_000_000
+"""Of a config.json, at most."""
+COUNTS = {
+    "num_hidden_layers": 1_000,
+    "num_attention_heads": 10_000,
+    "hidden_size": 100_000,
+    "intermediate_size": 1_000_000,
+    "vocab_size": 10_000_000,
+    "max_position_embeddings": 10_000_000,
+    "type_vocab_size": 10_000,
+}
+"""Sizes of an encoder and the most that each may be; 1 is the least."""
+RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+PACKED = 4
+"""Weights of one byte in a file: of four bits with room to spare."""
+
+
+def read_config(folder: Path) -> "PretrainedConfig":
+    """The configuration of a folder in transformers' layout. Raises ConfigError, one line, for one that is unreadable,
+    of an unknown type, or impossible."""
+    from transformers import AutoConfig
+
+    file = folder / "config.json"
+    require_size(file, BYTES, REMEDY)
+    with reading("unreadable config", file, REMEDY):
+        config = AutoConfig.from_pretrained(folder)
+    problems = [f"impossible config: {file}: {line}; {REMEDY}" for line in _problems(config)]
+    if problems:
+        raise ConfigError(problems)
+    return config
+
+
+def _problems(config: "PretrainedConfig") -> list[str]:
+    sizes = {name: getattr(config, name, None) for name in COUNTS}
+    lines = [
+        f"{name}={value!r}, give a whole number from 1 to {COUNTS[name]}"
+        for name, value in sizes.items()
+        if value is not None and not (_is(value, int) and 1 <= value <= COUNTS[name])
+    ]
+    lines += [
+        f"{name}={value!r}, give a number from 0 to 1"
+        for name in RATES
+        if (value := getattr(config, name, None)) is not None and not (_is(value, int, float) and 0 <= value < 1)
+    ]
+    epsilon = getattr(config, "layer_norm_eps", None)
+    if epsilon is not None and not (_is(epsilon, int, float) and 0 < epsilon < math.inf):
+        lines.append(f"layer_norm_eps={epsilon!r}, give a number above 0")
+    width, heads, padding = sizes["hidden_size"], sizes["num_attention_heads"], getattr(config, "pad_token_id", None)
+    if not lines and width and heads and width % heads:
+        lines.append(f"hidden_size={width} is no multiple of num_attention_heads={heads}")
+    vocabulary = sizes["vocab_size"]
+    if not lines and vocabulary and padding is not None and not (_is(padding, int) and 0 <= padding < vocabulary):
+        lines.append(f"pad_token_id={padding!r} is outside vocab_size={vocabulary}")
+    return lines
+
+
+def _is(value: Any, *kinds: type) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def require_weights(config: "PretrainedConfig", folder: Path) -> None:
+    """Raise ConfigError where config.json asks for far more weights than the files can hold, before any is made.
+
+    Counted are the embeddings and one layer, which some architectures use many times; of BERT and RoBERTa every layer.
+    """
+    width = getattr(config, "hidden_size", None) or 0
+    inner = getattr(config, "intermediate_size", None) or 0
+    layers = config.num_hidden_layers if config.model_type in ("bert", "roberta") else 1
+    narrow = getattr(config, "embedding_size", None) or width  # ALBERT's and ELECTRA's embeddings may be narrower
+    rows = (getattr(config, name, None) or 0 for name in ("vocab_size", "max_position_embeddings"))
+    least = sum(rows) * narrow + layers * (4 * width * width + 2 * width * inner)
+    size = sum(path.stat().st_size for path in weight_files(folder))
+    if least > PACKED * size:
+        line = f"{folder / 'config.json'} asks for {least} weights, the files beside it have {size} bytes"
+        raise ConfigError([f"incomplete weights: {line}; {REMEDY}"])
+
+
+def require_fitting(name: str, pieces: int, config: "PretrainedConfig") -> None:
+    """Raise ConfigError where a model's tokenizer has more pieces than its encoder has rows for them."""
+    rows = getattr(config, "vocab_size", None)
+    if rows is not None and pieces > rows:
+        line = f"{name}: the tokenizer has {pieces} pieces, config.json vocab_size={rows}"
+        raise ConfigError([f"wrong tokenizer: {line}; {REMEDY}"])

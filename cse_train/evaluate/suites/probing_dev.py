@@ -1,0 +1,19 @@
+"""The mean of the probing tasks' dev accuracies, which DeCLUTR prints of pretrained encoders (its tables S1 and S5)."""
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.protocol import DEV, Score
+from cse_train.evaluate.suites import probing, transfer
+
+NAME = "probing_dev"
+COLUMNS = (f"{probing.NAME}{DEV}",)
+NEEDS = probing.NEEDS
+
+
+def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
+    """The mean over the ten tasks; raises as `transfer` does.
+
+    The classifiers are those of the test scores: SentEval chooses the weight decay by this accuracy.
+    """
+    scores = transfer.evaluate(model, paths, members=probing.MEMBERS)
+    return [probing.mean(scores, "devmean", {score.suite: score.details["devacc"] for score in scores})]

@@ -1,0 +1,83 @@
+"""InferSent (Conneau et al., EMNLP 2017, arXiv 1705.02364): a BiLSTM over word vectors, trained on labelled NLI pairs.
+
+Section 3.2 gives the encoder, h_t = (forward LSTM_t, backward LSTM_t) and u = max_t h_t of each unit; section 3.1 the
+classifier of (u, v, |u - v|, u * v), as models.py has it. The word vectors stay as they are. Two differences from the
+release: its first version lets the padding of a batch, zeros, take part in the maximum, and its rate falls by the
+accuracy on NLI's dev set, ours by the score of `train.dev`, once an evaluation.
+
+Shape suffixes: B examples of this rank, N sequences, K words with a vector, D numbers of a vector, L the longest
+sequence, U units of a direction.
+"""
+
+import itertools
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+
+from cse_train.backbone.backbone import Backbone, word_vectors
+from cse_train.encoder.packing import Packed
+from cse_train.losses.siamese import classification, product_features
+from cse_train.methods import sbert
+from cse_train.methods.base import Batch, StepOutput
+from cse_train.methods.options.infersent import VERSION as VERSION
+from cse_train.methods.options.infersent import Config as Config
+from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS
+
+TRAINING_ONLY = ("classifier.",)
+
+
+def columns(_config: Config) -> tuple[str, ...]:
+    """Premise, hypothesis and label."""
+    return LABELLED_COLUMNS
+
+
+def make_collate(_config: Config, tokenizer, max_seq_length: int) -> sbert.Collate:
+    """SBERT's: the sentences of both columns in one pack, and labels as places in NLI_LABELS."""
+    return sbert.make_collate(sbert.Config(), tokenizer, max_seq_length)
+
+
+class InferSent(nn.Module):
+    """Word vectors, BiLSTM and, in training, the classifier."""
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = word_vectors(backbone)
+        self.lstm = nn.LSTM(self.encoder.width, config.units, bidirectional=True)
+        self.classifier = _classifier(config) if training else None
+
+    @property
+    def width(self) -> int:
+        """Numbers of an embedding, 2U."""
+        return 2 * self.config.units
+
+    def forward(self, batch: Batch) -> StepOutput:
+        assert self.classifier is not None, "built for test time alone"
+        left_B, right_B = self.encode(batch.inputs["text"]).split(batch.examples)
+        logits_BK, label_B = self.classifier(product_features(left_B, right_B)), batch.tensors["label_B"]
+        loss = classification(logits_BK, label_B)
+        accuracy = (logits_BK.argmax(1) == label_B).float().mean()
+        return StepOutput(loss, {"loss": loss.detach(), "nli_accuracy": accuracy})
+
+    def encode(self, packed: Packed) -> Tensor:
+        """Test-time embeddings [N, 2U]."""
+        words_KD, counts_N = self.encoder(packed)
+        sentences = pack_sequence(words_KD.split(counts_N.tolist()), enforce_sorted=False)
+        outside = -math.inf if self.config.pooling == "max" else 0.0
+        states_NLU, _ = pad_packed_sequence(self.lstm(sentences)[0], batch_first=True, padding_value=outside)
+        pooled_NU = states_NLU.amax(1) if self.config.pooling == "max" else states_NLU.sum(1) / counts_N[:, None]
+        return torch.empty_like(pooled_NU).index_copy(0, packed.order_N, pooled_NU)
+
+
+def _classifier(config: Config) -> nn.Sequential:
+    sizes = (4 * 2 * config.units, config.hidden, config.hidden)
+    after = nn.Tanh if config.activation == "tanh" else nn.Identity
+    inner = [layer for a, b in itertools.pairwise(sizes) for layer in (nn.Linear(a, b), after())]
+    return nn.Sequential(*inner, nn.Linear(config.hidden, len(NLI_LABELS)))
+
+
+def build(config: Config, backbone: Backbone, training: bool = True) -> InferSent:
+    """A trainable module over word vectors; without `training` no classifier. ConfigError for another encoder."""
+    return InferSent(config, backbone, training)

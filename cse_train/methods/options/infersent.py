@@ -1,0 +1,26 @@
+"""Options of InferSent (Conneau et al., EMNLP 2017)."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cse_train.fields import Range
+
+VERSION = 1
+WORDS = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Defaults are those of the paper and of the released train_nli.py.
+
+    `train.optimiser` there is sgd with a rate of 0.1, `train.schedule` plateau, `train.max_grad_norm` 5.
+    """
+
+    units: Annotated[int, Range(low=1)] = 2048
+    """Units of the LSTM in each direction; an embedding has twice as many numbers."""
+    pooling: Literal["max", "mean"] = "max"
+    """Over the states of a sentence's words: the largest of each unit, or their mean."""
+    hidden: Annotated[int, Range(low=1)] = 512
+    """Units of each of the classifier's two inner layers."""
+    activation: Literal["none", "tanh"] = "none"
+    """What follows an inner layer: nothing (released default), tanh (released --nonlinear_fc)."""

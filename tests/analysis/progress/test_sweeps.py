@@ -1,0 +1,49 @@
+"""What the page and `cse status` say of a search: all axes in a run's name, counts out of all that it may make."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.ledger import Ledger
+from analysis.ledger.database import connect
+from analysis.progress.sweeps import detail
+from cse.cli.results.status import facts
+
+AXES = ("train.learning_rate", "method.temperature", "method.dup_rate", "method.queue_multiple")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """Six of at most fourteen runs, four of them done."""
+    path = str(tmp_path / "ledger.db")
+    ledger = Ledger.open(path)
+    ledger.record_sweep("s", {"title": "A search", "space": "s", "asked": 14})
+    draws = np.random.default_rng(0).uniform(size=(6, len(AXES)))
+    cells = [dict(zip(AXES, map(float, row), strict=True)) for row in draws]
+    ledger.link("s", [(f"{number}", cell, 0) for number, cell in enumerate(cells)])
+    for number, cell in enumerate(cells[:4]):
+        claim = ledger.claim(
+            f"{number}",
+            cell | {"train.dev": "sts_dev"},
+            method="esimcse",
+            seed=0,
+            owner="o",
+            identity={},
+            provenance={},
+        )
+        assert claim is not None
+        ended = {"examples": 10, "best": 50.0 + number, "best_examples": 10, "seconds": 1.0, "folder": None}
+        ledger.finish(claim, "done", **ended)
+    ledger.close()
+    return path
+
+
+def test_a_search_names_all_axes_and_counts_out_of_what_it_may_make(url: str) -> None:
+    shown = detail(connect(url, create=False), "s")
+    assert shown is not None
+    names = [axis.rpartition(".")[2] for axis in AXES]
+    assert all(f"{name}=" in run.label for run in shown.runs for name in names)
+    assert all(f"{name}=" in shown.progress.best_run for name in names)
+    assert shown.progress.share == pytest.approx(4 / 14)
+    assert facts(shown.progress)[0] == "4/14 done"

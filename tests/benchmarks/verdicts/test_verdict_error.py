@@ -1,0 +1,71 @@
+"""The simulation of verdicts, and pages graded again."""
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.statistics.contrasts import contrasts
+from analysis.statistics.looks import LOOKS
+from analysis.tables.directions import Terms
+from benchmarks.verdicts.__main__ import MARGIN, errors, markdown, measured
+from benchmarks.verdicts.regrade import concordance_of, drawn, graded
+from benchmarks.verdicts.simulate import TOLD_AT, Setting, Words, ours, simulated
+
+REPO = Path(__file__).resolve().parents[3]
+
+
+def test_what_is_wrong() -> None:
+    words = Words(np.array([[1.0, 0], [-1, 0], [0, 0], [0, 0]]), np.array([[False, False]] * 2 + [[False, True]] * 2))
+    assert words.wrong([1.0, 0.5], 0.5) == 0.75, "a direction that is not the truth's, a tie at the margin, twice"
+    assert words.wrong([1.0, 0.2], 0.5) == 0.25
+
+
+def test_rows_correlate_as_asked() -> None:
+    drawn = Setting([1.0, 3.0], 0.9, [0.0, 5.0]).draw(np.random.default_rng(0), 20_000, 1)[:, :, 0]
+    assert np.corrcoef(drawn.T)[0, 1] == pytest.approx(0.9, abs=0.01)
+    assert drawn.mean(axis=0) == pytest.approx([0, 5], abs=0.1) and drawn.std(axis=0) == pytest.approx([1, 3], abs=0.05)
+
+
+def test_the_first_word_stays() -> None:
+    values = np.random.default_rng(1).normal(size=(300, 4, 12)) + np.array([0, 0, 1.5, 3])[:, None]
+    seen = {seeds: contrasts(values[:, :, :seeds], 0) for seeds in LOOKS}
+    early, late = ours(seen, LOOKS[:2], MARGIN), ours(seen, LOOKS, MARGIN)
+    told = early.direction != 0
+    assert told.any() and (np.abs(late.direction) >= np.abs(early.direction)).mean() > 0.95
+
+
+def test_a_small_table_of_errors_is_written() -> None:
+    result = measured(4, 40)
+    assert len(result["family error"]) == len(list(errors(4))) == 30
+    text = markdown([result])
+    assert "| equal spreads, rho 0.9 | ours |" in text and text.count("a difference of 2 sd | Welch |") == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [4, 8, 16])
+def test_no_setting_is_wrong_in_more_than_a_twentieth(rows: int) -> None:
+    """10,000 tables a setting: at most 5% and three standard errors, 5.7%, at every look and over all looks."""
+    for number, (name, setting) in enumerate(errors(rows)):
+        told = simulated(setting, 10_000, np.random.default_rng([rows, number, 1]), MARGIN)
+        truth = np.broadcast_to(setting.means, rows)[1:] - setting.means[0]
+        wrong = {when: told["ours", when].wrong(truth, MARGIN) for when in TOLD_AT}
+        assert max(wrong.values()) <= 0.057, (name, wrong)
+
+
+def test_scores_drawn_from_a_page_have_what_it_says() -> None:
+    means, deviations = np.array([60.0, 61, 62, 60.5]), np.array([1.0, 0.5, 2, 1.5])
+    for scores in islice(drawn(means, deviations, 0.2, np.random.default_rng(0)), 3):
+        assert scores.mean(axis=1) == pytest.approx(means) and scores.std(axis=1, ddof=1) == pytest.approx(deviations)
+        assert concordance_of(scores) == pytest.approx(0.2)
+
+
+def test_a_page_with_every_seed_is_graded_as_it_is() -> None:
+    page = json.loads((REPO / "docs/results/reproduced/E8.json").read_text())
+    for row, shift in zip(page["rows"], (-2.0, -1, -0.1, 0, 0.1), strict=True):
+        row["cells"]["sts_dev"] |= {"seeds": [0, 1, 2], "values": [60 + shift, 61.1 + shift, 58.95 + shift]}
+    page["rows"][3]["cells"]["sts_dev"]["values"] = [60.0, 61.0, 59.0]
+    words = [verdict.word for verdict in next(graded(page, Terms(), np.random.default_rng(0))).values()]
+    assert words == ["same direction", "same direction", "tie", "reference", "tie"]

@@ -1,0 +1,70 @@
+"""A `cluster.slots.group_api.Group` without ranks: slot 2's card is sick until it has failed nine times."""
+
+import time
+from pathlib import Path
+
+from cluster.slots import health
+from cluster.slots.fault import fault_of
+from cluster.slots.group_api import DoneEvent, ErrorEvent, Event, GroupSettings, Job, PointEvent
+
+REST_S = 1.0
+FAILS = 9
+SLOTS = 4
+SECONDS = 0.2
+
+
+class SickGroup:
+    def __init__(self, recycle_after: int, name: str) -> None:
+        self.slot = int(name.split()[1])
+        self.job: Job | None = None
+        self.folder = Path()
+        health.FIRST_REST_S = REST_S
+
+    def submit(self, settings: GroupSettings, job: Job) -> int:
+        assert job.paths.train_file is not None
+        job.folder.mkdir(parents=True, exist_ok=True)
+        self.job, self.folder = job, job.paths.train_file.parent
+        (self.folder / f"up-{self.slot}").touch()
+        return 1
+
+    def events(self, timeout_s: float) -> list[Event]:
+        if self.job is None:
+            time.sleep(timeout_s)
+            return []
+        if len(list(self.folder.glob("up-*"))) < SLOTS:  # a slot that starts slowly gets its runs too
+            time.sleep(min(timeout_s, 0.2))
+            return []
+        job, self.job = self.job, None
+        if self.slot == 2 and self._fails():
+            error = RuntimeError("CUDA error: uncorrectable ECC error encountered")
+            return [ErrorEvent(cause=fault_of(error), reason=f"RuntimeError: {error}")]
+        time.sleep(SECONDS)
+        total = job.total_examples
+        end = {"examples": total, "best": 1.0, "best_examples": total, "seconds": SECONDS}
+        return [
+            PointEvent(0, end | {"step": 1, "metrics": {"slot": self.slot}}),
+            DoneEvent(end | {"state": "done"}),
+        ]
+
+    def _fails(self) -> bool:
+        failed = len(list(self.folder.glob("fail-*")))
+        if failed < FAILS:
+            (self.folder / f"fail-{failed}").touch()
+        return failed < FAILS
+
+    def proceed(self, number: int, index: int) -> None: ...
+
+    def stop(self, number: int) -> None: ...
+
+    def lost(self) -> str | None:
+        return None
+
+    def waits_for(self) -> str:
+        return ""
+
+    def node_lost(self) -> bool:
+        return False
+
+    def abort(self) -> None: ...
+
+    def close(self) -> None: ...

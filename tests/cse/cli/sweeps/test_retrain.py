@@ -1,0 +1,126 @@
+"""A moved folder of results is whole, and a run whose files are gone is trained again: the same bits."""
+
+import contextlib
+import dataclasses
+import shutil
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from cluster.runtime.options import SweepOptions
+from cse.cli.app import main
+from cse.experiments import retrain
+from cse.experiments.request import Request, work_of
+from cse_train.data_paths import DataPaths
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
+
+SPACE = """version: 1
+id: mine
+method: simcse
+seeds: 2
+set:
+  train.encoder: wiki-l1-h64
+  train.corpus: generated
+  train.dev: "generated_dev:20"
+  train.examples: 32
+  train.batch_size: 8
+  train.evaluations: 2
+space:
+  train.learning_rate: {grid: [1e-3]}
+"""
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> tuple[Request, Ledger]:
+    """A space whose two runs are finished; the files of seed 1 are gone."""
+    (tmp_path / "mine.yaml").write_text(SPACE, encoding="utf8")
+    resolved = resolve(load_space(tmp_path / "mine.yaml"))
+    options = SweepOptions(storage=tmp_path)
+    request = Request(
+        resolved=resolved, seeds=(0, 1), paths=DataPaths(), ledger=str(tmp_path / "ledger.db"), options=options
+    )
+    ledger = Ledger.open(tmp_path / "ledger.db", storage=tmp_path)
+    for run in work_of([request], ledger).runs:
+        about = {"method": "simcse", "seed": run.seed, "owner": "me", "identity": run.identity, "provenance": {}}
+        claim = ledger.claim(run.signature, run.run.flat(), **about)
+        assert claim is not None
+        folder = tmp_path / "runs" / run.signature / "final"
+        (folder / "best").mkdir(parents=True)
+        end = {"examples": 32, "best": 50.0, "best_examples": 16, "seconds": 1.0}
+        ledger.finish(claim, "done", folder=folder, **end)
+        if run.seed == 1:
+            (folder / "best").rename(folder / "last")
+    return request, ledger
+
+
+def test_only_what_has_no_checkpoint_is_trained_again(done: tuple[Request, Ledger]) -> None:
+    """What is left of its folder is set aside: the state in there is that of a finished run, and would end at once."""
+    request, ledger = done
+    (run,) = retrain.without_files(request, ledger)
+    assert run.seed == 1 and retrain.without_files(request, ledger) == [run]
+    work = retrain.reopened(request, ledger, [run])
+    assert [one.signature for one in work.runs] == [run.signature] and not work.nothing_left
+    assert ledger.states([run.signature]) == {run.signature: "lost"}
+    home = request.options.storage / "runs" / run.signature
+    assert [path.name for path in home.iterdir()] == ["unbooked-1"]
+    assert retrain.without_files(request, ledger) == []
+    assert work_of([request], ledger).line() == "2 runs: 1 already in the ledger, 1 to run"
+
+
+def test_a_run_of_edited_code_is_not_trained_again_under_the_old_name(
+    done: tuple[Request, Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request, ledger = done
+    monkeypatch.setattr("cluster.plan.signature.own_digest", lambda method: "b" * 16)
+    monkeypatch.setattr(retrain, "own_digest", lambda method: "b" * 16)
+    assert retrain.without_files(dataclasses.replace(request, keep=True), ledger) == []
+
+
+def test_another_score_than_before_is_said(done: tuple[Request, Ledger]) -> None:
+    _, ledger = done
+    before = ledger.runs()
+    assert retrain.differing(before, ledger) == []
+    (line, _) = retrain.differing([dataclasses.replace(row, best=49.0) for row in before], ledger)
+    assert "has best 50.0, it had 49.0; another machine or other versions" in line
+
+
+def finished(folder: Path) -> dict[str, tuple[float | None, bytes]]:
+    """Signature -> best score and weights."""
+    with contextlib.closing(Ledger.open(folder / "ledger.db", create=False)) as ledger:
+        rows = ledger.runs(states=["done"])
+    weights = [Path(str(row.folder), "best", "model.safetensors").read_bytes() for row in rows]
+    return {row.signature: (row.best, content) for row, content in zip(rows, weights, strict=True)}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_results_move_and_a_lost_run_is_trained_again(
+    ray_cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(SPACE, encoding="utf8")
+    assert main(["run", "mine.yaml"]) == 0
+    before = finished(tmp_path / "results")
+    assert len(before) == 2
+
+    shutil.move("results", "moved")
+    where = ["--ledger", "moved/ledger.db", "--storage", "moved"]
+    assert finished(tmp_path / "moved") == before
+    lost = next(iter(before))
+    shutil.rmtree(tmp_path / "moved" / "runs" / lost)
+    assert main(["export", lost, "--to", "model", "--ledger", "moved/ledger.db"]) == 2
+    said = capsys.readouterr().err
+    assert f"run without files: run={lost}" in said
+    assert f"cse run {tmp_path / 'mine.yaml'} --retrain-missing" in said
+
+    assert main(["run", "mine.yaml", *where]) == 0
+    assert "2/2 already in the ledger, 0 run" in capsys.readouterr().out
+    assert main(["run", "mine.yaml", "--retrain-missing", *where]) == 0
+    said = capsys.readouterr()
+    assert "finished runs without files: 1, trained again now" in said.out and "1 done, 0 failed" in said.out
+    assert "not the same" not in said.err
+    assert finished(tmp_path / "moved") == before
+    assert main(["run", "mine.yaml", "--retrain-missing", *where]) == 0
+    assert "finished runs without files: 0" in capsys.readouterr().out

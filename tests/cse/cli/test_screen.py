@@ -1,0 +1,150 @@
+"""At 80 and at 120 columns no command breaks a word, and no line is longer than the terminal."""
+
+import gzip
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from analysis.render.verdicts import GLYPHS, TONES, headline
+from analysis.tables.aggregate import Table
+from analysis.tables.labels import label
+from analysis.tables.verdict import Verdict, judge
+from cse.cli import screen, table_text
+from cse.cli.app import main
+from cse.cli.listing import aligned, number
+from cse.tables import build
+from search_spaces.catalog import catalog, load_space
+from search_spaces.cells import resolve
+from tests.analysis.figures.test_text_boxes import FILES, table_of
+
+OLD = Path(__file__).resolve().parents[2] / "ledger_0_1_0"
+CONTROL = re.compile(r"\x1b\[[0-9;]*m")
+RULE = re.compile(r"[─━░█ ]+|[|:-]+")
+MARKS = "*|`"
+WIDTHS = (80, 120)
+COMMANDS = [
+    ("ls",), ("trials",), ("trials", "demo"), ("best", "demo"), ("table", "demo"), ("plan", "demo"), ("status",),
+    ("plan", "E7", "E8", "D2", "D10", "S3"), ("status", "demo"),
+    ("explain", str(catalog()["demo"]), "--cell", "method=simcse,train.learning_rate=1e-4"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger of a finished `cse demo`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CSE_DATA", raising=False)
+    results = tmp_path / "results"
+    results.mkdir()
+    with gzip.open(OLD / "demo.db.gz") as packed, (results / "ledger.db").open("wb") as ledger:
+        shutil.copyfileobj(packed, ledger)
+    shutil.copy(OLD / "demo_baselines.json", results / "baselines.json")
+
+
+def words(text: str) -> set[str]:
+    """Its words without markup; of `method.dup_rate` also the last part, as terminals show axes."""
+    plain = [word.strip(MARKS) for word in CONTROL.sub("", text).replace("\u00a0", " ").split()]
+    kept = {word for word in plain if word and not RULE.fullmatch(word)}
+    return kept | {word.rpartition(".")[2] for word in kept}
+
+
+def names(table: Table) -> str:
+    """What rows are called where their axes are too many for the terminal, and below the verdicts."""
+    return " ".join([" row", *(label(row.key, table.named) for row in table.rows)])
+
+
+def check(narrow: str, whole: str, columns: int) -> None:
+    """That the lines fit, and that their words are those of the text of any width; very long ones may be shortened."""
+    lines = CONTROL.sub("", narrow).split("\n")
+    assert [line for line in lines if len(line) > columns] == []
+    assert "**" not in narrow
+    broken = {word for word in words(narrow) - words(whole) if word not in GLYPHS.values()}
+    assert {word for word in broken if "…" not in word or len(word) != screen.WORD} == set()
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: " ".join(argv[:2])[-24:])
+def test_commands(
+    demo: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...], columns: int
+) -> None:
+    def printed() -> str:
+        assert main(argv) == 0
+        return capsys.readouterr().out
+
+    whole = printed()
+    monkeypatch.setattr(screen, "width", lambda: columns)
+    check(printed(), whole, columns)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_tables_with_verdicts(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    for file in FILES:
+        table = table_of(file)
+        verdicts = judge(table, same_scale=False)
+        monkeypatch.setattr(screen, "width", lambda: None)
+        whole = table_text.shown(table, verdicts) + names(table)
+        monkeypatch.setattr(screen, "width", lambda: columns)
+        check(table_text.shown(table, verdicts), whole, columns)
+
+
+def test_every_published_table_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, file in catalog().items():
+        if file.parent.name == "papers":
+            table = build.build(resolve(load_space(name)), None)
+            monkeypatch.setattr(screen, "width", lambda: None)
+            whole = table_text.shown(table) + names(table)
+            monkeypatch.setattr(screen, "width", lambda: 80)
+            check(table_text.shown(table), whole, 80)
+
+
+def test_trials_show_the_settings_that_vary(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trials", "demo"]) == 0
+    assert "esimcse  learning_rate=0.0003" in capsys.readouterr().out
+
+
+def test_tables_are_listed_in_natural_order(capsys: pytest.CaptureFixture[str], demo: None) -> None:
+    Path("spaces").mkdir()
+    for name in ("D10", "D2", "D1"):
+        text = f"version: 1\nid: {name}\nmethod: simcse\nseeds: 1\nspace: {{method.temperature: {{grid: [0.05]}}}}\n"
+        Path("spaces", f"{name}.yaml").write_text(text)
+    assert main(["plan", "spaces"]) == 0
+    assert re.findall(r"^D\d+", capsys.readouterr().out, re.MULTILINE) == ["D1", "D2", "D10"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(48.642, "48.64"), (0.0, "0.00"), (1e30, "1e+30"), (3.0123456789e-05, "3.012e-05"), (-0.5, "-0.50")],
+)
+def test_numbers_have_three_or_four_digits(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+def test_columns_are_left_out_before_words_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screen, "width", lambda: 30)
+    row = {"id": "E7", "title": "a_word_of_twenty_four_xx", "state": "failed", "left": "x" * 20}
+    lines = CONTROL.sub("", aligned([row], ("left", "state"))).split("\n")
+    assert [line.split() for line in lines] == [["id", "title"], ["E7", "a_word_of_twenty_four_xx"]]
+    monkeypatch.setattr(screen, "width", lambda: 50)
+    assert CONTROL.sub("", aligned([row], ("left",))).split("\n")[0].split() == ["id", "title", "state"]
+
+
+def judged(*said: str) -> dict[tuple[int, str], Verdict]:
+    return {(i, "c"): Verdict(word, None, 0.0, "") for i, word in enumerate(said)}  # type: ignore[arg-type]
+
+
+def test_the_sentence_that_stands_first() -> None:
+    table = table_of(next(file for file in FILES if file.stem == "E7"))
+    said = ["undecided"] * 4 + ["tie", "tie", "same direction", "reference"]
+    assert headline(table, judged(*said), same_scale=False) == (
+        "E7: 1 same direction, 2 ties, 4 undecided; not the paper's scale"
+    )
+    assert headline(table, judged("reproduced"), same_scale=True) == "E7: 1 reproduced"
+    assert headline(table, judged("a new word", "different"), same_scale=True) == "E7: 1 different, 1 a new word"
+    assert headline(table, {}, same_scale=True) == ""
+
+
+def test_every_verdict_has_a_sign_and_a_tone() -> None:
+    assert set(TONES) == set(GLYPHS) - {"reference"}
+    assert set(TONES.values()) == set(screen.COLOURS)
