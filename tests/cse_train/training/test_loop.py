@@ -21,6 +21,8 @@ from cse_train.training.optimiser import evaluation_steps, learning_rate, steps_
 
 KILLED = Path(__file__).parents[1] / "programs" / "killed_run.py"
 FROZEN = Path(__file__).parent / "frozen_curves.json"
+ROUNDING = {"flow": 2e-3}
+"""What another processor's rounding may move a loss by: a flow is fitted to so few sentences that it magnifies it."""
 
 
 EARLIER = ("d2cse", "dcpcse", "declutr", "diffcse", "esimcse", "simcse")
@@ -173,4 +175,4 @@ def test_frozen_curve(
     if key not in frozen and "CSE_FREEZE" in os.environ:
         FROZEN.write_text(json.dumps(frozen | {key: losses}, indent=1) + "\n")
         return
-    assert losses == pytest.approx(frozen[key], abs=1e-4)
+    assert losses == pytest.approx(frozen[key], abs=ROUNDING.get(method, 1e-4))
