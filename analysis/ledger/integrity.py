@@ -58,9 +58,11 @@ def intact_point(row: Mapping[str, Any]) -> None:
 
 SPEC: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("title", "space", "file", "profile"), (str,)),
-    **{"set": (dict,), "seeds": (list,), "blocked": (dict, list), "asked": (int,)},
+    **{"set": (dict,), "seeds": (list,), "blocked": (dict, list), "asked": (int,), "margin": NUMBERS, "looks": (list,)},
 }
 """Keys of a sweep's description that commands read, and what they are."""
+COUNTS = ("seeds", "looks")
+"""Of these, the lists of whole numbers."""
 
 
 def intact_spec(row: Mapping[str, Any]) -> None:
@@ -68,8 +70,10 @@ def intact_spec(row: Mapping[str, Any]) -> None:
     intact(schema.sweeps, row)
     for name, kinds in SPEC.items():
         value = row["spec"].get(name)
-        seeds = name != "seeds" or value is None or all(type(seed) is int for seed in value)
-        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool) or not seeds):
+        if value is None:
+            continue
+        counts = not isinstance(value, list) or name not in COUNTS or all(type(count) is int for count in value)
+        if not isinstance(value, kinds) or isinstance(value, bool) or not counts:
             raise edited(schema.sweeps, row, f"spec.{name}={shortened(value)} is no {kinds[0].__name__}")
 
 

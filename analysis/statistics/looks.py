@@ -1,9 +1,14 @@
-"""How much of the error a look may spend: looked at after 3, 5, 8 and 12 seeds, a table is wrong in at most 5%."""
+"""What is declared before a table is made: how narrow a tie is, when it is looked at, and what each look may spend.
+
+Looked at after 3, 5, 8 and 12 seeds, a table is wrong in at most 5%.
+"""
 
 from collections.abc import Sequence
 
 FAMILY = 0.05
 """How often a table may say anything wrong."""
+MARGIN = 0.5
+"""Points: a difference that is surely smaller is a tie."""
 LOOKS = (3, 5, 8, 12)
 """Seeds of every row at which a table that is made until it is decided is looked at."""
 NOMINAL = {1: 0.05, 2: 0.025, 3: 0.0167, 4: 0.015}
@@ -12,6 +17,11 @@ NOMINAL = {1: 0.05, 2: 0.025, 3: 0.0167, 4: 0.015}
 For four looks Pocock (1977, Biometrika 64(2), Table 1) has 0.0182, where the variance is known and the looks are
 equally far apart. With 3, 5, 8 and 12 seeds up to 5.9% of simulated tables are wrong at that level; for those at 0.015
 see `python -m benchmarks.verdicts`."""
+
+
+def looks_until(most: int) -> tuple[int, ...]:
+    """The numbers of seeds at which a table is looked at that may get `most`, at least 2: LOOKS below it, and it."""
+    return (*[look for look in LOOKS[:-1] if look < most], most)
 
 
 def level(contrasts: int, columns: int = 1, looks: Sequence[int] | None = None) -> float:

@@ -1,14 +1,20 @@
 """How many seeds a difference needs."""
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import numpy as np
 from scipy import special
 
-from analysis.statistics.contrasts import student
+from analysis.statistics.contrasts import Array, contrasts, student
+from analysis.statistics.looks import level
 
 POWER = 0.8
 """How often as many seeds as are named would decide."""
 MOST = 200
 """Seeds; more are named as none."""
+DRAWS = 400
+"""Tables that an expectation is the mean of."""
 
 
 def seeds_needed(gap: float, variance: float, weight: float, level: float) -> int | None:
@@ -33,3 +39,25 @@ def seeds_to_decide(difference: float, margin: float, variance: float, weight: f
         seeds_needed(margin - abs(difference), variance, weight, 2 * level) if abs(difference) < margin else None,
     )
     return min((way for way in ways if way is not None), default=None)
+
+
+def expected_seeds(
+    means_R: Array, reference: int, deviation: float, margin: float, columns: int, looks: Sequence[int]
+) -> Array:
+    """Seeds that each row will have had when it is decided, or at the last look, on average, [R].
+
+    `means_R`: what rows are taken to be; `deviation`: of a row's difference from the reference within one seed.
+    """
+    noise_TRS = np.random.default_rng(0).normal(size=(DRAWS, len(means_R), looks[-1])) * deviation / np.sqrt(2)
+    values_TRS = np.asarray(means_R)[:, None] + noise_TRS
+    share = level(len(means_R) - 1, columns, looks)
+    others = np.delete(np.arange(len(means_R)), reference)
+    seeds_TR = np.full((DRAWS, len(means_R)), looks[0])
+    open_TC = np.ones((DRAWS, len(others)), bool)
+    for look, coming in pairwise(looks):
+        made = contrasts(values_TRS[:, :, :look], reference)
+        size_TC = np.abs(made.difference)
+        open_TC &= (size_TC <= made.half(share)) & (size_TC + made.half(2 * share) >= margin)
+        seeds_TR[:, others] = np.where(open_TC, coming, seeds_TR[:, others])
+        seeds_TR[open_TC.any(axis=1), reference] = coming
+    return np.asarray(seeds_TR.mean(axis=0))

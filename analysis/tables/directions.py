@@ -1,23 +1,22 @@
 """Each row against the reference row: is our difference the paper's way, the other way, none, or still open?"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from analysis.statistics.basics import Spread, welch
 from analysis.statistics.collapse import collapsed, comparable
 from analysis.statistics.contrasts import Array, contrasts, student
-from analysis.statistics.looks import NOMINAL, level
+from analysis.statistics.looks import MARGIN, NOMINAL, level
 from analysis.statistics.needed import MOST, seeds_needed, seeds_to_decide
 from analysis.tables.columns import Column, Interval, Verdict, Word
 from analysis.tables.spec import TableError
 
 SEED_NOISE = 2.0
 """Points between seeds of one setting at the papers' scale (SimCSE, issue 63)."""
-MARGIN = 0.5
-"""Points: a difference that is surely smaller is a tie."""
 EQUAL = 1e-18
 """A variance below this, in points, is rounding; where the reference does not vary either, no seed tells anything."""
 
@@ -40,6 +39,16 @@ class Terms:
             raise TableError(f"a tie needs a width: margin={self.margin:g}; give points above 0, such as {MARGIN:g}")
         if self.looks is not None and len(self.looks) not in NOMINAL:
             raise TableError(f"at most {max(NOMINAL)} looks: looks={list(self.looks)}; leave some out")
+
+    def declared(self) -> dict[str, Any]:
+        """What a sweep keeps of them, so that every page of it judges alike; empty for the usual ones."""
+        margin = {} if self.margin == MARGIN else {"margin": self.margin}
+        return margin if self.looks is None else margin | {"looks": list(self.looks)}
+
+
+def declared_terms(spec: Mapping[str, Any], seconds: float | None = None) -> Terms:
+    """The terms of a sweep, by what is kept of it. TableError as `Terms`."""
+    return Terms(margin=spec.get("margin", MARGIN), looks=spec.get("looks"), seconds=seconds)
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from analysis.statistics.looks import MARGIN
 from benchmarks.verdicts.simulate import TOLD_AT, Setting, simulated
 
 RHOS = (0.0, 0.5, 0.9)
-MARGIN = 0.5
 RULES = ("ours", "Welch", "Welch, corrected")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.statistics.collapse import comparable
-from analysis.statistics.contrasts import Array, Contrasts, Mask, contrasts, student
+from analysis.statistics.contrasts import Array, Mask, contrasts, student
 from analysis.statistics.looks import FAMILY, LOOKS, level
 
 CHUNK = 2500
@@ -59,19 +59,20 @@ class Words:
         return float((((self.direction != 0) & (self.direction != wanted)) | (self.tie & far)).any(axis=1).mean())
 
 
-def ours(seen: Mapping[int, Contrasts], looks: Sequence[int], margin: float) -> Words:
-    """The verdicts' rule at every look, where the first word stays; `seen`: seeds -> contrasts of the first seeds."""
-    shape = seen[looks[0]].difference.shape
+def ours(values_TRS: Array, looks: Sequence[int], margin: float) -> Words:
+    """The verdicts' rule at every look, where the first word stays and a row that has one gets no more seeds."""
+    shape = (len(values_TRS), values_TRS.shape[1] - 1)
     direction, tie = np.zeros(shape), np.zeros(shape, bool)
-    share = level(shape[1], looks=looks)
+    share, kept = level(shape[1], looks=looks), values_TRS[:, :, : looks[-1]].copy()
     for seeds in looks:
-        made = seen[seeds]
+        made = contrasts(comparable(kept[:, :, :seeds], 0), 0)
         is_open = (direction == 0) & ~tie
         with np.errstate(invalid="ignore"):
             apart = np.abs(made.difference) > made.half(share)
             inside = np.abs(made.difference) + made.half(2 * share) < margin
         direction = np.where(is_open & apart, np.sign(made.difference), direction)
         tie |= is_open & ~apart & inside
+        kept[:, 1:, seeds:][(direction != 0) | tie] = np.nan
     return Words(direction, tie)
 
 
@@ -92,9 +93,8 @@ def simulated(
     parts: dict[tuple[str, str], list[Words]] = {}
     for start in range(0, tables, CHUNK):
         values = setting.draw(generator, min(CHUNK, tables - start), max(LOOKS))
-        seen = {seeds: contrasts(comparable(values[:, :, :seeds], 0), 0) for seeds in LOOKS}
         for when, looks in TOLD_AT.items():
-            parts.setdefault(("ours", when), []).append(ours(seen, looks, margin))
+            parts.setdefault(("ours", when), []).append(ours(values, looks, margin))
             for name, corrected in (("Welch", False), ("Welch, corrected", True)):
                 parts.setdefault((name, when), []).append(welch(values[:, :, : looks[-1]], corrected))
     return {

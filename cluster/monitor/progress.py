@@ -26,14 +26,16 @@ class Progress:
 
     def __init__(
         self,
-        total: int,
+        totals: Mapping[str, int],
         *,
         labels: Mapping[str, str] | None = None,
         reused: Iterable[str] = (),
         console: Console | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.tally = Tally(total, state=dict.fromkeys(reused, "reused"))
+        """`totals`: sweep -> its runs; the mappings may grow meanwhile."""
+        self._totals = totals
+        self.tally = Tally(sum(totals.values()), state=dict.fromkeys(reused, "reused"))
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._labels, self._now = {} if labels is None else labels, now
         self._live = Live(console=self.console, refresh_per_second=4, transient=False, get_renderable=self._block)
@@ -48,6 +50,7 @@ class Progress:
             self._live.stop()
 
     def __call__(self, event: SweepEvent) -> None:
+        self.tally.total = sum(self._totals.values())
         self.tally.add(event, self._now())
         if event.kind in SPOKEN and not (self.console.is_terminal and event.kind == "done"):
             self.console.print(Text(self.line(event), style=COLOURS.get(event.kind, "")))

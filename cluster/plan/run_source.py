@@ -22,7 +22,7 @@ class RunSource:
 
     def observe(self, planned: PlannedRun, state: str, value: float | None, examples: int | None) -> None:
         """A run ended (`done`, `stopped`, `failed`, or `lost` by machines) with this best dev score after so many
-        examples."""
+        examples, and its scores are in the ledger."""
 
     def skip(self, planned: PlannedRun) -> None:
         """A run that was handed out will not be done."""

@@ -158,11 +158,10 @@ class Dispatcher:
 
     def _reuse(self, planned: PlannedRun, row: RunRow) -> ClaimedRun | None:
         """A finished run is not trained again; it is scored on suites of which a column is missing."""
-        self.recorder.reused(planned, row)
         missing = self._missing(planned)
-        if not missing or not row.folder or not Path(row.folder, "best").is_dir():
-            return None
-        return ClaimedRun(planned, Path(row.folder), None, missing)
+        folder = Path(row.folder) if missing and row.folder and Path(row.folder, "best").is_dir() else None
+        self.recorder.reused(planned, row, to_score=folder is not None)
+        return ClaimedRun(planned, folder, None, missing, finished=row) if folder else None
 
     def _from_waiting(self) -> ClaimedRun | None:
         if not self.waiting or time.monotonic() < self._next_poll:

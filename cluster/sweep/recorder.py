@@ -27,6 +27,8 @@ class ClaimedRun:
     claim: Claim | None
     """None where a finished run is only scored."""
     suites: tuple[str, ...]
+    finished: RunRow | None = None
+    """Of a finished run that is only scored, what the ledger has."""
     last_point: Plain = field(default_factory=dict)
     unrecorded: list[Plain] = field(default_factory=list)
     """Points that came with the end: one transaction for both, because each is a wait for the disk."""
@@ -74,6 +76,7 @@ class Recorder:
         if claimed.claim is None:
             self.close(claimed)
             self._record_scores(claimed, result)
+            self._observe_finished(claimed)
         elif state in ("done", "stopped"):
             self._record_result(claimed, state, result)
         else:
@@ -86,6 +89,8 @@ class Recorder:
         if claimed.claim:
             self.ledger.release(claimed.claim, reason)
             self.source.observe(claimed.planned, "lost", None, None)
+        else:
+            self._observe_finished(claimed)
         self._count_failure(claimed.planned, reason, _log(claimed))
 
     def failed(self, claimed: ClaimedRun, reason: str) -> None:
@@ -95,7 +100,9 @@ class Recorder:
         if claimed.claim:
             self._finish(claimed, "failed", {}, claimed.folder, reason)
             self.source.observe(claimed.planned, "failed", None, None)
-        elif reason.startswith(CORRUPT) and self.ledger.reopen([claimed.planned.signature], reason):
+        else:
+            self._observe_finished(claimed)
+        if not claimed.claim and reason.startswith(CORRUPT) and self.ledger.reopen([claimed.planned.signature], reason):
             reason = f"{reason.rpartition(';')[0]}; give the same command again, which trains the run again"
         self._count_failure(claimed.planned, reason, _log(claimed))
 
@@ -107,9 +114,10 @@ class Recorder:
                 self.ledger.release(claimed.claim, reason)
             raise StorageFailed(problem)
 
-    def reused(self, planned: PlannedRun, row: RunRow) -> None:
-        """The ledger has the run's end already."""
-        self.source.observe(planned, row.state, row.best, row.examples)
+    def reused(self, planned: PlannedRun, row: RunRow, *, to_score: bool = False) -> None:
+        """The ledger has the run's end already; the source observes it once its scores are there too."""
+        if not to_score:
+            self.source.observe(planned, row.state, row.best, row.examples)
         self.outcome = replace(self.outcome, reused=self.outcome.reused + 1)
         self.report("reused", planned, row=row)
 
@@ -178,6 +186,11 @@ class Recorder:
                 score.get("cosines_hash"),
             )
             self.report("scored", claimed.planned, state="done", best=score["value"], reason=score["suite"])
+
+    def _observe_finished(self, claimed: ClaimedRun) -> None:
+        """Of a finished run that was only scored, whether or not it could be."""
+        if row := claimed.finished:
+            self.source.observe(claimed.planned, row.state, row.best, row.examples)
 
     def _count_failure(self, planned: PlannedRun, reason: str, log: str) -> None:
         failure = Failure(signature=planned.signature, reason=reason, log=log)

@@ -4,11 +4,12 @@ import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from analysis.ledger import Ledger
+from analysis.statistics.looks import LOOKS, looks_until
 from cluster.runtime import storage as named
 from cse.cli.loader import load
 from cse_train.backbone.folders import shipped_names
@@ -88,6 +89,42 @@ def choice(name: str, valid: Sequence[str]) -> Callable[[str], str]:
         return word
 
     return parsed
+
+
+Until = Annotated[
+    str | None,
+    typer.Option(
+        parser=choice("until", ("decided",)),
+        metavar="decided",
+        help=f"Look after {', '.join(map(str, LOOKS))} seeds, and give more to rows that are open.",
+        show_default=False,
+    ),
+]
+MaxSeeds = Annotated[
+    int | None,
+    typer.Option(
+        min=LOOKS[0],
+        max=MOST_SEEDS,
+        help=f"With --until: seeds of a row at most ({LOOKS[-1]}).",
+        show_default=False,
+    ),
+]
+Margin = Annotated[
+    float, typer.Option(metavar="POINTS", help="A difference that is surely smaller than this is a tie.")
+]
+
+
+def terms(until: str | None, max_seeds: int | None, margin: float, seeds: int | None) -> Any:
+    """The `Terms` of verdicts; ConfigError for a margin of 0, and for options that do not go together."""
+    if until is None and max_seeds is not None:
+        raise ConfigError([f"no looks: --max-seeds={max_seeds}; give --until decided with it, or --seeds instead"])
+    if until is not None and seeds is not None:
+        raise ConfigError([f"two answers: --until={until} --seeds={seeds}; give --max-seeds in place of --seeds"])
+    directions = load("analysis.tables.directions")
+    try:
+        return directions.Terms(margin=margin, looks=None if until is None else looks_until(max_seeds or LOOKS[-1]))
+    except ValueError as error:
+        raise ConfigError([str(error)]) from error
 
 
 def fixed_workers(value: object) -> int:

@@ -1,7 +1,9 @@
 """A plan as text: one sentence for one space, a line for each of many."""
 
 import textwrap
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from cluster.plan.missing_inputs import IncompleteCell, by_reason
 from cluster.plan.plan import Plan, SpacePlan, counts
@@ -31,6 +33,21 @@ def text(plan: Plan) -> str:
     lacking += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
     said = [*_totals(plan), *_published(plan), *lacking, plan.rates.source()]
     return "\n".join([*listing, *(screen.prose(line, indent="  ") for line in said)])
+
+
+def until_decided(plan: Plan, expected: Mapping[str, Any], terms: Any) -> list[str]:
+    """A line for each table on what `--until decided` takes of it; `expected`: ID -> `cse.tables.looks.Expected`."""
+    lines = []
+    for space in plan.tables:
+        if (runs := expected.get(space.id)) is not None:
+            each = plan.rates.wall(plan.cost([replace(space, done=frozenset())])) / max(1, len(space.runs))
+            at = ", ".join(map(str, terms.looks))
+            basis = "the seeds of this ledger" if runs.ours else "the paper's differences and seeds of a point each"
+            lines.append(
+                f"{space.id} until decided, with looks at {at} seeds: about {runs.runs:.0f} runs, "
+                f"{duration(each * runs.runs)}, by {basis}; at least {runs.least}, at most {runs.most}"
+            )
+    return lines
 
 
 def _incomplete(space: SpacePlan) -> list[IncompleteCell]:

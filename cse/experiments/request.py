@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.ledger import Ledger
+from analysis.tables.directions import Terms
 from cluster.plan.missing_inputs import IncompleteCell
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all
@@ -31,6 +32,8 @@ class Request:
     """Train again what other code of a method has finished."""
     keep: bool = False
     """Take it as it is. Where neither is said it is refused."""
+    terms: Terms = field(default_factory=Terms)
+    """What verdicts are given on."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,8 @@ class Work:
     runs: Sequence[PlannedRun]
     finished: frozenset[str]
     """Signatures that the ledger has as done."""
-    scored: bool
-    """Whether every finished run has each column of the suites that its tables name."""
+    unscored: frozenset[str]
+    """Of the finished runs, those that lack a column of the suites that their tables name."""
     incomplete: Sequence[IncompleteCell] = ()
     suites: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Signature -> the suites of every table that the run belongs to, but for those below."""
@@ -59,7 +62,7 @@ class Work:
 
     @property
     def nothing_left(self) -> bool:
-        return self.done == self.total and self.scored
+        return self.done == self.total and not self.unscored
 
     def line(self) -> str:
         if self.nothing_left:
@@ -67,11 +70,12 @@ class Work:
         return f"{self.total} runs: {self.done} already in the ledger, {self.total - self.done} to run"
 
 
-def work_of(requests: Sequence[Request], ledger: Ledger) -> Work:
+def work_of(requests: Sequence[Request], ledger: Ledger, *, recorded: bool = True) -> Work:
     """Plan tables against the ledger, and record their sweeps there; a run that several share is trained once.
 
     Cells that lack an input are in `incomplete`; ConfigError where nothing is left of all of them, and where other code
-    of a method has made some of the runs and nobody said what to do with them.
+    of a method has made some of the runs and nobody said what to do with them. `recorded`: False where not all of these
+    runs may be wanted.
     """
     first = requests[0]
     planned = plan_of(requests, ledger)
@@ -82,7 +86,8 @@ def work_of(requests: Sequence[Request], ledger: Ledger) -> Work:
         sweep = sweep_name(request.resolved)
         complete = [run for run in space.runs if run.signature not in space.incomplete_runs]
         sweep_runs = [dataclasses.replace(run, sweep=sweep) for run in complete]
-        record(request, ledger, sweep_runs, space.incomplete)
+        if recorded:
+            record(request, ledger, sweep_runs, space.incomplete)
         for run in sweep_runs:
             suites = (name for name in request.resolved.suites_of(run.cell) if name not in planned.unscorable)
             wanted.setdefault(run.signature, []).extend(suites)
@@ -90,7 +95,7 @@ def work_of(requests: Sequence[Request], ledger: Ledger) -> Work:
     done = frozenset(signature for space in planned.spaces for signature in space.done)
     incomplete = [cell for space in planned.spaces for cell in space.incomplete]
     return Work(
-        planned.spaces, unique(runs), done, _scored(ledger, done, wanted), incomplete, wanted, planned.unscorable
+        planned.spaces, unique(runs), done, _unscored(ledger, done, wanted), incomplete, wanted, planned.unscorable
     )
 
 
@@ -107,11 +112,11 @@ def check_code(request: Request, changed: Sequence[str]) -> None:
         raise ConfigError(list(changed))
 
 
-def _scored(ledger: Ledger, done: Collection[str], wanted: Mapping[str, Sequence[str]]) -> bool:
+def _unscored(ledger: Ledger, done: Collection[str], wanted: Mapping[str, Sequence[str]]) -> frozenset[str]:
     have: dict[str, set[str]] = {signature: set() for signature in done}
     for score in ledger.scores(done) if done else ():
         have[score.signature].add(score.suite)
-    return not any(unscored(wanted.get(signature, ()), have[signature]) for signature in done)
+    return frozenset(signature for signature in done if unscored(wanted.get(signature, ()), have[signature]))
 
 
 def record(
@@ -135,6 +140,7 @@ def record(
         "seeds": list(request.seeds),
         "blocked": {cell.label: cell.reason for cell in incomplete},
         "asked": num_samples,
+        **request.terms.declared(),
     }
     name = sweep_name(request.resolved)
     ledger.record_sweep(name, spec)

@@ -42,7 +42,7 @@ def reopened(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) -> Wo
     suites = {
         run.signature: [name for name in request.resolved.suites_of(run.cell) if name not in unscorable] for run in runs
     }
-    return Work((), runs, frozenset(), False, suites=suites, unscorable=unscorable)
+    return Work((), runs, frozenset(), frozenset(), suites=suites, unscorable=unscorable)
 
 
 def differing(before: Sequence[RunRow], ledger: Ledger) -> list[str]:

@@ -24,6 +24,7 @@ from cluster.sweep.events import OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
+from cse.experiments.looks import LookSource
 from cse.experiments.request import Request, Work, check_code, methods_of, plan_of, record
 from cse_train.config import RunConfig
 from cse_train.fields import ConfigError
@@ -43,20 +44,24 @@ def _listeners(
 ) -> Iterator[tuple[OnEvent, Pruner]]:
     """What hears every event: progress on stderr, the metrics, and the pruner, whose figures the outcome takes."""
     with (
-        Progress(sum(totals.values()), labels=labels, reused=reused) as progress,
+        Progress(totals, labels=labels, reused=reused) as progress,
         Monitor(request.ledger, sweeps, totals=totals, labels=labels, reused=reused) as monitor,
         Pruner(request.ledger, request.options) as pruner,
     ):
         yield each(progress, monitor, pruner), pruner
 
 
-def run_grid(request: Request, work: Work, *also: OnEvent) -> SweepOutcome:
-    """Train and score what the ledger lacks; shows progress on stderr, and passes every event to `also`."""
+def run_grid(request: Request, work: Work, *also: OnEvent, source: LookSource | None = None) -> SweepOutcome:
+    """Train and score what the ledger lacks; shows progress on stderr, and passes every event to `also`.
+
+    `source` hands out the runs of `work`, not all of which need be trained.
+    """
     labels = {run.signature: cell_name(run.cell, run.seed) for run in work.runs}
     sweeps = {run.signature: run.sweep for run in work.runs}
-    with _listeners(request, sweeps, Counter(sweeps.values()), labels, work.finished) as (tell, pruner):
-        listeners = each(tell, *also)
-        outcome = run_sweep(work.runs, request.ledger, request.paths, request.options, listeners, work.suites)
+    totals = Counter(sweeps.values()) if source is None else source.totals
+    with _listeners(request, sweeps, totals, labels, work.finished if source is None else ()) as (tell, pruner):
+        runs, listeners = work.runs if source is None else source, each(tell, *also)
+        outcome = run_sweep(runs, request.ledger, request.paths, request.options, listeners, work.suites)
     return dataclasses.replace(outcome, freed=pruner.freed, over=pruner.over)
 
 

@@ -40,6 +40,8 @@ class Reproduction:
 
     table: Table
     verdicts: Verdicts
+    terms: Terms
+    """What the verdicts are given on."""
     ordering: Sequence[Ordering]
     study: Study
     spent: Spent
@@ -60,7 +62,7 @@ class Reproduction:
 
     def basis(self) -> list[str]:
         """What the table stands on: its scale, its cost, what is missing, how to repeat it."""
-        scale = [self._scale()] if self.table.rows else []
+        scale = [self._scale(), *self._looks()] if self.table.rows else []
         return [*scale, f"Cost: {self.spent.line()}", *self.lacking(), f"Repeat: `{self.study.command}`"]
 
     def as_dict(self) -> dict[str, Any]:
@@ -73,6 +75,7 @@ class Reproduction:
             "same_scale": not self.unlike,
             "unlike_paper": list(self.unlike),
             "cost": asdict(self.spent),
+            **self.terms.declared(),
             "missing": [{"cell": run.cell, "seed": run.seed, "state": run.state} for run in self.missing],
             "missing_input": [{"cell": cell.label, "reason": cell.reason} for cell in self.incomplete],
             "command": self.study.command,
@@ -96,6 +99,12 @@ class Reproduction:
         shown = ", ".join(self.unlike[:NAMED]) + (" and others" if len(self.unlike) > NAMED else "")
         return f"Scale: not the paper's ({shown} differ), so that directions are compared and not values"
 
+    def _looks(self) -> list[str]:
+        if not self.terms.looks:
+            return []
+        at = ", ".join(map(str, self.terms.looks))
+        return [f"Looks: after {at} seeds of every row that is not decided yet; the first word stays"]
+
     def lacking(self) -> list[str]:
         """Lines on missing runs and cells that lack an input; none for a whole table."""
         runs = [f"{run.cell} seed {run.seed} ({run.state})" for run in self.missing]
@@ -113,6 +122,7 @@ def gather(
     ledger: Ledger,
     command: str,
     elsewhere: Iterable[str] = (),
+    terms: Terms | None = None,
 ) -> Reproduction:
     """One table reproduced; TableError where its scores disagree in their protocol.
 
@@ -133,9 +143,11 @@ def gather(
         ledger, planned, id=space.id, title=space.title, axes=axes, command=command, searched=space.sampled
     )
     cost = spent(study, elsewhere)
+    terms = replace(terms or Terms(), seconds=cost.seconds / max(1, cost.runs))
     return Reproduction(
         table=made,
-        verdicts=judge(made, same_scale=not unlike, terms=Terms(seconds=cost.seconds / max(1, cost.runs))),
+        verdicts=judge(made, same_scale=not unlike, terms=terms),
+        terms=terms,
         ordering=orderings(made, kept_cosines(made, ledger, planned)),
         study=study,
         spent=cost,

@@ -5,8 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from analysis.ledger import Ledger, SweepRow, shown_url
+from analysis.study.cost import spent
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Table, aggregate
+from analysis.tables.directions import declared_terms
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.results import BEST, Planned, results_of
 from analysis.tables.spec import TableSpec
@@ -95,7 +97,9 @@ def compared(
     if resolved is None or not made.spec.published:
         return {}, []
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
-    verdicts = judge(made, same_scale=not unlike_paper(resolved))
+    cost = spent(study)
+    terms = declared_terms(ledger.sweep_spec(cells.sweep_name(resolved)), cost.seconds / max(1, cost.runs))
+    verdicts = judge(made, same_scale=not unlike_paper(resolved), terms=terms)
     return verdicts, orderings(made, kept_cosines(made, ledger, planned))
 
 

@@ -2,10 +2,12 @@
 
 import json
 
+from analysis.statistics.looks import MARGIN
 from cluster.plan.planner import plan as planned
 from cse.cli import exit, options, screen
 from cse.cli.listing import FormatOption
-from cse.cli.plan_text import published, text
+from cse.cli.loader import load
+from cse.cli.plan_text import published, text, until_decided
 from search_spaces.catalog import load_all
 
 
@@ -19,16 +21,26 @@ def plan(
     settings: options.Set = None,
     ledger: options.LedgerUrl = None,
     workers: options.Workers = 1,
+    until: options.Until = None,
+    max_seeds: options.MaxSeeds = None,
     form: FormatOption = "text",
 ) -> None:
     """Count cells and runs of spaces, which of them the ledger has, which lack an input, and what the rest costs."""
     given = options.settings(settings)
+    terms = options.terms(until, max_seeds, MARGIN, seeds)
     paths = options.data_paths(data, train_file, senteval)
     opened = options.existing_ledger(ledger)
     screen.note("counting runs")
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=given, workers=workers)
+    expected = {}
+    if terms.looks is not None:
+        tables = [space for space in work.tables if space.runs]
+        expected = {space.id: load("cse.tables.looks").expected(space, opened, terms) for space in tables}
     if form == "json":
-        print(json.dumps(work.as_dict() | {"published": published(work)}))
+        looked = {"until_decided": {id: vars(runs) for id, runs in expected.items()}} if expected else {}
+        print(json.dumps(work.as_dict() | {"published": published(work)} | looked))
         return
     print(text(work))
+    for line in until_decided(work, expected, terms):
+        print(screen.prose(line, indent="  "))
     exit.say([f"what is done was recognised by settings alone: {line}" for line in work.absent])

@@ -11,6 +11,8 @@ from typing import Annotated
 import typer
 
 from analysis.ledger import Ledger, shown_url
+from analysis.statistics.looks import MARGIN
+from analysis.tables.directions import Terms
 from analysis.tables.spec import TableError
 from cluster.plan.plan import SpacePlan
 from cse.cli import exit, options, screen, table_text
@@ -19,6 +21,8 @@ from cse.cli.loader import Deferred
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.experiments import request as sweeping
 from cse.experiments.finished_tables import FinishedTables
+from cse.experiments.looks import LookSource, TableLooks, with_looks
+from cse.experiments.request import Work
 from cse.tables import reproduction
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_all
@@ -37,12 +41,21 @@ REPEATED = ("profile", "data", "train_file", "senteval", "seeds", "workers")
 
 
 @with_sweep_arguments
-def reproduce(ids: Ids, given: SweepArguments, out: Out = None, yes: Yes = False) -> int:
+def reproduce(
+    ids: Ids,
+    given: SweepArguments,
+    out: Out = None,
+    until: options.Until = None,
+    max_seeds: options.MaxSeeds = None,
+    margin: options.Margin = MARGIN,
+    yes: Yes = False,
+) -> int:
     """Train what published tables need, each shared run once, and print them with verdicts and cost."""
     if out is not None and out.exists() and not out.is_dir():
         raise ConfigError([f"not a folder: --out={out}; name a folder, new or not"])
     out = out.resolve() if out else None
-    requests = given.requests(load_all(ids))
+    terms = options.terms(until, max_seeds, margin, given.seeds)
+    requests = [with_looks(request, terms) for request in given.requests(load_all(ids))]
     ledger = options.open_ledger(given.ledger, given.storage, create=True)
     screen.note("counting runs")
     tables = _planned(requests, ledger)
@@ -52,7 +65,7 @@ def reproduce(ids: Ids, given: SweepArguments, out: Out = None, yes: Yes = False
         with contextlib.closing(Ledger.open(requests[0].ledger, storage=requests[0].options.storage)) as opened:
             _give(_reproduced(tables, place, opened, given), out)
 
-    with FinishedTables([_awaited(space) for _, space in tables], give) as finished:
+    with FinishedTables([_awaited(*table) for table in tables], give) as finished:
         code = _train(tables, ledger, yes, finished)
     if code == exit.INTERRUPTED:
         _leave(tables, finished.missed(), ledger, given, out)
@@ -69,9 +82,11 @@ def of(requests: list[sweeping.Request], given: SweepArguments) -> list[reproduc
     return [_reproduced(tables, place, ledger, given) for place in range(len(tables))]
 
 
-def _awaited(space: SpacePlan) -> frozenset[str]:
-    """Signatures after whose end the table is whole; a search is whole when it says so itself."""
-    return frozenset() if space.is_search else frozenset(run.signature for run in space.runs) - space.incomplete_runs
+def _awaited(request: sweeping.Request, space: SpacePlan) -> frozenset[str]:
+    """Signatures after whose end the table is whole; a search, or looks at a table, say so themselves."""
+    if space.is_search or request.terms.looks:
+        return frozenset()
+    return frozenset(run.signature for run in space.runs) - space.incomplete_runs
 
 
 def _planned(requests: Sequence[sweeping.Request], ledger: Ledger) -> Tables:
@@ -94,22 +109,36 @@ def _train(tables: Tables, ledger: Ledger, yes: bool, finished: FinishedTables) 
     """One sweep for the runs of all tables, then each search within its own budget."""
     grids = [request for request, space in tables if not space.is_search]
     searches = [(place, request) for place, (request, space) in enumerate(tables) if space.is_search]
-    work = sweeping.work_of(grids, ledger) if grids else None
+    looked = bool(grids and grids[0].terms.looks)
+    work = sweeping.work_of(grids, ledger, recorded=not looked) if grids else None
+    source = _looks(tables, work, ledger, finished) if work is not None and looked else None
+    left = 0 if work is None else work.total - work.done if source is None else source.waiting
     if work is not None:
-        print(f"{work.line()}  (ledger {ledger.url})", flush=True)
-    left = (0 if work is None else work.total - work.done) + len(searches)
-    ask = left and not yes and sys.stdin.isatty()
-    if ask and not typer.confirm(f"Start {left} runs (of a search: its budget)?"):
+        print(f"{work.line() if source is None else source.line(work.total)}  (ledger {ledger.url})", flush=True)
+    ask = left + len(searches) and not yes and sys.stdin.isatty()
+    if ask and not typer.confirm(f"Start {left + len(searches)} runs (of a search: its budget)?"):
         return exit.DONE
     _score_models(tables, ledger)
     code = exit.DONE
-    if work is not None and not work.nothing_left:
-        code = exit.print_outcome(experiments.run_grid(grids[0], work, finished), ledger.url)
+    if work is not None and not (work.nothing_left if source is None else source.exhausted()):
+        code = exit.print_outcome(experiments.run_grid(grids[0], work, finished, source=source), ledger.url)
     for place, request in searches:
         if code != exit.INTERRUPTED:
             code = max(code, exit.print_outcome(experiments.run_search(request, ledger), ledger.url))
             finished.whole(place)
     return code
+
+
+def _looks(tables: Tables, work: Work, ledger: Ledger, finished: FinishedTables) -> LookSource:
+    """The first look's runs of every table but searches; a table that gets no more seeds is whole as it then stands."""
+    places = [place for place, (_, space) in enumerate(tables) if not space.is_search]
+
+    def whole(number: int, plan: SpacePlan) -> None:
+        place = places[number]
+        tables[place] = tables[place][0], replace(plan, unevaluated=tables[place][1].unevaluated)
+        finished.whole(place)
+
+    return LookSource([TableLooks(*tables[place]) for place in places], ledger, whole, work.finished - work.unscored)
 
 
 def _score_models(tables: Tables, ledger: Ledger) -> None:
@@ -158,12 +187,15 @@ def _reproduced(
     elsewhere = {run.signature for _, other in tables if other is not space for run in other.runs}
     if baselines_too:
         untrained.ensure(request.resolved, ledger, request.paths)
-    return reproduction.gather(space, request.seeds, ledger, repeated(space.id, given), elsewhere)
+    command = repeated(space.id, given, request.terms)
+    return reproduction.gather(space, request.seeds, ledger, command, elsewhere, request.terms)
 
 
-def repeated(name: str, given: SweepArguments) -> str:
+def repeated(name: str, given: SweepArguments, terms: Terms) -> str:
     """The command line that gives one table again."""
     words = ["cse", "reproduce", name]
+    words += ["--until", "decided", "--max-seeds", str(terms.looks[-1])] if terms.looks else []
+    words += ["--margin", f"{terms.margin:g}"] if terms.margin != MARGIN else []
     for option in REPEATED:
         value = getattr(given, option)
         if value is not None and value != getattr(SweepArguments, option):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from analysis.statistics.looks import LOOKS, NOMINAL, level
-from analysis.statistics.needed import seeds_needed, seeds_to_decide
+from analysis.statistics.looks import LOOKS, NOMINAL, level, looks_until
+from analysis.statistics.needed import expected_seeds, seeds_needed, seeds_to_decide
 
 
 def test_by_hand() -> None:
@@ -32,3 +32,18 @@ def test_levels() -> None:
     assert level(1) == 0.05 and level(7) == 0.05 / 7 and level(7, columns=2) == 0.05 / 14
     assert level(7, looks=LOOKS) == 0.015 / 7
     assert all(looks * one >= 0.05 - 1e-3 for looks, one in NOMINAL.items() if looks > 1)
+
+
+def test_looks_until() -> None:
+    assert [looks_until(most) for most in (3, 4, 8, 12, 20)] == [(3,), (3, 4), (3, 5, 8), (3, 5, 8, 12), (3, 5, 8, 20)]
+
+
+def test_expected_seeds_are_those_of_the_first_look_that_decides() -> None:
+    """A row 100 points away is told at 3; one that equals the reference is open to the end, or a tie where quiet."""
+    far, equal, quiet = (
+        expected_seeds(np.array(means), 0, deviation, 0.5, 1, LOOKS)
+        for means, deviation in (([0.0, 100.0, -100.0], 1.0), ([0.0, 100.0, 0.0], 3.0), ([0.0, 100.0, 0.0], 1e-3))
+    )
+    assert far == pytest.approx([3, 3, 3])
+    assert equal[1] < 5 and equal[0] > 11 and equal[2] > 11
+    assert quiet == pytest.approx([3, 3, 3])

@@ -22,7 +22,7 @@ def shown(terminal: bool) -> tuple[Progress, io.StringIO, Clock]:
     out, now = io.StringIO(), Clock()
     console = Console(file=out, force_terminal=terminal, width=100, highlight=False, soft_wrap=not terminal)
     labels = {"a": "dup_rate=0.32 seed 0", "b": "dup_rate=0.32 seed 1"}
-    return Progress(4, labels=labels, console=console, now=now), out, now
+    return Progress({"s": 4}, labels=labels, console=console, now=now), out, now
 
 
 def test_time_left_counts_the_share_of_a_running_run_and_leaves_reused_ones_out() -> None:
@@ -47,7 +47,7 @@ def test_summary_counts_each_kind_once() -> None:
 
 def test_a_search_names_its_runs_as_it_proposes_them() -> None:
     out, labels = io.StringIO(), {}
-    with Progress(1, labels=labels, console=Console(file=out)) as progress:
+    with Progress({"s": 1}, labels=labels, console=Console(file=out)) as progress:
         labels["a"] = "learning_rate=0.001 seed 0"
         progress(SweepEvent(kind="started", signature="a", total_examples=100))
         progress(SweepEvent(kind="point", signature="a", examples=25, best=51.0))
@@ -72,7 +72,7 @@ def test_a_pipe_gets_plain_lines_without_control_codes() -> None:
 
 
 def test_finished_runs_count_from_the_start() -> None:
-    assert Progress(4, reused=["x", "y"]).tally.summary(0.0) == "2/4 done (2 reused)"
+    assert Progress({"s": 4}, reused=["x", "y"]).tally.summary(0.0) == "2/4 done (2 reused)"
 
 
 def test_a_terminal_gets_one_live_block() -> None:
@@ -98,7 +98,7 @@ def test_the_bar_is_red_for_failures_alone_and_narrow() -> None:
 
 def test_a_hundred_running_runs_leave_the_block_short() -> None:
     out = io.StringIO()
-    progress = Progress(100, console=Console(file=out, force_terminal=True, width=60))
+    progress = Progress({"s": 100}, console=Console(file=out, force_terminal=True, width=60))
     for number in range(100):
         progress(SweepEvent(kind="started", signature="a long label " * 9 + str(number)))
     lines = progress.console.render_lines(progress._block())

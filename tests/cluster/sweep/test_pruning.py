@@ -80,7 +80,7 @@ def test_a_sweep_prunes_at_its_end_and_says_so(
     request = Request(
         resolved=resolve(load_space("demo")), seeds=(0,), paths=DataPaths(), ledger=ledger.url, options=options
     )
-    outcome = run.run_grid(request, Work([], [], frozenset(), scored=True))
+    outcome = run.run_grid(request, Work([], [], frozenset(), frozenset()))
     assert exit.print_outcome(outcome, ledger.url) == exit.DONE
     assert left(tmp_path) == TOP
     said = capsys.readouterr()

@@ -25,7 +25,7 @@ def test_a_password_is_masked_wherever_it_stands(url: str, shown: str) -> None:
 
 def test_commands_that_name_the_ledger_hide_it(capsys: pytest.CaptureFixture[str]) -> None:
     url = "postgresql://me:secret@host/db"
-    announce(Work((), (), frozenset(), True), url)
+    announce(Work((), (), frozenset(), frozenset()), url)
     assert "secret" not in capsys.readouterr().out + _command("E7", None, {}, None, url)
 
 

@@ -176,3 +176,14 @@ def test_durations_in_words(seconds: float | None, told: str) -> None:
 )
 def test_sizes_in_words(count: int, text: str) -> None:
     assert command.size(count) == text
+
+
+def test_what_it_takes_until_a_table_is_decided(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "plan", "E7", "--until", "decided", "--max-seeds", "8")
+    line = next(line for line in text.replace("\n  ", " ").splitlines() if line.startswith("E7 until decided"))
+    assert "with looks at 3, 5, 8 seeds: about " in line and "at least 24, at most 64" in line
+    assert "by the paper's differences and seeds of a point each" in line
+    (expected,) = json.loads(printed(capsys, "plan", "E7", "--until", "decided", "--format", "json"))[
+        "until_decided"
+    ].values()
+    assert expected["least"] == 24 < expected["runs"] < expected["most"] == 96 and not expected["ours"]

@@ -1,0 +1,63 @@
+"""How many seeds each row of a table will have had when it is decided: an expectation, for a plan's cost."""
+
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+
+from analysis.statistics.needed import expected_seeds
+from analysis.tables.aggregate import Entry, Table
+from analysis.tables.columns import UNIT_VALUES
+from analysis.tables.directions import Terms
+from analysis.tables.spec import identify
+
+DEVIATION = 1.0
+"""Points by which a row's difference from the reference moves between seeds, where no seeds of ours tell: seeds of a
+point each that rows share by half."""
+
+
+def seeds_until_decided(table: Table, terms: Terms) -> tuple[list[float], bool]:
+    """Row -> seeds, by simulation of the looks at every published column, and whether our own seeds were asked.
+
+    A row gets what its slowest column needs. A column where a row lacks two seeds of ours goes by the paper's.
+    """
+    assert terms.looks is not None
+    seeds, ours = [float(terms.looks[0])] * len(table.rows), False
+    columns = [name for name in table.spec.columns if any(_printed(table, name))]
+    for name in columns:
+        places = [place for place, printed in enumerate(_printed(table, name)) if printed]
+        entries = [table.rows[place].entries[name] for place in places]
+        reference = _reference(table, places)
+        deviation = _deviation(entries, reference)
+        ours |= deviation is not None
+        point = 1.0 if any(abs(entry.published or 0.0) >= UNIT_VALUES for entry in entries) else 0.01
+        means = np.array([entry.published if deviation is None else entry.mean for entry in entries], dtype=float)
+        between = DEVIATION * point if deviation is None else deviation
+        took = expected_seeds(means, reference, between, terms.margin * point, len(columns), terms.looks)
+        for place, count in zip(places, took, strict=True):
+            seeds[place] = max(seeds[place], float(count))
+    return seeds, ours
+
+
+def _printed(table: Table, column: str) -> list[bool]:
+    return [row.entries[column].published is not None for row in table.rows]
+
+
+def _reference(table: Table, places: Sequence[int]) -> int:
+    """The one of these rows that is the paper's default, else the first."""
+    default = table.spec.default
+    wanted = None if default is None else identify({axis: default.get(axis) for axis in table.spec.axes})
+    return next((number for number, place in enumerate(places) if identify(table.rows[place].key) == wanted), 0)
+
+
+def _deviation(entries: Sequence[Entry], reference: int) -> float | None:
+    """How far differences from the reference move between common seeds; None unless every row has two."""
+    base = dict(zip(entries[reference].seeds, entries[reference].values, strict=True))
+    variances = []
+    for entry in (entry for place, entry in enumerate(entries) if place != reference):
+        pairs = zip(entry.seeds, entry.values, strict=True)
+        differences = [value - base[seed] for seed, value in pairs if seed in base]
+        if len(differences) < 2:
+            return None
+        variances.append(statistics.variance(differences))
+    return float(np.sqrt(statistics.mean(variances))) if variances else None
