@@ -198,10 +198,14 @@ def _check_schema(engine: Engine, create: bool) -> None:
         )
     if create:
         with transaction(engine) as connection:
-            lacking = not inspect(connection).has_table(schema.baselines.name)
-        if lacking:
+            inspector = inspect(connection)
+            indexes = {index["name"] for index in inspector.get_indexes(schema.runs.name)}
+            complete = inspector.has_table(schema.baselines.name) and {i.name for i in schema.runs.indexes} <= indexes
+        if not complete:
             with transaction(engine, writes=True) as connection:
                 baselines.add_table(connection)
+                for index in schema.runs.indexes:
+                    index.create(connection, checkfirst=True)
 
 
 def _create_or_join(engine: Engine) -> str | None:
