@@ -80,9 +80,10 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     options = dataclasses.replace(request.options, asha=_asha(resolved, identify))
     over = threading.Event()
     suites = {name: resolved.space.evaluate}
-    with _listeners(request, sweeps, {name: num_samples}, labels) as (tell, pruner):
+    mirror = StudyMirror(mirror_url(request.ledger), resolved) if request.mirror else None
+    with _listeners(request, sweeps, {name: num_samples}, labels) as (tell, pruner), mirror or contextlib.nullcontext():
         retrying = RetryingLedger(ledger, over, lambda line: tell(SweepEvent(kind="ledger", reason=line)))
-        source = _source_of(request, retrying, identify, runs_for)  # type: ignore[arg-type]
+        source = _source_of(request, retrying, identify, runs_for, mirror)  # type: ignore[arg-type]
         outcome = run_sweep(source, request.ledger, request.paths, options, tell, suites, over)
     if isinstance(source, BudgetSource):
         print(source.line())
@@ -97,13 +98,14 @@ def _check_code(request: Request, ledger: Ledger) -> None:
     check_code(request, changed)
 
 
-def _source_of(request: Request, ledger: Ledger, identify: Identify, runs_for: RunsFor) -> RunSource:
+def _source_of(
+    request: Request, ledger: Ledger, identify: Identify, runs_for: RunsFor, mirror: StudyMirror | None
+) -> RunSource:
     """The search, with the budget kept where one is given; what its other drivers do is read from the ledger."""
     resolved, seeds = request.resolved, tuple(request.seeds)
     every, at = ledger.changed(None)
     matcher = RunMatcher(resolved, lambda run: signature(run, identify(run)))
     rows = [row for row in every if matcher.cells(row)]
-    mirror = StudyMirror(mirror_url(request.ledger), resolved)
     recorded = Feed(ledger, matcher, at).rows
     search = make_search(resolved, rows, matcher, seeds=seeds, mirror=mirror, recorded=recorded)
     scores = ScoreFeed(ledger, Feed(ledger, matcher, at), rows)
