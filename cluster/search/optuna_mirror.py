@@ -103,6 +103,8 @@ class StudyMirror:
         with self._alone():
             present = {_key(trial) for trial in study.get_trials(deepcopy=False)}
             study.add_trials([trial for key, trial in trials.items() if key not in present])
+        if self._engine is not None:
+            self._engine.dispose()  # a server has few connections, and searches may be many
 
     def _opened(self) -> optuna.Study:
         url = parse_url(self._url)
