@@ -1,6 +1,6 @@
 """Claims as rows: who holds a run, how it is taken over, and the note that each transition leaves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,10 @@ from analysis.ledger import places, queries, schema
 from analysis.ledger.rows import Claim
 
 
-def take_over(connection: Connection, signature: str, owner: str, lease_end: ColumnElement[float]) -> Claim | None:
-    """The next attempt of a known run, or None where it is done or held; the row stays locked to the caller."""
+def take_over(
+    connection: Connection, signature: str, owner: str, lease_end: ColumnElement[float], finished: Sequence[str]
+) -> Claim | None:
+    """The next attempt of a known run, or None where it is held or finished; the row stays locked to the caller."""
     runs = schema.runs
     stale = and_(runs.c.state.in_(schema.HELD), not_(schema.leased))
     row = connection.execute(
@@ -21,7 +23,7 @@ def take_over(connection: Connection, signature: str, owner: str, lease_end: Col
     changed = connection.execute(
         update(runs)
         .where(runs.c.signature == signature, runs.c.attempt == row.attempt, runs.c.state == row.state)
-        .where(or_(runs.c.state.in_(schema.OPEN), stale))
+        .where(or_(runs.c.state.in_(set(schema.OPEN) - set(finished)), stale))
         .values(
             state="claimed",
             attempt=row.attempt + 1,
@@ -39,6 +41,13 @@ def take_over(connection: Connection, signature: str, owner: str, lease_end: Col
         note(connection, orphan, "lost", reason=f"lease ended; taken over by {owner}")
     folders = queries.folders(connection, signature)
     return Claim(signature, row.attempt + 1, owner, previous, folders)
+
+
+def begin(connection: Connection, claim: Claim, provenance: Mapping[str, Any]) -> None:
+    """Note a claim, and with what it is going to be trained."""
+    note(connection, claim, "claimed")
+    about = {"signature": claim.signature, "attempt": claim.attempt, "details": dict(provenance)}
+    connection.execute(insert(schema.provenance).values(**about, at=schema.now()))
 
 
 def held_by(owner: str) -> ColumnElement[bool]:

@@ -1,6 +1,7 @@
 """Connections to the ledger's database: URLs, transactions, schema version, and errors reported in one line."""
 
 import contextlib
+import functools
 import json
 import sqlite3
 import time
@@ -52,7 +53,7 @@ def connect(url: str | Path, *, create: bool = True, storage: Path | None = None
     if parsed.get_backend_name() == "sqlite":
         _prepare_file(Path(str(parsed.database)), create)
     engine = _engine(parsed)
-    engine.update_execution_options(**{GIVEN: storage})
+    engine = engine.execution_options(**{GIVEN: storage})
     try:
         _check_schema(engine, create)
     except BaseException:
@@ -95,11 +96,39 @@ def _engine(url: URL) -> Engine:
         _configure_sqlite(engine)
         return engine
     try:
-        return create_engine(url, json_serializer=schema.dumps, pool_pre_ping=True, connect_args=_TIMEOUTS)
+        return _server(url).execution_options()
     except ModuleNotFoundError as error:
         raise LedgerError(
             f"ledger driver: url={shown_url(url)} needs {error.name}; pip install 'psycopg[binary]'"
         ) from error
+
+
+@functools.cache
+def _server(url: URL) -> Engine:
+    """The one engine of this process on a server: all its ledgers share one connection, and two more at moments."""
+    engine = create_engine(
+        url,
+        json_serializer=schema.dumps,
+        pool_pre_ping=True,
+        pool_size=1,
+        max_overflow=2,
+        pool_timeout=LOCK_S,
+        connect_args=_TIMEOUTS,
+    )
+    event.listen(engine, "connect", _limit_waits)
+    return engine
+
+
+IDLE_S, LOCK_S = 20, 30
+"""Seconds after which the server ends a transaction whose driver says nothing (it was stopped, or its host has gone),
+and after which a driver that waits for another's lock tries again."""
+
+
+def _limit_waits(connection: Any, record: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_S}s'")
+        cursor.execute(f"SET lock_timeout = '{LOCK_S}s'")
+    connection.commit()
 
 
 _TIMEOUTS = {
@@ -198,10 +227,14 @@ def _check_schema(engine: Engine, create: bool) -> None:
         )
     if create:
         with transaction(engine) as connection:
-            lacking = not inspect(connection).has_table(schema.baselines.name)
-        if lacking:
+            inspector = inspect(connection)
+            indexes = {index["name"] for index in inspector.get_indexes(schema.runs.name)}
+            complete = inspector.has_table(schema.baselines.name) and {i.name for i in schema.runs.indexes} <= indexes
+        if not complete:
             with transaction(engine, writes=True) as connection:
                 baselines.add_table(connection)
+                for index in schema.runs.indexes:
+                    index.create(connection, checkfirst=True)
 
 
 def _create_or_join(engine: Engine) -> str | None:

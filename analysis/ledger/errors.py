@@ -22,7 +22,7 @@ def ledger_error(error: SQLAlchemyError | sqlite3.Error, url: URL) -> LedgerErro
     where = shown_url(url)
     for mark, line in _MARKS.items():
         if mark in text:
-            kind = LedgerAway if mark == "is locked" else LedgerError
+            kind = LedgerAway if line in (_BUSY, _CUT) else LedgerError
             return kind(line.format(url=where, text=text))
     if isinstance(error, OperationalError | InterfaceError):
         return LedgerAway(f"ledger unreachable: url={where} ({text}); check the address and that the server runs")
@@ -32,6 +32,8 @@ def ledger_error(error: SQLAlchemyError | sqlite3.Error, url: URL) -> LedgerErro
 
 
 _FULL = "ledger disk: url={url} has no space left; free some and give the same command again, nothing finished is lost"
+_BUSY = "ledger busy: url={url} is locked by another process; wait for it and give the same command again"
+_CUT = "ledger busy: url={url} ended a transaction of this process, which had paused; give the same command again"
 _MARKS = {
     "file is not a database": "ledger file: url={url} is no SQLite database; use another --ledger",
     "malformed": "ledger file: url={url} is damaged ({text}); restore a copy or use another --ledger",
@@ -39,7 +41,8 @@ _MARKS = {
     "readonly": "ledger file: url={url} is read-only; make it writable or use another --ledger",
     **dict.fromkeys(("disk is full", "No space left"), _FULL),
     "disk I/O error": "ledger disk: url={url} cannot be written ({text}); check it and give the same command again",
-    "is locked": "ledger busy: url={url} is locked by another process; wait for it and give the same command again",
+    **dict.fromkeys(("is locked", "lock timeout", "QueuePool limit"), _BUSY),
+    "idle-in-transaction": _CUT,
     "Could not decode": "ledger file: url={url} holds what is no text ({text}); restore a copy or use another --ledger",
     "no such": "ledger schema: url={url} was changed by hand ({text}); restore a copy or use another --ledger",
 }

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Engine, and_, case, insert, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, and_, case, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -28,7 +28,6 @@ LEASE_SECONDS = 60.0
 FINAL = ("done", "stopped", "failed", "lost")
 """States in which `finish` may leave a run."""
 PROGRESS = ("examples", "best", "best_examples", "seconds")
-
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -81,8 +80,10 @@ class Ledger:
         self._engine.dispose()
 
     runs = _transaction(queries.runs)
+    changed = _transaction(queries.changed)
     states = _transaction(queries.states)
     curves = _transaction(queries.curves)
+    best_scores = _transaction(queries.best_scores)
     first_points = _transaction(queries.first_points)
     scores = _transaction(queries.scores)
     history = _transaction(queries.history)
@@ -92,6 +93,7 @@ class Ledger:
     sweeps = _transaction(queries.sweeps)
     sweep_spec = _transaction(queries.sweep_spec)
     cells = _transaction(queries.cells)
+    signatures = _transaction(queries.signatures)
     baselines = _transaction(baseline_rows.read)
     store_baselines = _transaction(baseline_rows.store, writes=True)
     untrained_scores = _transaction(baseline_rows.untrained_scores)
@@ -125,8 +127,12 @@ class Ledger:
         owner: str,
         identity: Mapping[str, Any],
         provenance: Mapping[str, Any],
+        finished: Sequence[str] = (),
     ) -> Claim | None:
-        """The next attempt of this run, or None where it is done or a live claim (also one's own) holds it."""
+        """The next attempt of this run, or None where it is done or a live claim (also one's own) holds it.
+
+        `finished`: states besides done from which nobody is to go on.
+        """
         with self._writes() as connection:
             fresh = self._insert(schema.runs).values(
                 signature=signature,
@@ -145,16 +151,11 @@ class Ledger:
             if connection.scalar(unknown) is not None:
                 claim = Claim(signature, 1, owner)
             else:
-                taken = claims.take_over(connection, signature, owner, self._lease_end())
+                taken = claims.take_over(connection, signature, owner, self._lease_end(), finished)
                 if taken is None:
                     return None
                 claim = taken
-            claims.note(connection, claim, "claimed")
-            connection.execute(
-                insert(schema.provenance).values(
-                    signature=signature, attempt=claim.attempt, details=dict(provenance), at=schema.now()
-                )
-            )
+            claims.begin(connection, claim, provenance)
             return claim
 
     def heartbeat(self, owner: str) -> int:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
 from analysis.ledger import places, schema
 from analysis.ledger.integrity import intact, intact_point, intact_spec
@@ -12,6 +12,9 @@ from analysis.ledger.rows import Claim, HistoryRow, ProvenanceRow, RunRow, Score
 
 CHUNK = 500
 """Signatures in one statement: below every database's limit of bound values."""
+
+LATE_S = 60.0
+"""Longest time from a statement to the end of its transaction (`database` limits it)."""
 
 LIVE = and_(schema.runs.c.state.in_(schema.HELD), schema.leased)
 """Whether somebody holds a run now."""
@@ -32,8 +35,26 @@ def runs(
         query = query.where(table.c.signature.in_(linked))
     if states is not None:
         query = query.where(table.c.state.in_(list(states)))
+    return _run_rows(connection, by_signature(query, table.c.signature, signatures))
+
+
+def changed(connection: Connection, since: float | None) -> tuple[list[RunRow], float]:
+    """What was written of runs since a moment of the database's clock, and the moment of this look; None asks for all.
+
+    Held runs are always among them, because a lease ends without a word. So is what was written within LATE_S before:
+    a row bears the time of its statement, and is seen only when its transaction ends. A clock that was set back gives
+    all runs.
+    """
+    table, now = schema.runs, float(connection.scalar(select(schema.now())) or 0.0)
+    query = select(*_RUN_COLUMNS, LIVE.label("live")).order_by(table.c.created, table.c.signature)
+    if since is not None and now >= since:
+        query = query.where(or_(table.c.updated > since - LATE_S, table.c.state.in_(schema.HELD)))
+    return _run_rows(connection, [query]), now
+
+
+def _run_rows(connection: Connection, statements: Iterable[Select[Any]]) -> list[RunRow]:
     rows, where = [], places.of(connection)
-    for statement in by_signature(query, table.c.signature, signatures):
+    for statement in statements:
         for row in connection.execute(statement):
             values = row._asdict()
             intact(schema.runs, values)
@@ -109,6 +130,18 @@ def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[
             intact_point(point | {"signature": signature})
             points[signature].append(point)
     return dict(points)
+
+
+def best_scores(connection: Connection, signatures: Iterable[str]) -> dict[str, list[tuple[int, float]]]:
+    """Signature -> (examples, best dev score up to there) by examples; runs and points without a score are absent."""
+    table = schema.curves
+    query = select(table.c.signature, table.c.examples, table.c.best).order_by(table.c.signature, table.c.examples)
+    scores = defaultdict(list)
+    for statement in by_signature(query.where(table.c.best.is_not(None)), table.c.signature, signatures):
+        for signature, examples, best in connection.execute(statement):
+            intact(table, {"signature": signature, "examples": examples, "best": best})
+            scores[signature].append((examples, float(best)))
+    return dict(scores)
 
 
 def first_points(connection: Connection, signatures: Iterable[str]) -> dict[str, int]:
@@ -211,6 +244,12 @@ def _counts(connection: Connection) -> dict[str, Counter[str]]:
     for sweep, run_state, number in connection.execute(query):
         counts[sweep][run_state] += number
     return counts
+
+
+def signatures(connection: Connection, sweep: str) -> list[str]:
+    """The runs that are linked to a sweep, each once."""
+    table = schema.sweep_runs
+    return list(connection.scalars(select(table.c.signature).where(table.c.sweep == sweep).distinct()))
 
 
 def cells(connection: Connection, sweep: str) -> list[SweepCell]:

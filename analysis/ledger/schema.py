@@ -90,6 +90,7 @@ runs = Table(
     Column("created", Float, nullable=False),
     Column("updated", Float, nullable=False),
     Index("ix_cse_runs_owner_state", "owner", "state"),  # a heartbeat meets what its driver holds, not all that it did
+    Index("ix_cse_runs_updated", "updated"),  # a driver of a search asks for what changed since it looked last
 )
 
 LONGEST_LEASE = 600.0

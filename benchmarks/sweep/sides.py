@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks.search.replay import Rungs
 from benchmarks.sweep import released as sweep_released
 from benchmarks.sweep.rows import Curve, Results, Row, Side
+from cluster.plan.match import RunMatcher
 from cluster.search.search import make_search
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
@@ -127,7 +128,7 @@ def search(bench: Bench) -> Iterator[Row]:
     stops = Rungs(bench.evaluations)
     done: list[tuple[float, Cell]] = []
     begun = time.process_time()
-    proposer = make_search(bench.resolved, (), lambda run: "", seeds=(0,))
+    proposer = make_search(bench.resolved, (), RunMatcher(bench.resolved, lambda run: ""), seeds=(0,))
     while (cell := proposer.propose()) is not None:
         bench.search_s += time.process_time() - begun
         row = bench.run("ours", cell, 0, stops)

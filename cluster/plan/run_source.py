@@ -1,7 +1,7 @@
 """Where runs come from: a fixed list (a grid), or a search that proposes cells. Both hand out one run at a time."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from cluster.plan.plan import PlannedRun
 
@@ -26,6 +26,16 @@ class RunSource:
 
     def skip(self, planned: PlannedRun) -> None:
         """A run that was handed out will not be done."""
+
+    def refresh(self) -> None:
+        """Take in what other drivers recorded, where the source learns from that; called before each `ask`."""
+
+    def points(self) -> Mapping[str, list[tuple[int, float]]]:
+        """Signature -> (examples, best dev score up to there) of runs with new points in the ledger, of any driver.
+
+        A scheduler compares runs with them; a source whose runs no scheduler compares has none.
+        """
+        return {}
 
 
 class ListSource(RunSource):

@@ -1,24 +1,38 @@
-"""A copy of a search in a database of its own, for optuna-dashboard. Written once per observation, never read."""
+"""A copy of a search in a database of its own, for optuna-dashboard. Written in the background, never read by a search.
 
+Whatever happens to it, the search goes on: the ledger has everything, and the next start adds what the copy lacks.
+"""
+
+import contextlib
+import fcntl
 import logging
+import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.trial import create_trial
-from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError
+from optuna.trial import FrozenTrial, create_trial
+from sqlalchemy import Engine, event, text
 
+from analysis.ledger import shown_url
 from analysis.ledger.database import parse_url
 from cluster.plan.match import Observation
 from cluster.search.optuna_sampler import outcome
-from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace
 from search_spaces.domains import Domain
 
 log = logging.getLogger(__name__)
+SET = 100
+"""Trials that are added before others may add theirs."""
+AGAIN_S = 5.0
+"""Seconds after which a database that was away is tried again."""
+CLOSE_S = 10.0
+"""Seconds for which the end of a search waits for its copy."""
+LOCK = 0x637365
+"""Key of the lock in PostgreSQL under which one driver at a time compares and adds."""
 
 
 def mirror_url(ledger: str) -> str:
@@ -26,68 +40,130 @@ def mirror_url(ledger: str) -> str:
     url = parse_url(ledger)
     if url.get_backend_name() == "postgresql":
         return url.render_as_string(hide_password=False)
-    file = Path(str(url.database)).with_name("optuna.db")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return f"sqlite:///{file}"
-
-
-def _without_password(url: str) -> str:
-    try:
-        return make_url(url).render_as_string()
-    except ArgumentError:
-        return url
+    return f"sqlite:///{Path(str(url.database)).with_name('optuna.db')}"
 
 
 class StudyMirror:
-    """One study in an Optuna database; written again from the ledger at every start, under the space's ID."""
+    """One study in an Optuna database, under the space's ID; a context manager, at whose end it is brought up to date.
+
+    `add` returns at once. A database that is away costs one warning, and gets later what it lacks.
+    """
 
     def __init__(self, url: str, resolved: ResolvedSpace) -> None:
-        """Raises ConfigError, one line, when the database cannot be opened."""
-        self._axes = resolved.axes
-        self._away = False
+        self._url, self._axes, self._name = url, resolved.axes, resolved.space.id
+        self._study: optuna.Study | None = None
+        self._engine: Engine | None = None
         self._left: list[Observation] = []
         """Finished runs that the database has not taken."""
-        name = resolved.space.id
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        try:
-            storage = optuna.storages.RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
-            if name in optuna.study.get_all_study_names(storage):
-                optuna.delete_study(study_name=name, storage=storage)
-            self._study = optuna.create_study(storage=storage, study_name=name, direction="maximize")
-        except Exception as error:
-            reason = str(error).splitlines()[0]
-            raise ConfigError(
-                [f"no mirror: mirror={_without_password(url)}; {reason}, give a URL such as sqlite:///mirror.db"]
-            ) from error
+        self._every: list[Observation] = []
+        self._news, self._closing = threading.Condition(), False
+        self._warned = False
+        self._thread = threading.Thread(target=self._work, name="mirror", daemon=True)
+
+    def __enter__(self) -> "StudyMirror":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._news:
+            self._closing = True
+            self._news.notify()
+        self._thread.join(CLOSE_S)
 
     def add(self, observation: Observation) -> None:
-        """Add one finished run, and those that a database which was away could not take; one warning while it is."""
-        self._left.append(observation)
-        try:
-            while self._left:
-                trial = self._frozen(self._left[0])
-                if not self._has(trial):
-                    self._study.add_trial(trial)
-                self._left.pop(0)
-        except Exception as error:
-            if not self._away:
-                log.warning("mirror behind: %s; the ledger has everything", str(error).splitlines()[0])
-            self._away = True
-            return
-        self._away = False
+        """Have one finished run added, if the study lacks it."""
+        with self._news:
+            self._every.append(observation)
+            self._left.append(observation)
+            self._news.notify()
 
-    def _has(self, trial: optuna.trial.FrozenTrial) -> bool:
-        """Whether another driver of the search, which sees the same runs end, has added it."""
-        trials = self._study.get_trials(deepcopy=False)
-        return any((other.params, other.user_attrs) == (trial.params, trial.user_attrs) for other in trials)
+    def _work(self) -> None:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        while True:
+            with self._news:
+                self._news.wait_for(lambda: self._left or self._closing)
+                chosen = self._left[:SET]
+                if not chosen:
+                    return
+            try:
+                self._add_set(chosen)
+            except Exception as error:  # of any database driver
+                self._say(error)
+                with self._news:
+                    self._study, self._left = None, list(self._every)
+                    if self._closing or self._news.wait_for(lambda: self._closing, AGAIN_S):
+                        return
+                continue
+            with self._news:
+                self._left, self._warned = self._left[len(chosen) :], False
 
-    def _frozen(self, observation: Observation) -> optuna.trial.FrozenTrial:
+    def _add_set(self, chosen: list[Observation]) -> None:
+        study = self._study = self._study or self._opened()
+        trials = {_key(trial): trial for trial in map(self._frozen, chosen)}
+        with self._alone():
+            present = {_key(trial) for trial in study.get_trials(deepcopy=False)}
+            study.add_trials([trial for key, trial in trials.items() if key not in present])
+        if self._engine is not None:
+            self._engine.dispose()  # a server has few connections, and searches may be many
+
+    def _opened(self) -> optuna.Study:
+        url = parse_url(self._url)
+        server = url.get_backend_name() == "postgresql"
+        if not server:
+            Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+        # What a crash of the machine takes from the copy, the next start adds again: no write waits for the disk.
+        fast = {"connect_args": {"options": "-c synchronous_commit=off", "connect_timeout": 10}} if server else {}
+        with self._alone():
+            storage = optuna.storages.RDBStorage(
+                url.render_as_string(hide_password=False),
+                engine_kwargs={"pool_pre_ping": True, "pool_size": 1, "max_overflow": 1, **fast},
+            )
+            self._engine = storage.engine
+            if not server:
+                event.listen(storage.engine, "connect", _without_syncs)
+                storage.engine.dispose()
+            return optuna.create_study(
+                storage=storage, study_name=self._name, direction="maximize", load_if_exists=True
+            )
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One driver at a time compares and adds: what two of them see end would else stand there twice."""
+        url = parse_url(self._url)
+        if url.get_backend_name() == "sqlite":
+            with Path(f"{url.database}.lock").open("w") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield
+        elif self._engine is None:
+            yield
+        else:
+            with self._engine.connect() as connection, connection.begin():
+                connection.execute(text(f"select pg_advisory_xact_lock({LOCK})"))
+                yield
+
+    def _say(self, error: Exception) -> None:
+        if not self._warned:
+            reason = shown_url((str(error).strip() or type(error).__name__).splitlines()[0])
+            log.warning("mirror behind: mirror=%s; %s; the ledger has everything", shown_url(self._url), reason)
+        self._warned = True
+
+    def _frozen(self, observation: Observation) -> FrozenTrial:
         key: dict[str, Any] = dict(observation.cell.key)
         distributions = {name: _shown(self._axes[name]) for name in key}
         notes = {"seed": observation.seed, "state": observation.state}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return create_trial(params=key, distributions=distributions, user_attrs=notes, **outcome(observation))
+
+
+def _key(trial: FrozenTrial) -> tuple[object, ...]:
+    """What tells one run's end from another's: a run that ended in another way later is a trial of its own."""
+    notes = trial.user_attrs
+    return tuple(sorted(trial.params.items())), notes.get("seed"), notes.get("state"), trial.value
+
+
+def _without_syncs(connection: Any, record: object) -> None:
+    connection.execute("PRAGMA synchronous = OFF")
 
 
 def _shown(domain: Domain) -> BaseDistribution:

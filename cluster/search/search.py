@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from analysis.ledger import RunRow
-from cluster.plan.match import Observation, RunMatcher, Sign, observed
+from cluster.plan.match import Observation, RunMatcher, observed
+from cluster.search.feed import EVERY_S
 from cluster.search.optuna_mirror import StudyMirror
 from cluster.search.sampler import Sampler, Unvisited
 from cluster.search.samplers import make_sampler
@@ -21,8 +22,6 @@ from search_spaces.space import SearchConfig
 
 ASKS = 20
 """Times that a sampler may name a cell that was visited before; then it gets an unvisited one."""
-EVERY_S = 5.0
-"""Seconds between two looks at what other drivers recorded."""
 
 
 class Search:
@@ -37,9 +36,10 @@ class Search:
         mirror: StudyMirror | None = None,
         recorded: Callable[[], Iterable[Observation]] | None = None,
     ) -> None:
-        """`mirror` gets each finished run; `recorded` reads the sweep's runs out of the ledger every `EVERY_S` seconds.
+        """`mirror` gets each finished run; `recorded` gives what the ledger has anew of this search, of every driver.
 
-        With `recorded`, the cells of all drivers of one sweep count together towards `num_samples`.
+        It is called every `EVERY_S` seconds, so that all drivers know all results, and their cells count together
+        towards `num_samples`.
         """
         self._sampler, self._unvisited, self._mirror = sampler, unvisited, mirror
         self._seeds, self._num_samples = seeds, num_samples
@@ -55,21 +55,26 @@ class Search:
         return len(self._visits)
 
     def recall(self, observations: Iterable[Observation]) -> None:
-        """Take in what the ledger knows; a cell that lacks a seed is proposed again, first or, where held, last."""
+        """Take in what the ledger knows; a cell that is new here and lacks a seed is proposed again, first or, where
+        held, last."""
         cells = {}
         for observation in observations:
             cell = observation.cell
-            if cell.id not in self._visits or cell.id in cells:
+            if cell.id not in self._visits:
                 cells[cell.id] = cell
-                self._record(observation)
+            self._record(observation)
         for cell in cells.values():
             self._queue(cell)
 
-    def propose(self) -> Cell | None:
-        """The next cell to run with every seed; None when the search is over."""
+    def refresh(self) -> None:
+        """Take in what other drivers recorded, where the last look is `EVERY_S` seconds old."""
         if self._recorded is not None and time.monotonic() >= self._next_recall:
             self.recall(self._recorded())
             self._next_recall = time.monotonic() + EVERY_S
+
+    def propose(self) -> Cell | None:
+        """The next cell to run with every seed; None when the search is over."""
+        self.refresh()
         if self._resume:
             return self._resume.popleft()
         cell = self._fresh() if self._num_samples is None or self.visited < self._num_samples else None
@@ -126,7 +131,7 @@ class Search:
 def make_search(
     resolved: ResolvedSpace,
     rows: Iterable[RunRow],
-    sign: Sign,
+    matcher: RunMatcher,
     *,
     seeds: tuple[int, ...] | None = None,
     mirror: StudyMirror | None = None,
@@ -134,11 +139,10 @@ def make_search(
 ) -> Search:
     """The search that a space's `search:` asks for, knowing the ledger's rows.
 
-    `sign(run)` gives a run's signature; `recorded` reads the rows of the sweep again, for a search that has several
+    `matcher` recognises the search's runs; `recorded` reads the rows that changed, for a search that has several
     drivers.
     """
     settings = resolved.space.search or SearchConfig(sampler="grid")
-    matcher = RunMatcher(resolved, sign)
     observations = matcher.observations(rows)
     rng = np.random.default_rng([settings.seed, len(observations)])
     search = Search(

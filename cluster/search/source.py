@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
+from cluster.search.feed import Points
 from cluster.search.search import Search
 from search_spaces.cells import Cell
 
@@ -14,9 +15,14 @@ class SearchSource(RunSource):
 
     keeps_stopped = True
 
-    def __init__(self, search: Search, runs_of: Callable[[Cell], Sequence[PlannedRun]]) -> None:
-        """`runs_of` gives a cell's runs, one per seed."""
-        self._search, self._runs_of = search, runs_of
+    def __init__(
+        self,
+        search: Search,
+        runs_of: Callable[[Cell], Sequence[PlannedRun]],
+        points: Callable[[], Points] = dict,
+    ) -> None:
+        """`runs_of` gives a cell's runs, one per seed; `points` the dev scores that the ledger has anew."""
+        self._search, self._runs_of, self._points = search, runs_of, points
         self._left: deque[PlannedRun] = deque()
         self._cells: dict[str, Cell] = {}
         self._over = False
@@ -34,6 +40,12 @@ class SearchSource(RunSource):
 
     def exhausted(self) -> bool:
         return self._over and not self._left
+
+    def refresh(self) -> None:
+        self._search.refresh()
+
+    def points(self) -> Points:
+        return self._points()
 
     def observe(self, planned: PlannedRun, state: str, value: float | None, examples: int | None) -> None:
         cell = self._cells.get(planned.signature)

@@ -54,6 +54,7 @@ class Dispatcher:
         """The next run to do here, claimed; None when there is none now (see `finished`)."""
         if self._put_back:
             return self._put_back.pop()
+        self.source.refresh()
         claimed = self._from_waiting()
         while claimed is None and (planned := self.source.ask()) is not None:
             claimed = self._consider(planned)
@@ -135,6 +136,7 @@ class Dispatcher:
             owner=self.owner,
             identity=planned.identity,
             provenance=self._provenance | facts(planned.run),
+            finished=("stopped",) if self.source.keeps_stopped else (),
         )
         if claim is None:
             if planned.signature not in self.waiting:

@@ -1,9 +1,13 @@
-"""Which files of runs may go: never what runs, what another ledger has, or a checkpoint that a score refers to."""
+"""Which files of runs may go: never what runs, what another ledger has, or a checkpoint that a score refers to.
+
+Only runs that ended in order are touched: a failed or lost one goes on from its checkpoint.
+"""
 
 import contextlib
 import functools
 import re
 import shutil
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -13,12 +17,11 @@ from typing import Literal
 
 from analysis.ledger import Ledger, LedgerError, RunRow
 from cluster.runtime.options import SweepOptions
+from cluster.sweep.disk_use import ENDED, DiskUse, Holding
 from cluster.sweep.events import SweepEvent
 from cse_train.fields import ConfigError
 
 Kind = Literal["superseded", "last", "best"]
-ENDED = ("done", "stopped")
-"""Only runs that ended in order are touched: a failed or lost one goes on from its checkpoint."""
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
@@ -56,22 +59,31 @@ def parse_size(text: str) -> int:
 
 
 def plan_cleaning(
-    ledger: Ledger, storage: Path, keep_top: int | None, quota: int | None, referred: Collection[str] = ()
+    ledger: Ledger,
+    storage: Path,
+    keep_top: int | None,
+    quota: int | None,
+    referred: Collection[str] = (),
+    disk: DiskUse | None = None,
 ) -> Cleaning:
     """What may go from `storage`: superseded attempts; beyond the best `keep_top` of each sweep also checkpoints.
 
     `quota` in bytes stops as soon as the rest fits, worst runs first, and alone means `keep_top=1`. `referred`:
-    signatures whose model stays besides those that have a score.
+    signatures whose model stays besides those that have a score. `disk` remembers what was measured before.
     """
+    disk = disk or DiskUse(storage)
     runs = {run.signature: run for run in ledger.runs()}
-    homes = {name: home for name in runs if (home := _home(storage, name)) is not None}
-    removable = [item for name, home in homes.items() for item in _superseded(runs[name], home)]
+    holdings = {name: holding for name, run in runs.items() if (holding := disk.of(run)) is not None}
+    removable = [
+        Removable(name, "superseded", path, size)
+        for name, holding in holdings.items()
+        for path, size in holding.attempts
+    ]
     if keep_top is not None or quota is not None:
-        stay = _top(ledger, keep_top or 1)
-        scored = {score.signature for score in ledger.scores(homes)} | set(referred)
-        removable += _checkpoints(_worst_first(runs[name] for name in homes if name not in stay), homes, scored)
-    used = size_of(storage / "runs")
-    return _within(removable, used, quota)
+        stay = _top(ledger, runs, keep_top or 1)
+        scored = {score.signature for score in ledger.scores(holdings)} | set(referred)
+        removable += _checkpoints(_worst_first(runs[name] for name in holdings if name not in stay), holdings, scored)
+    return _within(removable, disk.used(), quota)
 
 
 def referred_models(ledger: Ledger) -> set[str]:
@@ -84,70 +96,33 @@ def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
     freed = 0
     for item in chosen:
         row = ledger.run(item.signature)
-        if row is not None and row.state in ENDED and _may_go(row, item):
+        if row is not None and row.state in ENDED and _may_go(row, item) and item.folder.is_dir():
             shutil.rmtree(item.folder, ignore_errors=True)
             freed += 0 if item.folder.exists() else item.size
     return freed
 
 
-def size_of(folder: Path) -> int:
-    """Bytes of all files below; links are not followed, and files that vanish meanwhile are not counted."""
-    return sum(_size(path) for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _home(storage: Path, signature: str) -> Path | None:
-    """A run's folder; None where it is not there, or where a link or the name itself leads elsewhere."""
-    root, home = (storage / "runs").resolve(), storage / "runs" / signature
-    return home if home.is_dir() and home.resolve() == root / signature else None
-
-
-def _in_home(run: RunRow, home: Path) -> bool:
-    """Whether the ledger says that a run lies in a folder of its own home; `..` and links lead out of it."""
-    folder = Path(run.folder or "/")
-    return folder.parent == home and folder.resolve() == home.resolve() / folder.name
-
-
-def _superseded(run: RunRow, home: Path) -> list[Removable]:
-    """A finished run lies in the folder that its row names; its other attempts are of no more use."""
-    if run.state != "done" or run.folder is None or not _in_home(run, home):
-        return []
-    attempts = (path for path in sorted(home.iterdir()) if path.is_dir() and not path.is_symlink())
-    return [
-        Removable(run.signature, "superseded", path, size_of(path))
-        for path in attempts
-        if path != Path(run.folder) and path.name.startswith(("attempt-", "unbooked-"))
-    ]
-
-
-def _checkpoints(runs: Iterable[RunRow], homes: Mapping[str, Path], scored: Collection[str]) -> list[Removable]:
+def _checkpoints(
+    runs: Sequence[RunRow], holdings: Mapping[str, Holding], scored: Collection[str]
+) -> Iterable[Removable]:
     """First what is only needed to go on, then models, each of the worst run first."""
     kinds: tuple[Kind, Kind] = ("last", "best")
-    ended = [run for run in runs if run.state in ENDED and _in_home(run, homes[run.signature])]
-    folders = [(kind, run, Path(run.folder or "", kind)) for kind in kinds for run in ended]
-    return [
-        Removable(run.signature, kind, folder, size_of(folder))
-        for kind, run, folder in folders
-        if folder.is_dir() and not folder.is_symlink() and not (kind == "best" and run.signature in scored)
-    ]
+    for wanted in kinds:
+        for run in runs:
+            for kind, folder, size in holdings[run.signature].checkpoints:
+                if kind == wanted and not (kind == "best" and run.signature in scored):
+                    yield Removable(run.signature, wanted, folder, size)
 
 
-def _top(ledger: Ledger, count: int) -> set[str]:
+def _top(ledger: Ledger, runs: Mapping[str, RunRow], count: int) -> set[str]:
     """The best `count` finished runs of every sweep, and every run that belongs to none."""
-    stay = {run.signature for run in ledger.runs()}
-    linked, top = set(), set()
+    linked, top = set[str](), set[str]()
     for sweep in ledger.sweeps():
-        runs = ledger.runs(sweep=sweep.id)
-        linked |= {run.signature for run in runs}
-        ranked = reversed(list(_worst_first(run for run in runs if run.state == "done")))
+        names = dict.fromkeys(name for name in ledger.signatures(sweep.id) if name in runs)
+        linked |= names.keys()
+        ranked = reversed(_worst_first(runs[name] for name in names if runs[name].state == "done"))
         top |= {run.signature for run, _ in zip(ranked, range(count), strict=False)}
-    return (stay - linked) | top
+    return (runs.keys() - linked) | top
 
 
 def _worst_first(runs: Iterable[RunRow]) -> Sequence[RunRow]:
@@ -170,40 +145,54 @@ def _may_go(row: RunRow, item: Removable) -> bool:
 
 
 PERIOD_S = 30.0
-"""Least time between two looks at the disk: each visits every file of every run."""
+"""Least time between two looks at the disk."""
 
 
 class Pruner(AbstractContextManager["Pruner"]):
     """A listener of `run_sweep` and a context manager: prunes now and then, and once more when the sweep is over.
 
-    Idle without `keep_top` and `disk_quota`. A ledger that does not answer is tried again at the next end of a run.
+    It prunes in a thread, so that no slot waits for the disk. Idle without `keep_top` and `disk_quota`. A ledger or a
+    disk that does not answer is tried again at the next end of a run.
     """
 
     def __init__(self, ledger: str, options: SweepOptions, now: Callable[[], float] = time.monotonic) -> None:
         self._url, self._options, self._now = ledger, options, now
         self._wanted = options.keep_top is not None or options.disk_quota is not None
         self._next = now() + PERIOD_S
+        self._disk = DiskUse(options.storage)
+        self._thread = threading.Thread()
         self.freed = 0
         """Bytes so far."""
         self.over = 0
         """Bytes above the quota that must stay, as last seen."""
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self.wait()
         if kind is None:
             self._prune()
 
     def __call__(self, event: SweepEvent) -> None:
-        if event.kind in ENDED and self._now() >= self._next:
-            self._prune()
+        if self._wanted and event.kind in ENDED and self._now() >= self._next and not self._thread.is_alive():
             self._next = self._now() + PERIOD_S
+            self._thread = threading.Thread(target=self._prune, name="pruner", daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Until what was begun is done."""
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _prune(self) -> None:
         if not self._wanted:
             return
         options = self._options
         opened = functools.partial(Ledger.open, self._url, create=False, storage=options.storage)
-        with contextlib.suppress(LedgerError), contextlib.closing(opened()) as ledger:
+        with contextlib.suppress(LedgerError, OSError), contextlib.closing(opened()) as ledger:
             referred = referred_models(ledger)
-            cleaning = plan_cleaning(ledger, options.storage, options.keep_top, options.disk_quota, referred)
-            self.freed += remove(ledger, cleaning.removable)
+            cleaning = plan_cleaning(
+                ledger, options.storage, options.keep_top, options.disk_quota, referred, self._disk
+            )
             self.over = cleaning.over
+            for item in cleaning.removable:
+                self.freed += remove(ledger, [item])
+                self._disk.forget(item.signature)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ray import tune
-from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler
+from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from analysis.ledger import LostClaim
@@ -16,22 +16,14 @@ from cluster.runtime.resources import HEAD
 from cluster.runtime.start import SLOT
 from cluster.slots.group_api import GroupSettings, SlotResult, SlotSettings
 from cluster.slots.slot import Slot
+from cluster.sweep.asha import SharedAsha
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.recorder import ClaimedRun
+from cluster.sweep.unsaved import Unsaved
 from cse_train.fields import ConfigError
 
 QUIET_RATE = 16.0
 """Results without news that the driver takes in a second from all slots; each slot is silent for a second or more."""
-
-
-class Unsaved:
-    """Tune pickles what it is given, to restore from; we restore from the ledger, so nothing of ours is written."""
-
-    def __reduce__(self) -> Any:
-        return (object, ())
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return self
 
 
 class Guard:
@@ -167,7 +159,7 @@ def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: 
             mode="max",
             num_samples=-1,
             search_alg=ConcurrencyLimiter(searcher, max_concurrent=slots),
-            scheduler=_scheduler(options),
+            scheduler=SharedAsha(options.asha, dispatcher.source.points) if options.asha else FIFOScheduler(),
             reuse_actors=options.isolation == "slot",
             trial_name_creator=_trial_name,
             trial_dirname_creator=_trial_name,
@@ -185,18 +177,6 @@ def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: 
     tuner.fit()
     if guard.error is not None:
         raise guard.error
-
-
-def _scheduler(options: SweepOptions) -> Any:
-    asha = options.asha
-    if asha is None:
-        return FIFOScheduler()
-    return AsyncHyperBandScheduler(
-        time_attr="examples",
-        max_t=asha.max_examples + 1,  # a run that reaches its end is done, not stopped
-        grace_period=asha.grace_examples,
-        reduction_factor=asha.reduction_factor,
-    )
 
 
 def _slot_bundle() -> dict[str, float]:

@@ -43,6 +43,9 @@ Rerun = Annotated[
     bool, typer.Option("--rerun", help="Train again what other code of a method, edited since, has finished.")
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="Take runs of other code of a method as they are.")]
+NoMirror = Annotated[
+    bool, typer.Option("--no-mirror", help="Keep no copy of a search for optuna-dashboard (optuna.db).")
+]
 
 MANY = 100
 """Runs above which a person at a terminal is asked first."""
@@ -84,6 +87,7 @@ class SweepArguments:
     keep: Keep = False
     keep_top: arguments.KeepTop = None
     disk_quota: arguments.DiskQuota = None
+    no_mirror: NoMirror = False
 
     def requests(self, spaces: list[Space]) -> list[request.Request]:
         """A sweep for every space; ConfigError where settings do not suit one, paths are absent or no run fits here."""
@@ -101,6 +105,7 @@ class SweepArguments:
                 options=options,
                 rerun=self.rerun,
                 keep=self.keep,
+                mirror=not self.no_mirror,
             )
             for space in resolved
         ]

@@ -28,6 +28,8 @@ class Request:
     options: SweepOptions
     budget: Budget | None = None
     """What may be spent in all; None for whatever the space asks for."""
+    mirror: bool = True
+    """Keep an Optuna copy of a search."""
     rerun: bool = False
     """Train again what other code of a method has finished."""
     keep: bool = False

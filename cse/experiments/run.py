@@ -16,7 +16,8 @@ from cluster.plan.planner import Identify, runs_of
 from cluster.plan.run_source import RunSource
 from cluster.plan.signature import examples_in, identity, signature
 from cluster.runtime.options import AshaOptions
-from cluster.search.budget import Account, BudgetSource
+from cluster.search.budget import Account, BudgetSource, whole_length
+from cluster.search.feed import Feed, ScoreFeed
 from cluster.search.optuna_mirror import StudyMirror, mirror_url
 from cluster.search.search import make_search
 from cluster.search.source import SearchSource
@@ -26,7 +27,6 @@ from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
 from cse.experiments.looks import LookSource
 from cse.experiments.request import Request, Work, check_code, methods_of, plan_of, record
-from cse_train.config import RunConfig
 from cse_train.fields import ConfigError
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, some_cells, sweep_name
@@ -85,12 +85,13 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     options = dataclasses.replace(request.options, asha=_asha(resolved, identify))
     over = threading.Event()
     suites = {name: resolved.space.evaluate}
-    with _listeners(request, sweeps, {name: num_samples}, labels) as (tell, pruner):
+    mirror = StudyMirror(mirror_url(request.ledger), resolved) if request.mirror else None
+    with _listeners(request, sweeps, {name: num_samples}, labels) as (tell, pruner), mirror or contextlib.nullcontext():
         retrying = RetryingLedger(ledger, over, lambda line: tell(SweepEvent(kind="ledger", reason=line)))
-        source, account = _source_of(request, retrying, identify, runs_for)  # type: ignore[arg-type]
+        source = _source_of(request, retrying, identify, runs_for, mirror)  # type: ignore[arg-type]
         outcome = run_sweep(source, request.ledger, request.paths, options, tell, suites, over)
-    if account:
-        print(account.line())
+    if isinstance(source, BudgetSource):
+        print(source.line())
     return dataclasses.replace(outcome, freed=pruner.freed, over=pruner.over)
 
 
@@ -103,23 +104,21 @@ def _check_code(request: Request, ledger: Ledger) -> None:
 
 
 def _source_of(
-    request: Request, ledger: Ledger, identify: Identify, runs_for: RunsFor
-) -> tuple[RunSource, Account | None]:
-    """The search, with the budget kept where one is given."""
-    resolved, rows, seeds = request.resolved, ledger.runs(), tuple(request.seeds)
-
-    def sign(run: RunConfig) -> str:
-        return signature(run, identify(run))
-
-    mirror = StudyMirror(mirror_url(request.ledger), resolved)
-    name = sweep_name(resolved)
-    search = make_search(resolved, rows, sign, seeds=seeds, mirror=mirror, recorded=lambda: ledger.runs(sweep=name))
-    source = SearchSource(search, lambda cell: runs_for(cell, seeds))
+    request: Request, ledger: Ledger, identify: Identify, runs_for: RunsFor, mirror: StudyMirror | None
+) -> RunSource:
+    """The search, with the budget kept where one is given; what its other drivers do is read from the ledger."""
+    resolved, seeds = request.resolved, tuple(request.seeds)
+    every, at = ledger.changed(None)
+    matcher = RunMatcher(resolved, lambda run: signature(run, identify(run)))
+    rows = [row for row in every if matcher.cells(row)]
+    recorded = Feed(ledger, matcher, at).rows
+    search = make_search(resolved, rows, matcher, seeds=seeds, mirror=mirror, recorded=recorded)
+    scores = ScoreFeed(ledger, Feed(ledger, matcher, at), rows)
+    source = SearchSource(search, lambda cell: runs_for(cell, seeds), scores.points)
     if request.budget is None:
-        return source, None
-    matcher = RunMatcher(resolved, sign)
-    account = Account(request.budget, methods_of(resolved), [row for row in rows if matcher.cells(row)])
-    return BudgetSource(source, account, ledger.run), account
+        return source
+    account = Account(request.budget, methods_of(resolved), rows, functools.partial(whole_length, matcher))
+    return BudgetSource(source, account, Feed(ledger, matcher, at).rows)
 
 
 def _cells_of_search(resolved: ResolvedSpace) -> int:

@@ -70,7 +70,8 @@ def _command(
     _check(cluster, given, ids)
     options = _settled(cluster) | _travelling(ctx)
     verb = "run" if len(ids) == 1 and ids[0].lower() != "all" else "reproduce"
-    words = [word for name, values in options.items() for value in values for word in (name, value)]
+    pairs = ((name, value) for name, values in options.items() for value in values)
+    words = [word for name, value in pairs for word in ([name] if value is None else [name, value])]
     return [verb, *ids, *words]
 
 
@@ -99,20 +100,20 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
     slots_that_fit(dataclasses.replace(given, storage=cluster.storage).unchecked_options(), [node] * cluster.nodes)
 
 
-def _settled(cluster: ClusterConfig) -> dict[str, list[str]]:
+def _settled(cluster: ClusterConfig) -> dict[str, list[str | None]]:
     """What the file says of storage, ledger and data."""
     ledger = cluster.ledger or str(Path(cluster.storage, "ledger.db"))
-    data = {"--data": [cluster.data]} if cluster.data else {}
-    return {"--storage": [cluster.storage], "--ledger": [ledger], **data}
+    given = {"--storage": cluster.storage, "--ledger": ledger} | ({"--data": cluster.data} if cluster.data else {})
+    return {name: [value] for name, value in given.items()}
 
 
-def _travelling(ctx: typer.Context) -> dict[str, list[str]]:
-    """Option -> values, of those on this command line; what the environment here says is of this machine."""
+def _travelling(ctx: typer.Context) -> dict[str, list[str | None]]:
+    """Option -> values, None for a flag, of those on this command line; the environment here is of this machine."""
     options = {}
     for parameter in ctx.command.params:
         source = ctx.get_parameter_source(parameter.name or "")
         if parameter.name not in OURS and source is not None and source.name == "COMMANDLINE":
             value = ctx.params[str(parameter.name)]
             words = value if isinstance(value, list | tuple) else [value]
-            options[max(parameter.opts, key=len)] = [str(word) for word in words]
+            options[max(parameter.opts, key=len)] = [None if word is True else str(word) for word in words]
     return options

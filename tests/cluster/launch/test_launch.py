@@ -60,6 +60,13 @@ def test_what_was_said_after_the_id_travels(capsys: pytest.CaptureFixture[str]) 
     }
 
 
+def test_flags_travel_without_a_value(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["launch", "ray-job", "E7", "--no-mirror", "--retry-failed", "--seeds", "2", "--dry-run"]) == 0
+    words = shlex.split(capsys.readouterr().out.splitlines()[0])
+    assert "True" not in words and {"--no-mirror", "--retry-failed"} <= set(words)
+    assert words[words.index("--seeds") + 1] == "2"
+
+
 @pytest.mark.parametrize("kind", ["ray-job", "kuberay", "slurm", "ray-up"])
 def test_every_kind_prints_what_it_would_submit(capsys: pytest.CaptureFixture[str], kind: str) -> None:
     assert main(["launch", kind, "D7", "E7", "--dry-run"]) == 0

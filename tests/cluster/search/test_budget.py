@@ -18,6 +18,7 @@ class Row:
     state: str = "done"
     examples: int | None = 640
     seconds: float | None = 36.0
+    live: bool = False
 
 
 def planned(signature, method="simcse", examples=640, seed=0):
@@ -59,7 +60,7 @@ def drained(source, ledger, took=640):
 
 def source_of(runs, budget, ledger, methods=("simcse", "esimcse")):
     account = Account(parse_budget(budget, methods), methods, list(ledger.values()))
-    return BudgetSource(ListSource(runs), account, ledger.get), account
+    return BudgetSource(ListSource(runs), account, ledger.values), account
 
 
 def test_methods_share_equally_and_a_second_call_runs_nothing():
@@ -83,6 +84,26 @@ def test_examples_are_set_aside_and_come_back_when_a_run_stops_early():
         ledger[one.signature] = Row(one.signature, examples=320, state="stopped")
         source.observe(one, "stopped", 40.0, 320)
     assert source.ask().signature == "s2"
+
+
+def test_what_another_driver_holds_is_set_aside_and_comes_back_when_it_dies(monkeypatch):
+    monkeypatch.setattr("cluster.search.budget.LOOK_S", 0.0)
+    ledger = {}
+    source, _ = source_of([planned(f"s{i}") for i in range(9)], "2runs", ledger, ("simcse",))
+    ledger["other"] = Row("other", state="running", live=True)
+    assert source.ask().signature == "s0"
+    assert source.ask() is None and not source.exhausted(), "one here and one there are all that may be spent"
+    ledger["other"] = Row("other", state="running", live=False)
+    assert source.ask().signature == "s1"
+    ledger |= {name: Row(name) for name in ("s0", "s1")}
+    assert source.ask() is None and source.exhausted()
+    assert source.line() == "budget 2runs: simcse 2 of 2 runs spent"
+
+
+def test_a_run_that_another_driver_holds_is_handed_out_to_wait_for(monkeypatch):
+    ledger = {"s0": Row("s0", state="running", live=True)}
+    source, _ = source_of([planned("s0"), planned("s1")], "1runs", ledger, ("simcse",))
+    assert source.ask().signature == "s0" and source.ask() is None
 
 
 def test_hours_are_the_ledgers_and_a_run_is_expected_to_take_the_mean():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.plan.match import RunMatcher
 from cluster.plan.signature import signature
 from cluster.search.search import Search, make_search
 from search_spaces.catalog import load_space
@@ -47,7 +48,7 @@ def test_cells_that_another_driver_began_count(tmp_path: Path, state: str, monke
     rows: list[Row] = []
 
     def driver(seed: int) -> Search:
-        search = make_search(resolved, rows, sign, seeds=(0,), recorded=lambda: rows)
+        search = make_search(resolved, rows, RunMatcher(resolved, sign), seeds=(0,), recorded=lambda: rows)
         search._sampler._rng = type(search._sampler._rng)(type(search._sampler._rng.bit_generator)(seed))
         return search
 

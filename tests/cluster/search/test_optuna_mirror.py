@@ -1,11 +1,13 @@
 """The mirror for optuna-dashboard: complete, in a database of its own, and never in the way."""
 
+import threading
+import time
+
 import optuna
 import pytest
 
 from cluster.plan.match import observed
 from cluster.search.optuna_mirror import StudyMirror, mirror_url
-from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 from search_spaces.profiles import Profile
@@ -32,65 +34,106 @@ def cell_of(resolved, rate):
     return resolved.cell({"train.learning_rate": rate, "method.dup_rule": "paper", "method.dup_rate": 0.3})
 
 
-def test_it_shows_real_values_and_is_made_anew_at_each_start(tmp_path, resolved):
-    url = f"sqlite:///{tmp_path}/mirror.db"
+def study_at(url):
+    return optuna.load_study(study_name="T", storage=url)
+
+
+def rates(url):
+    return sorted(trial.params["train.learning_rate"] for trial in study_at(url).trials)
+
+
+def wait_for(condition):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("not within 30 s")
+
+
+def warned(caplog):
+    return [record.message for record in caplog.records if record.name.startswith("cluster")]
+
+
+def test_it_shows_real_values_and_a_new_start_adds_nothing_twice(tmp_path, resolved):
+    url = f"sqlite:///{tmp_path}/new/mirror.db"
     for _ in range(2):
-        mirror = StudyMirror(url, resolved)
-        mirror.add(observed(cell_of(resolved, 1e-3), 1, "done", 80.0))
-        mirror.add(observed(cell_of(resolved, 1e-4), 0, "stopped", 60.0, 32))
-        mirror.add(observed(cell_of(resolved, 1e-5), 0, "failed", None))
-    study = optuna.load_study(study_name="T", storage=url)
+        with StudyMirror(url, resolved) as mirror:
+            mirror.add(observed(cell_of(resolved, 1e-3), 1, "done", 80.0))
+            mirror.add(observed(cell_of(resolved, 1e-4), 0, "stopped", 60.0, 32))
+            mirror.add(observed(cell_of(resolved, 1e-5), 0, "failed", None))
+    study = study_at(url)
     assert [t.state.name for t in study.trials] == ["COMPLETE", "PRUNED", "FAIL"]
     expected = {"train.learning_rate": 1e-3, "method.dup_rule": "paper", "method.dup_rate": 0.3}
     assert study.best_trial.params == expected
     assert study.best_trial.user_attrs == {"seed": 1, "state": "done"}
 
 
-def test_two_drivers_that_see_the_same_runs_end_add_each_once(tmp_path, resolved):
+def test_drivers_that_see_the_same_runs_end_at_once_add_each_once(tmp_path, resolved):
     url = f"sqlite:///{tmp_path}/mirror.db"
-    first = StudyMirror(url, resolved)
-    first.add(observed(cell_of(resolved, 1e-3), 0, "done", 80.0))
-    second = StudyMirror(url, resolved)
-    for mirror in (second, first):
-        for rate in (1e-3, 0.00037, 1e-4):
-            mirror.add(observed(cell_of(resolved, rate), 0, "done", 80.0))
-    study = optuna.load_study(study_name="T", storage=url)
-    assert sorted(t.params["train.learning_rate"] for t in study.trials) == [1e-4, 0.00037, 1e-3]
+    wanted = [10 ** (-2 - number / 10) for number in range(30)]
+    with StudyMirror(url, resolved) as first, StudyMirror(url, resolved) as second:
+        for rate in wanted:
+            for mirror in (first, second):
+                mirror.add(observed(cell_of(resolved, rate), 0, "done", 80.0))
+    assert rates(url) == sorted(wanted)
+
+
+def test_a_search_waits_for_no_row(tmp_path, resolved, monkeypatch):
+    goes_on = threading.Event()
+    opened = StudyMirror._opened
+    monkeypatch.setattr(StudyMirror, "_opened", lambda mirror: goes_on.wait(30) and opened(mirror))
+    url = f"sqlite:///{tmp_path}/mirror.db"
+    with StudyMirror(url, resolved) as mirror:
+        begun = time.monotonic()
+        for number in range(200):
+            mirror.add(observed(cell_of(resolved, 10 ** (-2 - number / 100)), 0, "done", 80.0))
+        assert time.monotonic() - begun < 1
+        goes_on.set()
+        wait_for(lambda: not mirror._left)
+    assert len(rates(url)) == 200
 
 
 def test_a_database_that_is_away_costs_one_warning_and_is_brought_up_to_date(tmp_path, resolved, caplog, monkeypatch):
-    mirror = StudyMirror(f"sqlite:///{tmp_path}/mirror.db", resolved)
-
-    def away(trial):
-        raise OSError("server closed the connection")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(mirror._study, "add_trial", away)
+    monkeypatch.setattr("cluster.search.optuna_mirror.AGAIN_S", 0.05)
+    (tmp_path / "here").write_text("a file where the folder is to be")
+    url = f"sqlite:///{tmp_path}/here/mirror.db"
+    with StudyMirror(url, resolved) as mirror:
         for rate in (1e-3, 1e-4):
             mirror.add(observed(cell_of(resolved, rate), 0, "done", 80.0))
-    assert [r.message for r in caplog.records if r.name.startswith("cluster")] == [
-        "mirror behind: server closed the connection; the ledger has everything"
-    ]
-    assert mirror._study.trials == []
-    mirror.add(observed(cell_of(resolved, 1e-2), 0, "done", 80.0))
-    assert [t.params["train.learning_rate"] for t in mirror._study.trials] == [1e-3, 1e-4, 1e-2]
+        wait_for(lambda: warned(caplog))
+        time.sleep(0.3)
+        (line,) = warned(caplog)
+        assert line.startswith(f"mirror behind: mirror={url}; ") and line.endswith("; the ledger has everything")
+        (tmp_path / "here").unlink()
+        mirror.add(observed(cell_of(resolved, 1e-2), 0, "done", 80.0))
+        wait_for(lambda: not mirror._left)
+    assert rates(url) == [1e-4, 1e-3, 1e-2]
 
 
-def test_a_database_that_cannot_be_opened_is_one_line(resolved):
-    with pytest.raises(ConfigError, match=r"no mirror: mirror=sqlite:////none/x\.db") as caught:
-        StudyMirror("sqlite:////none/x.db", resolved)
-    assert "\n" not in str(caught.value)
+def test_a_study_that_was_deleted_meanwhile_is_written_again(tmp_path, resolved, caplog, monkeypatch):
+    monkeypatch.setattr("cluster.search.optuna_mirror.AGAIN_S", 0.05)
+    url = f"sqlite:///{tmp_path}/mirror.db"
+    with StudyMirror(url, resolved) as mirror:
+        mirror.add(observed(cell_of(resolved, 1e-3), 0, "done", 80.0))
+        wait_for(lambda: not mirror._left)
+        optuna.delete_study(study_name="T", storage=url)
+        mirror.add(observed(cell_of(resolved, 1e-4), 0, "done", 80.0))
+        wait_for(lambda: not mirror._left)
+    assert rates(url) == [1e-4, 1e-3]
 
 
 def test_it_lies_beside_the_ledger_or_in_its_database(tmp_path):
     assert mirror_url(str(tmp_path / "new" / "ledger.db")) == f"sqlite:///{tmp_path}/new/optuna.db"
-    assert (tmp_path / "new").is_dir()
     there = "postgresql://me:secret@host:5432/cse"
     assert mirror_url(there) == there.replace("postgresql", "postgresql+psycopg", 1)
 
 
-def test_a_mirror_that_cannot_be_opened_keeps_the_password(resolved):
+@pytest.mark.parametrize("address", ["me:secret@127.0.0.1:1/none", "127.0.0.1:1/none?user=me&password=secret"])
+def test_a_mirror_that_cannot_be_opened_ends_nothing_and_keeps_the_password(resolved, caplog, address):
     pytest.importorskip("psycopg")
-    with pytest.raises(ConfigError, match="no mirror: mirror=postgresql") as refused:
-        StudyMirror("postgresql+psycopg://me:secret@127.0.0.1:1/none", resolved)
-    assert "secret" not in str(refused.value)
+    with StudyMirror(f"postgresql+psycopg://{address}", resolved) as mirror:
+        mirror.add(observed(cell_of(resolved, 1e-3), 0, "done", 80.0))
+        wait_for(lambda: warned(caplog))
+    (line,) = warned(caplog)
+    assert line.startswith("mirror behind: mirror=postgresql+psycopg://")
+    assert "secret" not in line and "\n" not in line

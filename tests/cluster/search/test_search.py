@@ -50,6 +50,10 @@ class Row:
     best_examples: int | None = 64
 
 
+def search_of(resolved, rows, **more):
+    return make_search(resolved, rows, RunMatcher(resolved, sign), **more)
+
+
 def row(cell, seed, state="done", best=None, **more):
     run = cell.run(seed)
     return Row(sign(run), state, seed, run.flat(), best, **more)
@@ -83,14 +87,14 @@ def drain(search, seeds=(0,), limit=200):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_eight_cells_end_after_eight_of_a_hundred(space_of, sampler):
-    cells = drain(make_search(space_of(sampler=sampler), [], sign))
+    cells = drain(search_of(space_of(sampler=sampler), []))
     assert len(cells) == 8 == len({cell.id for cell in cells})
 
 
 @pytest.mark.parametrize("sampler", ["random", "tpe"])
 def test_an_endless_space_ends_after_num_samples(space_of, sampler):
     resolved = space_of(ENDLESS, sampler, num_samples=15)
-    cells = drain(make_search(resolved, [], sign))
+    cells = drain(search_of(resolved, []))
     assert len({cell.id for cell in cells}) == 15
     assert all(resolved.contains(cell.key) for cell in cells)
     assert any("method.momentum" not in cell.key for cell in cells), "conditional axes switch off"
@@ -99,7 +103,7 @@ def test_an_endless_space_ends_after_num_samples(space_of, sampler):
 @pytest.mark.parametrize(("sampler", "num_samples"), [("tpe", 30), ("gp", 12)])
 def test_model_based_samplers_go_where_scores_are_good(space_of, sampler, num_samples):
     axes = "\n  method.dup_rate: {uniform: [0.0, 0.9]}\n"
-    cells = drain(make_search(space_of(axes, sampler, num_samples), [], sign))
+    cells = drain(search_of(space_of(axes, sampler, num_samples), []))
     late = [abs(cell.key["method.dup_rate"] - 0.3) for cell in cells[num_samples // 2 :]]
     assert sum(late) / len(late) < 0.17, "random draws lie 0.25 away"
 
@@ -108,10 +112,10 @@ def test_model_based_samplers_go_where_scores_are_good(space_of, sampler, num_sa
 def test_a_new_start_continues_where_the_ledger_stands(space_of, sampler):
     """kill -9 between the ledger's commit and the tell: the row is there, so the cell is neither lost nor run again."""
     resolved = space_of(sampler=sampler)
-    search = make_search(resolved, [], sign)
+    search = search_of(resolved, [])
     ran = [search.propose() for _ in range(3)]
     rows = [row(cell, 0, best=score(cell)) for cell in ran]
-    again = make_search(resolved, rows, sign)
+    again = search_of(resolved, rows)
     assert again.visited == 3
     assert {c.id for c in drain(again)}.isdisjoint({c.id for c in ran})
     assert again.visited == 8
@@ -120,12 +124,12 @@ def test_a_new_start_continues_where_the_ledger_stands(space_of, sampler):
 def test_kill_between_commit_and_tell_with_a_real_ledger(space_of, tmp_path):
     resolved = space_of(seeds=2)
     ledger = Ledger.open(f"sqlite:///{tmp_path}/ledger.db")
-    ran = make_search(resolved, ledger.runs(), sign, seeds=(0, 1)).propose()
+    ran = search_of(resolved, ledger.runs(), seeds=(0, 1)).propose()
     run = ran.run(0)
     claim = ledger.claim(sign(run), run.flat(), method=run.method, seed=0, owner="dead", identity=INPUTS, provenance={})
     ledger.running(claim)
     ledger.finish(claim, "done", examples=64, best=77.5, best_examples=32, seconds=1.0, folder=str(tmp_path))
-    again = make_search(resolved, ledger.runs(), sign, seeds=(0, 1))
+    again = search_of(resolved, ledger.runs(), seeds=(0, 1))
     assert [(t.state, t.value) for t in again._sampler._study.trials] == [(TrialState.COMPLETE, 77.5)]
     assert again.propose().id == ran.id, "its second seed is still wanted"
     again.observe(ran, 0, 77.5)
@@ -134,7 +138,7 @@ def test_kill_between_commit_and_tell_with_a_real_ledger(space_of, tmp_path):
 
 
 def test_a_source_tells_the_search_how_a_run_ended(space_of):
-    search = make_search(space_of(num_samples=1), [], sign)
+    search = search_of(space_of(num_samples=1), [])
 
     def runs_for(cell):
         run = cell.run(0)
@@ -151,7 +155,7 @@ def test_a_source_tells_the_search_how_a_run_ended(space_of):
 def test_num_samples_counts_what_the_ledger_has(space_of):
     resolved = space_of(num_samples=5)
     rows = [row(cell, 0, best=1.0) for cell in resolved.cells()[:3]]
-    assert len(drain(make_search(resolved, rows, sign))) == 2
+    assert len(drain(search_of(resolved, rows))) == 2
 
 
 def test_rows_of_other_settings_are_not_this_space(space_of):
@@ -172,7 +176,7 @@ def test_half_finished_cells_come_first_and_cells_held_elsewhere_last(space_of):
         row(half, 0, best=80.0), row(lost, 0, "lost"), row(held, 0, "running", live=True),
         row(done, 0, best=70.0), row(done, 1, "failed"),
     ]  # fmt: skip
-    proposed = [cell.id for cell in drain(make_search(resolved, rows, sign), seeds=(0, 1))]
+    proposed = [cell.id for cell in drain(search_of(resolved, rows), seeds=(0, 1))]
     assert proposed[:2] == [half.id, lost.id]
     assert proposed[-1] == held.id
     assert done.id not in proposed and len(proposed) == 7
@@ -204,7 +208,7 @@ def test_a_repeated_suggestion_is_told_and_asked_at_most_twenty_times(space_of):
 
 def test_each_seed_is_an_observation_and_saying_it_twice_changes_nothing(space_of):
     resolved = space_of(seeds=3)
-    search = make_search(resolved, [], sign)
+    search = search_of(resolved, [])
     cell = search.propose()
     sampler: OptunaSampler = search._sampler
     assert [t.state for t in sampler._study.trials] == [TrialState.RUNNING]
@@ -221,13 +225,13 @@ def test_each_seed_is_an_observation_and_saying_it_twice_changes_nothing(space_o
 
 def test_study_from_the_ledger_equals_the_study_that_was_lost(space_of):
     resolved = space_of(ENDLESS, num_samples=6)
-    live = make_search(resolved, [], sign)
+    live = search_of(resolved, [])
     rows = []
     for state, best in (("done", 80.0), ("stopped", 60.0), ("failed", None), ("done", 81.0)):
         cell = live.propose()
         live.observe(cell, 0, best, state, examples=64)
         rows.append(row(cell, 0, state, best))
-    rebuilt = make_search(resolved, rows, sign)
+    rebuilt = search_of(resolved, rows)
 
     def told(search):
         return [(t.state, t.values, t.intermediate_values, t.params) for t in search._sampler._study.trials]
@@ -238,7 +242,7 @@ def test_study_from_the_ledger_equals_the_study_that_was_lost(space_of):
 def test_cells_of_other_drivers_enter_as_running(space_of):
     resolved = space_of()
     held = resolved.cells()[2]
-    search = make_search(resolved, [row(held, 0, "claimed", live=True)], sign)
+    search = search_of(resolved, [row(held, 0, "claimed", live=True)])
     assert [t.state for t in search._sampler._study.trials] == [TrialState.RUNNING]
     search.observe(held, 0, 77.0)
     assert [(t.state, t.value) for t in search._sampler._study.trials] == [(TrialState.COMPLETE, 77.0)]

@@ -114,6 +114,28 @@ def test_two_drivers_share_the_runs_and_each_waits_for_the_others_result(tmp_pat
     assert all(row.attempt == 1 for row in first.ledger.runs())
 
 
+def test_a_run_that_is_stopped_while_a_driver_looks_is_not_trained_on(tmp_path, monkeypatch):
+    first, second = Driver(tmp_path, [1], "one"), Driver(tmp_path, [1], "two")
+    for driver in (first, second):
+        driver.source.keeps_stopped = True
+    claimed = first.start()
+    read = second.ledger.run
+
+    def read_late(signature):
+        row = read(signature)
+        if row.state == "running":
+            end = {"state": "running", "examples": 64, "best": 50.0, "best_examples": 64, "seconds": 1.0}
+            first.recorder.ended(claimed, slot_result(outcome=end))
+        return row
+
+    monkeypatch.setattr(second.ledger, "run", read_late)
+    assert second.dispatcher.next_run() is None
+    row = read("signature1")
+    assert (row.state, row.attempt, row.owner) == ("stopped", 1, "one")
+    assert second.dispatcher.next_run() is None and second.dispatcher.finished()
+    assert second.recorder.outcome.reused == 1
+
+
 def test_a_run_that_a_slot_gave_up_comes_after_all_others_and_is_lost_after_three_slots(tmp_path):
     driver = Driver(tmp_path, [1, 2], "me")
     first = driver.start()

@@ -1,11 +1,14 @@
 """`--keep-top` and `--disk-quota` of a sweep: what goes while it trains, when, and what is said of it."""
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from analysis.ledger import Ledger
 from cluster.runtime.options import SweepOptions
+from cluster.sweep import disk_use, retention
 from cluster.sweep.events import SweepEvent, SweepOutcome
 from cluster.sweep.retention import PERIOD_S, Pruner
 from cse.cli import exit
@@ -55,9 +58,43 @@ def test_ends_of_runs_prune_now_and_then(ledger: Ledger, tmp_path: Path) -> None
     assert left(tmp_path) == ALL, "not yet"
     clock[0] = PERIOD_S
     pruner(SweepEvent(kind="point", signature="r3"))
+    pruner.wait()
     assert left(tmp_path) == ALL, "only when a run ends"
     pruner(DONE)
+    pruner.wait()
     assert left(tmp_path) == TOP and pruner.freed == 3 * 10**6
+
+
+def test_a_run_that_has_ended_is_measured_once(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    disk = disk_use.DiskUse(tmp_path)
+    before = retention.plan_cleaning(ledger, tmp_path, None, 10**6, disk=disk)
+    monkeypatch.setattr(disk_use, "size_of", lambda folder: measured.append(folder.parts[-1]) or 0)
+    again = retention.plan_cleaning(ledger, tmp_path, None, 10**6, disk=disk)
+    assert measured == ["r3"], "the one that runs"
+    assert again.removable == before.removable
+
+
+def test_what_another_driver_removed_is_not_counted_as_freed_here(ledger: Ledger, tmp_path: Path) -> None:
+    options = SweepOptions(storage=tmp_path, keep_top=1)
+    with Pruner(ledger.url, options) as first, Pruner(ledger.url, options) as second:
+        pass
+    assert first.freed + second.freed == 3 * 10**6 and left(tmp_path) == TOP
+
+
+def test_the_driver_does_not_wait_while_the_disk_is_slow(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, goes_on = [PERIOD_S], threading.Event()
+    monkeypatch.setattr(disk_use, "size_of", lambda folder: goes_on.wait(60) and 10**6)
+    with Pruner(ledger.url, SweepOptions(storage=tmp_path, keep_top=1), lambda: clock[0]) as pruner:
+        clock[0] = 2 * PERIOD_S
+        begun = time.monotonic()
+        for _ in range(1000):
+            pruner(DONE)
+        assert time.monotonic() - begun < 1 and pruner.freed == 0
+        goes_on.set()
+    assert left(tmp_path) == TOP
 
 
 def test_without_the_options_everything_stays(ledger: Ledger, tmp_path: Path) -> None:

@@ -1,0 +1,94 @@
+"""How much disk the folders of runs take; of a run that has ended it is measured once."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.ledger import RunRow
+
+ENDED = ("done", "stopped")
+"""Runs that ended in order: nobody writes their files any more."""
+STRANGER_S = 600.0
+"""Seconds after which the folder of a run that the ledger does not have is measured again."""
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What the folder of one run holds; sizes in bytes."""
+
+    total: int
+    attempts: tuple[tuple[Path, int], ...]
+    """Of a finished run, the folders of attempts that it replaced."""
+    checkpoints: tuple[tuple[str, Path, int], ...]
+    """`last` and `best`, as far as they are there; none where the run's folder is not in its home."""
+
+
+class DiskUse:
+    """What the runs of one storage take; for one thread."""
+
+    def __init__(self, storage: Path, now: Callable[[], float] = time.monotonic) -> None:
+        self._storage, self._now = storage, now
+        self._root = (storage / "runs").resolve()
+        self._holdings: dict[str, tuple[object, Holding | None]] = {}
+        self._strangers: dict[str, tuple[float, int]] = {}
+
+    def of(self, run: RunRow) -> Holding | None:
+        """What a run holds; None where it has no folder here, or where a link or its name itself leads elsewhere."""
+        state = (run.state, run.attempt, run.updated, run.folder)
+        before = self._holdings.get(run.signature)
+        if before is None or before[0] != state or run.state not in ENDED:
+            before = self._holdings[run.signature] = state, self._measured(run)
+        return before[1]
+
+    def forget(self, signature: str) -> None:
+        """The run's files have changed."""
+        self._holdings.pop(signature, None)
+
+    def used(self) -> int:
+        """Bytes of all runs that `of` was asked for, and of every other folder among them."""
+        names = {entry.name: entry for entry in os.scandir(self._root)} if self._root.is_dir() else {}
+        return sum(self._size(name, Path(entry.path)) for name, entry in names.items())
+
+    def _size(self, name: str, folder: Path) -> int:
+        holding = self._holdings.get(name, (None, None))[1]
+        if holding is not None:
+            return holding.total
+        until, size = self._strangers.get(name, (0.0, 0))
+        if self._now() >= until:
+            size = size_of(folder)
+            self._strangers[name] = self._now() + STRANGER_S, size
+        return size
+
+    def _measured(self, run: RunRow) -> Holding | None:
+        home = self._storage / "runs" / run.signature
+        if not home.is_dir() or home.resolve() != self._root / run.signature:
+            return None
+        folder = Path(run.folder or "/")
+        inside = folder.parent == home and folder.resolve() == home.resolve() / folder.name
+        replaced = run.state == "done" and inside
+        attempts = [path for path in sorted(home.iterdir()) if replaced and path != folder and _is_folder(path)]
+        superseded = [path for path in attempts if path.name.startswith(("attempt-", "unbooked-"))]
+        kinds = [(kind, folder / kind) for kind in ("last", "best") if inside and run.state in ENDED]
+        return Holding(
+            size_of(home),
+            tuple((path, size_of(path)) for path in superseded),
+            tuple((kind, path, size_of(path)) for kind, path in kinds if _is_folder(path)),
+        )
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below; links are not followed, and files that vanish meanwhile are not counted."""
+    return sum(_size(path) for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
