@@ -123,15 +123,14 @@ def _clashes(made: Collected) -> list[str]:
 
 
 def two_of_one_name(files: list[UserFile]) -> list[str]:
-    """A line for each name that two files have."""
+    """A line for each name that two files have; one file as dev and as test set is another mistake."""
     last = named_files(files)
-    return list(
-        dict.fromkeys(
-            f"two sets of one name: name={file.name} is {file.file} and {last[key].file}; give one another `name:`"
-            for file in files
-            if last[key := (file.role == "corpus", file.name)] != file
-        )
-    )
+    pairs = [(file, last[file.role == "corpus", file.name]) for file in files]
+    return [
+        f"two sets of one name: name={file.name} is {file.file} and {other.file}; give one another `name:`"
+        for file, other in dict.fromkeys(pairs)
+        if file != other and not (file.file == other.file and file.role != other.role)
+    ]
 
 
 def _dev_names(raw: Mapping[str, Any]) -> Iterator[Any]:

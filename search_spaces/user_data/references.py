@@ -83,7 +83,7 @@ def referenced(key: str, value: Any, folder: Path, where: str) -> tuple[Any, lis
     """A setting's value with the name in place of a file, the file, and every problem."""
     if key not in ROLES or not is_reference(value):
         return value, [], []
-    made, problems = user_file(_mapping(value, where), ROLES[key], folder, where)
+    made, problems = user_file(mapping(value, where), ROLES[key], folder, where)
     return (made.name if made else "?"), [made] if made else [], problems
 
 
@@ -107,7 +107,7 @@ def of_suites(parts: list[str], folder: Path) -> tuple[list[str], tuple[UserFile
             if not is_reference(word):
                 names.append(word)
                 continue
-            made, lines = user_file(_mapping(word, "suite"), "test", folder, "suite")
+            made, lines = user_file(mapping(word, "suite"), "test", folder, "suite")
             problems += lines
             if made:
                 names.append(made.name)
@@ -117,7 +117,7 @@ def of_suites(parts: list[str], folder: Path) -> tuple[list[str], tuple[UserFile
     return names, tuple(files)
 
 
-def _mapping(value: Any, where: str) -> Any:
+def mapping(value: Any, where: str) -> Any:
     """A mapping that was written as text; anything else as it is."""
     if isinstance(value, str) and value.strip().startswith("{"):
         return parse_yaml(f"value: {value}", where)["value"]
