@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from cse_train.user_files import UserFile, named_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +27,21 @@ class DataPaths:
     """Folder of word vectors in text files, NAME.txt or NAME.vec."""
     cache: Path | None = None
     """Folder of the token cache; None for the user's cache folder."""
+    files: tuple[UserFile, ...] = ()
+    """The user's own corpora and sets, by the names that `train.corpus`, `train.dev` and suites give."""
+
+    def corpus(self, name: str) -> UserFile | None:
+        """The user's own training text of this name."""
+        return named_files(self.files).get((True, name))
+
+    def data_set(self, name: str) -> UserFile | None:
+        """The user's own dev or test set of this name."""
+        return named_files(self.files).get((False, name))
+
+    def inputs(self) -> list[Path]:
+        """Every file and folder that is given, the cache apart."""
+        given = [path for path in vars(self).values() if isinstance(path, Path) and path != self.cache]
+        return list(dict.fromkeys([*given, *(file.path for file in self.files if file.path is not None)]))
 
     @classmethod
     def from_folder(cls, folder: Path, **overrides: Path | None) -> "DataPaths":
@@ -37,5 +55,5 @@ class DataPaths:
             "vectors": folder / "vectors",
             "senteval": folder / "senteval" / "downstream",
         }
-        paths: dict[str, Path | None] = {k: p.resolve() for k, p in places.items() if p.exists()}
+        paths: dict[str, Any] = {k: p.resolve() for k, p in places.items() if p.exists()}
         return cls(**(paths | {k: v for k, v in overrides.items() if v is not None}))

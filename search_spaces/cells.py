@@ -5,16 +5,19 @@ import functools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from cse_train.config import RunConfig, parse_run
 from cse_train.fields import ConfigError, Scalar
+from cse_train.user_files import UserFile, named_files
 from search_spaces import domains, keys
 from search_spaces.domains import Domain
 from search_spaces.paper import Evaluated
 from search_spaces.profiles import Profile, load_profile
 from search_spaces.space import ExplicitCell, Key, Space
+from search_spaces.user_data.references import ROLES, of_settings
 
 ENCODER = "train.encoder"
 PART = "set_for"
@@ -70,6 +73,19 @@ class ResolvedSpace:
     overrides: Mapping[str, Scalar]
     axes: Mapping[str, Domain]
     """Axes after the overrides, without values that have no counterpart at this scale, parents first."""
+    given_files: tuple[UserFile, ...] = ()
+    """The user's own files that the overrides name."""
+
+    @property
+    def files(self) -> tuple[UserFile, ...]:
+        """Every file of the user's own; those of the overrides go before the space's of their name."""
+        return tuple(named_files([*self.space.files, *self.given_files]).values())
+
+    def given(self) -> dict[str, Scalar]:
+        """The overrides as `--set` takes them: files by their paths."""
+        files = named_files(self.given_files)
+        texts = {key: files.get((role == "corpus", str(self.overrides.get(key)))) for key, role in ROLES.items()}
+        return {**self.overrides, **{key: file.text() for key, file in texts.items() if file}}
 
     @property
     def fixed(self) -> dict[str, Scalar]:
@@ -200,7 +216,7 @@ def resolve(
     space: Space, profile: str | Profile | None = None, overrides: Mapping[str, Scalar] | None = None
 ) -> ResolvedSpace:
     """A space under a profile (default: the file's) and command-line settings; ConfigError where it is not valid."""
-    overrides = overrides or {}
+    overrides, files = of_settings(overrides or {}, Path.cwd())
     if not isinstance(profile, Profile):
         profile = load_profile(profile or space.profile)
     candidates = [str(overrides["method"])] if "method" in overrides else space.methods()
@@ -213,7 +229,7 @@ def resolve(
     if empty:
         line = f"nothing left: space.{empty[0]} has no value with a counterpart at profile {profile.name}"
         raise ConfigError([f"{space.file}: {line}; choose another profile"])
-    return ResolvedSpace(space, profile, overrides, axes)
+    return ResolvedSpace(space, profile, overrides, axes, files)
 
 
 def _override_problems(space: Space, overrides: Mapping[str, Scalar], candidates: list[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """A space's YAML file into a `Space`, or every problem of it."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from search_spaces.file_shape import brief, read
 from search_spaces.paper import Paper, read_paper
 from search_spaces.space import OFF, Component, ExplicitCell, Key, SearchConfig, Space, SpaceFile
 from search_spaces.strict_yaml import read_yaml
+from search_spaces.user_data.in_space import collect
 
 
 def parse_file(path: Path) -> Space:
@@ -27,8 +28,12 @@ def parse_file(path: Path) -> Space:
 
 def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
     """The space, or None and every problem."""
+    collected = collect(raw, path.resolve().parent)
+    raw = collected.raw
     file, problems = read(SpaceFile, {"version": None, "id": None, **raw})
-    problems += _cell_list_problems(raw) + _suite_problems(file.evaluate)
+    problems += collected.problems + _cell_list_problems(raw)
+    suites = tuple(str(suite) for suite in file.evaluate)
+    problems += _suite_problems(suites, {user_file.name for user_file in collected.files})
     axes, lines = _parse_axes(file.space or {})
     problems += lines
     methods, lines = _parse_methods(file, axes)
@@ -55,8 +60,9 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
         return None, problems
     space = Space(
         id=file.id, title=file.title or file.id, file=path, method=file.method, profile=file.profile, seeds=seeds,
-        settings=settings, axes=axes, cells=cells, evaluate=file.evaluate, set_for=file.set_for,
+        settings=settings, axes=axes, cells=cells, evaluate=suites, set_for=file.set_for,
         search=search, paper=paper, components=components, notes=file.notes,
+        files=tuple(dict.fromkeys(collected.files)),
     )  # fmt: skip
     return space, row_problems(space)
 
@@ -74,9 +80,11 @@ def _is_the_papers_alone(raw: Mapping[str, Any]) -> bool:
     return not {"space", "cells"} & set(raw) and isinstance(paper, dict) and bool(paper.get("references"))
 
 
-def _suite_problems(suites: Sequence[str]) -> list[str]:
-    unknown = [suite for suite in suites if not registry.is_known(suite)]
-    return [f"unknown suite: evaluate={suite}; {fields.nearest(suite, registry.names())}" for suite in unknown]
+def _suite_problems(suites: Sequence[str], mine: Set[str]) -> list[str]:
+    unknown = [suite for suite in suites if not registry.is_known(suite) and suite not in mine]
+    return [
+        f"unknown suite: evaluate={suite}; {fields.nearest(suite, [*registry.names(), *mine])}" for suite in unknown
+    ]
 
 
 def _set_for_problems(file: SpaceFile, methods: Sequence[str]) -> list[str]:
@@ -87,7 +95,7 @@ def _set_for_problems(file: SpaceFile, methods: Sequence[str]) -> list[str]:
     for suite, settings in file.set_for.items():
         if suite not in file.evaluate or suite not in registry.columns(suite):
             problems.append(
-                f"no such column: set_for.{suite}={brief(settings)}; {fields.nearest(suite, file.evaluate)}"
+                f"no such column: set_for.{suite}={brief(settings)}; {fields.nearest(suite, map(str, file.evaluate))}"
             )
         fitting = [method for method in methods if keys.have(settings, method)] or methods[:1]
         problems += keys.problems(settings, fitting)

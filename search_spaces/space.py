@@ -8,9 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, Strict
 
 from cse_train.fields import Range, Scalar
+from cse_train.user_files import UserFile
 from search_spaces.domains import Domain
 from search_spaces.file_shape import CLOSED, VERSION, Count, Give, Text
 from search_spaces.paper import Key, Paper
+from search_spaces.user_data.references import FileShape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +90,11 @@ class SpaceFile:
     cells: Annotated[
         tuple[ExplicitCell, ...], Give("give a list of {label: ..., set: {key: value}}", "wrong cell")
     ] = ()
-    evaluate: Annotated[tuple[Text, ...], Give("give a list of suites such as [sts_dev]")] = ()
+    evaluate: Annotated[tuple[Text | FileShape, ...], Give("give a list of suites such as [sts_dev]")] = ()
+    dev: Text | FileShape | None = None
+    """`train.dev`, as a name or as a file of the user's own."""
+    corpus: Text | FileShape | None = None
+    """`train.corpus`, likewise."""
     set_for: Annotated[dict[str, dict[str, Any]], Give(SET_FOR)] = field(default_factory=dict)
     search: Settings = None
     paper: Annotated[dict[str, Any] | None, Give("give a mapping")] = None
@@ -120,6 +126,8 @@ class Space:
     components: Mapping[str, Component] = field(default_factory=dict)
     """What `cse ablate` leaves out one by one."""
     notes: str = ""
+    files: tuple[UserFile, ...] = ()
+    """The user's own corpora and sets that it names."""
 
     @property
     def axis_names(self) -> list[str]:

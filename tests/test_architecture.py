@@ -40,11 +40,12 @@ ROOMS: Mapping[str, str] = {
     "cse_train.numerics": "",
     "cse_train.random_streams": "",
     "cse_train.distributed": "",
-    "cse_train.data_paths": "cse_train.fields",
+    "cse_train.user_files": "",
+    "cse_train.data_paths": "cse_train.user_files",
     "cse_train.methods.options": "cse_train.fields cse_train.text.synonyms cse_train.generator.identity",
     "cse_train.config": "cse_train.fields cse_train.methods cse_train.text.vector_files",
     "cse_train.losses": "",
-    "cse_train.text": "cse_train.reading cse_train.fields cse_train.files cse_train.data_paths",
+    "cse_train.text": "cse_train.reading cse_train.fields cse_train.files cse_train.user_files cse_train.data_paths",
     "cse_train.encoder": "cse_train.numerics cse_train.text",
     "cse_train.backbone": "cse_train.reading cse_train.fields cse_train.text cse_train.encoder",
     "cse_train.generator": "cse_train.fields cse_train.distributed cse_train.random_streams cse_train.text "
@@ -55,7 +56,8 @@ ROOMS: Mapping[str, str] = {
     "cse_train.checkpoint": "cse_train.files cse_train.distributed cse_train.config cse_train.methods "
     "cse_train.backbone",
     "cse_train.evaluate": "cse_train.reading cse_train.fields cse_train.files cse_train.numerics cse_train.distributed "
-    "cse_train.data_paths cse_train.text cse_train.encoder cse_train.backbone cse_train.modules cse_train.checkpoint",
+    "cse_train.user_files cse_train.data_paths cse_train.text cse_train.encoder cse_train.backbone cse_train.modules "
+    "cse_train.checkpoint",
     "cse_train.training": "cse_train.fields cse_train.numerics cse_train.random_streams cse_train.distributed "
     "cse_train.data_paths cse_train.config cse_train.text cse_train.encoder cse_train.backbone cse_train.methods "
     "cse_train.checkpoint cse_train.evaluate",
@@ -64,8 +66,8 @@ ROOMS: Mapping[str, str] = {
     "cse_train.pretrain": "cse_train.fields cse_train.files cse_train.data_paths cse_train.text cse_train.encoder "
     "cse_train.backbone cse_train.modules cse_train.checkpoint cse_train.evaluate",
     # what may vary
-    "search_spaces": "cse_train.reading cse_train.fields cse_train.config cse_train.methods cse_train.evaluate.pairs "
-    "cse_train.evaluate.suites",
+    "search_spaces": "cse_train.reading cse_train.fields cse_train.user_files cse_train.config cse_train.methods "
+    "cse_train.text cse_train.evaluate.pairs cse_train.evaluate.suites",
     # from the ledger to a page
     "analysis": "",
     "analysis.ledger": "",
@@ -81,8 +83,8 @@ ROOMS: Mapping[str, str] = {
     # many runs
     "cluster": "",
     "cluster.runtime": "cse_train.fields cse_train.data_paths",
-    "cluster.plan": "search_spaces analysis.ledger cse_train.fields cse_train.data_paths cse_train.config "
-    "cse_train.methods cse_train.text cse_train.backbone cse_train.evaluate",
+    "cluster.plan": "search_spaces analysis.ledger cse_train.fields cse_train.user_files cse_train.data_paths "
+    "cse_train.config cse_train.methods cse_train.text cse_train.backbone cse_train.evaluate",
     "cluster.search": "cluster.plan search_spaces analysis.ledger cse_train.fields",
     "cluster.slots": "cluster.runtime cse_train.reading cse_train.fields cse_train.data_paths cse_train.config",
     "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.ledger cse_train.fields "

@@ -82,7 +82,7 @@ class Inputs:
     def unscorable(self, suites: Iterable[str]) -> dict[str, str]:
         """The suites whose data are not at hand, with the reason: runs go without their columns."""
         if self.expected and not self._given():
-            return {}
+            suites = [name for name in suites if self.paths.data_set(name)]
         reasons = {name: problems([name], self.paths) for name in dict.fromkeys(suites)}
         return {name: lines[0] for name, lines in reasons.items() if lines}
 

@@ -13,6 +13,7 @@ from cluster.plan.method_code import own_digest
 from cluster.plan.missing_inputs import IncompleteCell, Inputs, reasons
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan
 from cluster.plan.signature import CODE, Identity, seed_signature, signature
+from cluster.plan.user_files import with_user_files
 from cse_train import methods
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
@@ -66,6 +67,7 @@ def plan(
     ConfigError is raised where every cell lacks an input. `keep` counts finished runs of other code as done.
     """
     spaces_and_seeds = [(resolve(space, profile, overrides), _seeds(space, seeds)) for space in spaces]
+    paths = with_user_files(paths, (file for resolved, _ in spaces_and_seeds for file in resolved.files))
     return plan_all(spaces_and_seeds, ledger, paths, workers=workers, need_inputs=need_inputs, keep=keep)
 
 

@@ -19,6 +19,7 @@ from cse_train.config import RunConfig, effective, epochs_in, examples_of
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.protocol import CODE_VERSION
+from cse_train.evaluate.suites.registry import set_hash
 from cse_train.fields import ConfigError, Scalar
 from cse_train.text.sources import open_source, rows_of
 
@@ -170,4 +171,4 @@ def _corpus(name: str, paths: DataPaths) -> tuple[str]:
 
 @functools.cache
 def _dev(name: str, paths: DataPaths) -> tuple[str]:
-    return (load_pairs(name, paths).content_hash,)
+    return (set_hash(name, paths) if paths.data_set(name) else load_pairs(name, paths).content_hash,)

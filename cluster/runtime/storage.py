@@ -79,8 +79,7 @@ def check_nodes(folder: Path, inputs: Sequence[Path]) -> None:
 
 def inputs_of(paths: DataPaths) -> list[Path]:
     """What the driver has of a sweep's inputs, each once; the token cache is each node's own."""
-    given = {path: None for name, path in vars(paths).items() if name != "cache" and path is not None}
-    return [path for path in given if path.exists()]
+    return [path for path in paths.inputs() if path.exists()]
 
 
 def problems(folder: Path, token: str, answers: Mapping[str, Answer | str]) -> list[str]:

@@ -19,7 +19,7 @@ from cluster.slots.group_api import Job
 from cluster.sweep.events import OnEvent
 from cluster.sweep.recorder import ClaimedRun, Recorder
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.suites.registry import unscored
+from cse_train.evaluate.suites.registry import still_valid, unscored
 
 POLL_S = 2.0
 """Seconds between two looks at runs that other drivers hold."""
@@ -155,8 +155,8 @@ class Dispatcher:
     def _missing(self, planned: PlannedRun) -> tuple[str, ...]:
         """The suites of which a column is not in the ledger."""
         wanted = self._suites(planned)
-        have = {score.suite for score in self.ledger.scores([planned.signature])} if wanted else set()
-        return unscored(wanted, have)
+        scores = self.ledger.scores([planned.signature]) if wanted else []
+        return unscored(wanted, still_valid({score.suite: score.protocol for score in scores}, self.paths))
 
     def _reuse(self, planned: PlannedRun, row: RunRow) -> ClaimedRun | None:
         """A finished run is not trained again; it is scored on suites of which a column is missing."""

@@ -114,7 +114,8 @@ def _described(slots: int, options: SweepOptions, ray: Any) -> str:
 
 def _absolute_paths(paths: DataPaths) -> DataPaths:
     """The driver leaves the user's folder, so relative paths are settled now."""
-    return DataPaths(**{k: Path(v).resolve() if v else None for k, v in vars(paths).items()})
+    places: dict[str, Any] = {name: path.resolve() for name, path in vars(paths).items() if isinstance(path, Path)}
+    return dataclasses.replace(paths, **places)
 
 
 class _Signals:

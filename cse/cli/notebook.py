@@ -95,6 +95,7 @@ def plan(
     profile: str | None = None,
     data: PathLike | None = None,
     train_file: PathLike | None = None,
+    train_columns: str | None = None,
     senteval: PathLike | None = None,
     seeds: int | None = None,
     set: Settings | None = None,
@@ -102,7 +103,7 @@ def plan(
     workers: int = 1,
 ) -> ShownPlan:
     """Count the runs of spaces (YAML files, folders, IDs such as "E7"), and what is left of them. Trains nothing."""
-    paths = options.data_paths(_path(data), _path(train_file), _path(senteval))
+    paths = options.data_paths(_path(data), _path(train_file), _path(senteval), train_columns)
     opened = options.existing_ledger(ledger)
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=set, workers=workers)
     return ShownPlan(plan_text.text(work), work.counts())

@@ -15,8 +15,11 @@ from cse.cli.loader import load
 from cse_train.backbone.folders import shipped_names
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.text.corpora.user_text import user_source
+from cse_train.user_files import UserFile
 from search_spaces.space import MOST_SEEDS
 from search_spaces.strict_yaml import parse_yaml
+from search_spaces.user_data.references import ROLES
 
 RESULTS = Path("results")
 
@@ -36,7 +39,19 @@ Data = Annotated[
 ]
 TrainFile = Annotated[
     Path | None,
-    typer.Option(help="Training text: .txt, .txt.gz (one sentence a line) or .csv.", show_default=False),
+    typer.Option(
+        help="Training text: .txt (one sentence a line), .csv, .tsv, .jsonl, .parquet, or a data set's folder.",
+        show_default=False,
+    ),
+]
+TrainColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--train-columns",
+        metavar="text=NAME|sent0=NAME,sent1=NAME",
+        help="Which columns of --train-file are read; hard_neg or label may stand beside sent0 and sent1.",
+        show_default=False,
+    ),
 ]
 SentEval = Annotated[Path | None, typer.Option("--senteval", help="SentEval's downstream folder.", show_default=False)]
 Seeds = Annotated[
@@ -151,24 +166,46 @@ def settings(pairs: list[str] | None) -> dict[str, Scalar]:
         raise ConfigError([f"wrong --set: set={pair}; write --set key=value" for pair in wrong])
     split = (pair.split("=", 1) for pair in pairs or [])
     values = {key.strip(): parse_yaml(f"value: {value}", f"--set {key}")["value"] for key, value in split}
-    nested = {key: value for key, value in values.items() if isinstance(value, list | dict)}
+    nested = {k: v for k, v in values.items() if isinstance(v, list) or (isinstance(v, dict) and k not in ROLES)}
     if nested:
         raise ConfigError([f"wrong --set: {key}={value}; give one plain value" for key, value in nested.items()])
     return values
 
 
-def data_paths(data: Path | None, train_file: Path | None, senteval: Path | None) -> DataPaths:
-    """Absolute paths of the inputs; ConfigError for every path that is given and absent."""
+def data_paths(
+    data: Path | None, train_file: Path | None, senteval: Path | None, train_columns: str | None = None
+) -> DataPaths:
+    """Absolute paths of the inputs; ConfigError for every path that is given and absent, and columns that are not.
+
+    `train_columns`: `text=NAME`, or `sent0=NAME,sent1=NAME` with hard_neg or label beside.
+    """
+    if train_columns is not None and train_file is None:
+        raise ConfigError([f"no file: --train-columns={train_columns} without --train-file; give it too"])
     given = {"--data": data, "--train-file": train_file, "--senteval": senteval}
     absent = {name: path for name, path in given.items() if path is not None and not path.exists()}
     if absent:
         raise ConfigError([f"no such path: {name}={path}; give one that exists" for name, path in absent.items()])
     paths = DataPaths.from_folder(data) if data is not None else DataPaths()
     inputs = {"senteval": senteval, "train_file": train_file}
+    files = [] if train_file is None else _train_files(train_file, train_columns)
     if train_file is not None:  # beside what `corpus: file` reads it is the text or the NLI file, over that of --data
-        inputs["nli" if train_file.suffix == ".csv" else "wiki"] = train_file
+        inputs[files[1].name if files else "nli" if train_file.suffix == ".csv" else "wiki"] = train_file
     resolved = {name: path.resolve() for name, path in inputs.items() if path is not None}
-    return dataclasses.replace(paths, cache=cache_folder(), **resolved)
+    return dataclasses.replace(paths, cache=cache_folder(), files=tuple(files), **resolved)
+
+
+def _train_files(path: Path, columns: str | None) -> list[UserFile]:
+    """A training file that is read by the names of its columns, as `file` and as what it stands for; else none."""
+    if columns is None and not path.is_dir() and path.suffix != ".parquet":
+        return []
+    pairs = [tuple(part.split("=", 1)) for part in columns.split(",")] if columns else []
+    if wrong := [part for part in pairs if len(part) != 2 or not all(part)]:
+        line = f"wrong columns: --train-columns={columns}, at {'='.join(wrong[0])}"
+        raise ConfigError([f"{line}; write text=NAME, or sent0=NAME,sent1=NAME"])
+    named = tuple(sorted((wanted.strip(), name.strip()) for wanted, name in pairs))
+    file = UserFile(name="file", file=str(path.resolve()), role="corpus", columns=named)
+    have = user_source(file).columns
+    return [file, dataclasses.replace(file, name="nli" if "sent1" in have else "wiki")]
 
 
 def cache_folder() -> Path:

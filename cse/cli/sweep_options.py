@@ -4,19 +4,22 @@ import dataclasses
 import functools
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
+from cluster.plan.user_files import described, with_user_files
 from cluster.runtime.options import Isolation, SweepOptions
 from cluster.runtime.resources import check_options, slots_that_fit, this_machine
 from cluster.sweep.retention import parse_size
+from cse.cli import exit
 from cse.cli import options as arguments
 from cse.experiments import request
+from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from search_spaces.cells import resolve
+from search_spaces.cells import ResolvedSpace, resolve
 from search_spaces.space import Space
 
 IsolationOption = Annotated[Isolation, typer.Option(help="slot: long-lived worker groups; trial: a new one per run.")]
@@ -68,6 +71,7 @@ class SweepArguments:
     profile: arguments.Profile = None
     data: arguments.Data = None
     train_file: arguments.TrainFile = None
+    train_columns: arguments.TrainColumns = None
     senteval: arguments.SentEval = None
     seeds: arguments.Seeds = None
     settings: arguments.Set = None
@@ -95,7 +99,8 @@ class SweepArguments:
             raise ConfigError(["two answers: --rerun --keep; give one of them"])
         overrides, options = arguments.settings(self.settings), self.options()
         resolved = [resolve(space, self.profile, overrides) for space in spaces]
-        paths = arguments.data_paths(self.data, self.train_file, self.senteval)
+        paths = self.paths(resolved)
+        exit.say(described(paths))
         return [
             request.Request(
                 resolved=space,
@@ -109,6 +114,11 @@ class SweepArguments:
             )
             for space in resolved
         ]
+
+    def paths(self, spaces: Iterable[ResolvedSpace] = ()) -> DataPaths:
+        """The inputs, with the user's own files that the spaces name. ConfigError for a path that is absent."""
+        paths = arguments.data_paths(self.data, self.train_file, self.senteval, self.train_columns)
+        return with_user_files(paths, (file for space in spaces for file in space.files))
 
     def options(self) -> SweepOptions:
         """ConfigError as `check_fit`."""

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from analysis.ledger import Ledger
 from analysis.tables.directions import Terms
@@ -12,7 +13,7 @@ from cluster.plan.planner import plan_all
 from cluster.runtime.options import SweepOptions
 from cluster.search.budget import Budget, parse_budget
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.suites.registry import unscored
+from cse_train.evaluate.suites.registry import still_valid, unscored
 from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace, sweep_name
 
@@ -96,9 +97,8 @@ def work_of(requests: Sequence[Request], ledger: Ledger, *, recorded: bool = Tru
         runs += sweep_runs
     done = frozenset(signature for space in planned.spaces for signature in space.done)
     incomplete = [cell for space in planned.spaces for cell in space.incomplete]
-    return Work(
-        planned.spaces, unique(runs), done, _unscored(ledger, done, wanted), incomplete, wanted, planned.unscorable
-    )
+    lacking = _unscored(ledger, done, wanted, first.paths)
+    return Work(planned.spaces, unique(runs), done, lacking, incomplete, wanted, planned.unscorable)
 
 
 def plan_of(requests: Sequence[Request], ledger: Ledger) -> Plan:
@@ -114,11 +114,13 @@ def check_code(request: Request, changed: Sequence[str]) -> None:
         raise ConfigError(list(changed))
 
 
-def _unscored(ledger: Ledger, done: Collection[str], wanted: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    have: dict[str, set[str]] = {signature: set() for signature in done}
+def _unscored(
+    ledger: Ledger, done: Collection[str], wanted: Mapping[str, Sequence[str]], paths: DataPaths
+) -> frozenset[str]:
+    have: dict[str, dict[str, Mapping[str, Any]]] = {signature: {} for signature in done}
     for score in ledger.scores(done) if done else ():
-        have[score.signature].add(score.suite)
-    return frozenset(signature for signature in done if unscored(wanted.get(signature, ()), have[signature]))
+        have[score.signature][score.suite] = score.protocol
+    return frozenset(name for name in done if unscored(wanted.get(name, ()), still_valid(have[name], paths)))
 
 
 def record(
@@ -138,7 +140,7 @@ def record(
         "space": space.id,
         "file": str(space.file.resolve()),
         "profile": request.resolved.profile.name,
-        "set": dict(request.resolved.overrides),
+        "set": request.resolved.given(),
         "seeds": list(request.seeds),
         "blocked": {cell.label: cell.reason for cell in incomplete},
         "asked": num_samples,

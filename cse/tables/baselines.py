@@ -1,9 +1,10 @@
 """Rows without training beside a table, as the ledger has them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import Any
 
-from analysis.ledger import Ledger, RunRow
+from analysis.ledger import Baselines, Ledger, RunRow
 from analysis.ledger.baselines import Key
 from analysis.tables.results import DEV
 from cse_train.fields import Scalar
@@ -22,10 +23,22 @@ SETTINGS = ("train.encoder", "train.corpus", "train.dev_max_length")
 
 Settings = Mapping[str, Scalar]
 
+NOTHING: Mapping[str, Set[str]] = MappingProxyType({})
 
-def stored(setups: Sequence[Settings], columns: Sequence[str], ledger: Ledger) -> list[dict[str, Any]]:
-    """Rows `{"name", "cells": {column: value}}` as far as they have been computed for these encoders and columns."""
-    entries = {entry.key: entry.rows for entry in ledger.baselines()}
+
+def stored(
+    setups: Sequence[Settings], columns: Sequence[str], ledger: Ledger, data: Mapping[str, Set[str]] = NOTHING
+) -> list[dict[str, Any]]:
+    """Rows `{"name", "cells": {column: value}}` as far as they have been computed for these encoders and columns.
+
+    `data`: column -> content hashes of the set on which the table's numbers were made; rows on another are left out.
+    """
+    every = ledger.baselines()
+    entries = {
+        entry.key: entry.rows
+        for entry in every
+        if entry.suite not in data or entry.inputs.get("suite") in data[entry.suite]
+    }
     named = distinct(setups)
     parts: dict[str, list[tuple[Settings, dict[str, float]]]] = {}
     for setup in named:
@@ -62,7 +75,7 @@ def harm(runs: Sequence[RunRow], ledger: Ledger) -> list[str]:
     done = [run for run in runs if run.state == "done" and run.best is not None]
     if not done:
         return []
-    entries = {entry.key: entry.rows for entry in ledger.baselines()}
+    entries = {entry.key: entry for entry in ledger.baselines()}
     starts = {run.signature: _start(run, entries) for run in done}
     below = [run for run in done if (start := starts[run.signature]) is not None and (run.best or 0.0) < start]
     first = ledger.first_points(run.signature for run in done)
@@ -77,9 +90,11 @@ def harm(runs: Sequence[RunRow], ledger: Ledger) -> list[str]:
     return lines
 
 
-def _start(run: RunRow, entries: Mapping[Key, Mapping[str, float]]) -> float | None:
+def _start(run: RunRow, entries: Mapping[Key, Baselines]) -> float | None:
     """What the run's encoder scored on its dev set under its pooler before training; None where that is not stored."""
     if not {DEV, "method.pooler", *SETTINGS} <= run.config.keys():
         return None
-    rows = entries.get(key_of(run.config, str(run.config[DEV])), {})
-    return rows.get(NAMES[POOLERS.get(str(run.config["method.pooler"]), "cls")])
+    entry = entries.get(key_of(run.config, str(run.config[DEV])))
+    if entry is None or entry.inputs.get("suite") != run.identity.get("dev", entry.inputs.get("suite")):
+        return None
+    return entry.rows.get(NAMES[POOLERS.get(str(run.config["method.pooler"]), "cls")])

@@ -1,5 +1,6 @@
 """`cse table`: a space's table out of the ledger, finished or not, with the published values beside."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -8,7 +9,7 @@ from typing import Any
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.labels import some
-from analysis.tables.results import Planned, results_of
+from analysis.tables.results import DEV, Planned, results_of
 from analysis.tables.spec import TableSpec
 from cluster.plan.match import match_on
 from cse.tables import baselines, evaluated
@@ -58,7 +59,8 @@ def of_planned(
     if ledger and runs is None:
         runs = ledger.runs(signatures=[signature for _, signature, _ in planned])
     lines = results_of(ledger, planned, spec.columns, spec.scores, runs) if ledger else []
-    untrained = baselines.stored(setups(resolved), spec.columns, ledger) if ledger else []
+    data = data_of(lines, runs or [])
+    untrained = baselines.stored(setups(resolved), spec.columns, ledger, data) if ledger else []
     rows = [Baseline(row["name"], row["cells"]) for row in untrained]
     models = evaluated.models_of(resolved, spec, ledger)
     made = aggregate(spec, lines, baselines=rows, untrained=_starting_point(resolved, rows), models=models)
@@ -67,6 +69,17 @@ def of_planned(
         *(baselines.harm(runs or [], ledger) if ledger else []),
     ]
     return replace(made, notes=[*made.notes, *remarks])
+
+
+def data_of(lines: Sequence[Mapping[str, Any]], runs: Sequence[RunRow]) -> dict[str, set[str]]:
+    """Column -> content hashes of the sets behind its numbers; a column without any is left out."""
+    hashes: dict[str, set[str]] = {}
+    for run in runs:
+        if "dev" in run.identity:
+            hashes.setdefault(str(run.config.get(DEV)), set()).add(str(run.identity["dev"]))
+    for column, protocol in {(line["column"], line["protocol"]) for line in lines if line["protocol"]}:
+        hashes.setdefault(column, set()).add(str(json.loads(protocol).get("data_hash")))
+    return hashes
 
 
 def spec_of(resolved: ResolvedSpace) -> TableSpec:

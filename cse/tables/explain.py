@@ -107,7 +107,7 @@ def narrowed(resolved: ResolvedSpace, cell: Cell) -> dict[str, Any]:
     flat = cell.run(0).flat()
     listed = bool(resolved.space.cells)
     axes = [axis for axis in resolved.space.axis_names if axis in flat and (listed or axis in cell.key)]
-    kept = {key: value for key, value in resolved.overrides.items() if key in flat}
+    kept = {key: value for key, value in resolved.given().items() if key in flat}
     apart = [key for settings in resolved.space.set_for.values() for key in settings if key in flat]
     return {**kept, **{axis: flat[axis] for axis in (*axes, *apart)}}
 

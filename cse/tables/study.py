@@ -35,7 +35,7 @@ def of_space(
     planned = [matched.planned for matched in matches]
     made = _noted(build.of_planned(resolved, ledger, planned), notes)
     space = resolved.space
-    command = _command(str(space.file), resolved.profile.name, resolved.overrides, seeds or space.seeds, url)
+    command = _command(str(space.file), resolved.profile.name, resolved.given(), seeds or space.seeds, url)
     lacking = _unanswered(resolved, planned, seeds or space.seeds)
     study = read_study(
         ledger,

@@ -5,17 +5,21 @@ Every count is asserted, because a truncated download scores as well as a whole 
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.user_sets.ratings import read_ratings
 from cse_train.fields import ConfigError, nearest
 from cse_train.reading import reading
 from cse_train.text.corpora import generated
 from cse_train.text.corpora.files import texts_hash
 from cse_train.text.corpora.hub import load_hub_split
+from cse_train.text.corpora.tables import FileState, file_state
+from cse_train.user_files import UserFile
 
 HUB = "mteb/stsbenchmark-sts"
 HUB_COUNTS = {"train": 5749, "validation": 1500, "test": 1379}
@@ -60,7 +64,7 @@ Graded = tuple[str, str, float]
 
 @dataclass(frozen=True)
 class Pairs:
-    """A graded set: `left[i]` and `right[i]` are alike to degree `gold[i]`, 0-5 (SICK-R 1-5)."""
+    """A graded set: `left[i]` and `right[i]` are alike to degree `gold[i]`: 0-5, SICK-R 1-5, a user's on any scale."""
 
     name: str
     left: tuple[str, ...]
@@ -68,6 +72,8 @@ class Pairs:
     gold: np.ndarray
     """float64 [pairs]."""
     content_hash: str
+    split: str
+    """train, dev or test."""
 
     def __len__(self) -> int:
         return len(self.gold)
@@ -86,7 +92,12 @@ def set_name(name: str) -> str:
 
 
 def load_pairs(name: str, paths: DataPaths) -> Pairs:
-    """The set of that name (`generated_dev:N` makes N pairs). ConfigError, one line: unknown, missing or truncated."""
+    """The set of that name (`generated_dev:N` makes N pairs), a user's own before any other.
+
+    ConfigError, one line: unknown, missing, truncated, or without ratings.
+    """
+    if (file := paths.data_set(name)) is not None:
+        return _of_user(file, file_state(file))
     if name.partition(":")[0] == "generated_dev":
         return _generated(name, name.partition(":")[2])
     if hub_split(name):
@@ -96,8 +107,8 @@ def load_pairs(name: str, paths: DataPaths) -> Pairs:
     root = senteval_root(name, paths)
     if name in STS_YEARS:
         return _pairs(name, [pair for subset in STS_YEARS[name] for pair in _subset(name, subset, root)])
-    file, count = (STS_B | SICK_R)[name]
-    path = root / ("STS/STSBenchmark" if name in STS_B else "SICK") / file
+    lines, count = (STS_B | SICK_R)[name]
+    path = root / ("STS/STSBenchmark" if name in STS_B else "SICK") / lines
     graded = _graded(name, path, (5, 6, 4) if name in STS_B else (1, 2, 3))
     require_count(name, len(graded), count, path)
     return _pairs(name, graded)
@@ -215,8 +226,18 @@ def _from_hub(name: str, split: str) -> Pairs:
     return _pairs(name, graded)
 
 
+@lru_cache(maxsize=16)
+def _of_user(file: UserFile, _state: FileState) -> Pairs:
+    return replace(_joined(file.name, read_ratings(file)), split=file.role)
+
+
 def _pairs(name: str, graded: Iterable[Graded]) -> Pairs:
+    pairs = _joined(name, graded)
+    require_grades(name, pairs.gold.tolist())
+    return pairs
+
+
+def _joined(name: str, graded: Iterable[Graded]) -> Pairs:
     left, right, gold = zip(*graded, strict=True)
-    require_grades(name, gold)
     content = texts_hash([*left, *right, *(repr(g) for g in gold)])
-    return Pairs(name, left, right, np.array(gold, dtype=np.float64), content)
+    return Pairs(name, left, right, np.array(gold, dtype=np.float64), content, split_of(name))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.pairs import Pairs, split_of
+from cse_train.evaluate.pairs import Pairs
 
 CODE_VERSION = "1"
 """Raised whenever an evaluation's numbers change."""
@@ -56,7 +56,7 @@ def sts_protocol(pairs: Pairs, model: TextModel, *, aggregation: str = "all", ru
         suite=pairs.name,
         pooler=model.pooler,
         aggregation=aggregation,
-        split=split_of(pairs.name),
+        split=pairs.split,
         max_length=model.max_length,
         rule=rule,
         data_hash=pairs.content_hash,
@@ -92,21 +92,24 @@ class Score:
     """Numbers behind the value, as subsets, folds or counts."""
     cosines: PairCosines | None = None
     """Of graded sets alone."""
+    headline: bool = False
+    """Whether it is the one number of a user's own set that stands under the set's name, whatever its metric."""
 
     @property
     def column(self) -> str:
         """The name under which it is stored.
 
-        A correlation, and an accuracy or a mean by SentEval's rule, is stored under its set's, task's or group's own
-        name (`sts_test`, `mr`); SentEval's score on dev data has `_dev` behind it. Any other number is `SUITE:METRIC`,
-        with the rule in brackets where several rules are scored side by side.
+        A correlation, a headline, and an accuracy or a mean by SentEval's rule, is stored under its set's, task's or
+        group's own name (`sts_test`, `mr`); SentEval's score on dev data has `_dev` behind it. Any other number is
+        `SUITE:METRIC`, with the rule in brackets where several rules are scored side by side.
         """
         rule = self.protocol.rule
-        if self.metric == "spearman":
+        if self.metric == "spearman" or self.headline:
             return self.suite
         if rule.startswith(SENTEVAL) and self.metric in (*TEST_METRICS, *DEV_METRICS):
             return self.suite + (DEV if self.metric in DEV_METRICS else "")
-        shown = f" ({rule})" if rule and self.metric.startswith(RULED) else ""
+        ruled = rule and self.metric.startswith(RULED) and not rule.startswith(self.metric)
+        shown = f" ({rule})" if ruled else ""
         return f"{self.suite}:{self.metric}{shown}"
 
     def record(self) -> dict[str, Any]:

@@ -54,12 +54,12 @@ def evaluate(model: TextModel, paths: DataPaths, names: Sequence[str], options: 
 
     Raises ConfigError for unknown names before anything is read, and for missing data where a suite begins.
     """
-    require_known(names)
+    require_known(names, paths)
     return [score for name in dict.fromkeys(names) for score in _scores(model, paths, name, options)]
 
 
 def _scores(model: TextModel, paths: DataPaths, name: str, options: Options) -> list[Score]:
-    suite = suite_of(name)
+    suite = suite_of(name, paths)
     accepted = inspect.signature(suite.evaluate).parameters
     chosen = {option: value for option, value in options.items() if option in accepted}
     if name != suite.NAME:

@@ -20,7 +20,7 @@ class StsEvaluator:
     """
 
     def __init__(self, pairs: Pairs, tokenizer: Any, max_length: int = 512) -> None:
-        self.pairs = pairs
+        self.pairs, self.content_hash = pairs, pairs.content_hash
         texts = (*pairs.left, *pairs.right)
         self.texts = tuple(dict.fromkeys(texts))
         """The U distinct texts, in the order of their embeddings."""

@@ -67,6 +67,11 @@ class EmbeddedPairs:
         return spearman(self.cosines, self.pairs.gold)
 
     @property
+    def value(self) -> float:
+        """The score of a dev evaluation."""
+        return self.spearman
+
+    @property
     def sentences(self) -> np.ndarray:
         """int64 [2 P]: the distinct text of every sentence of the set, left column first."""
         return np.concatenate([self.left_rows, self.right_rows])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_train.config import RunConfig
-from cse_train.evaluate.pairs import split_of
+from cse_train.evaluate.pairs import set_name, split_of, suite_names
 from cse_train.evaluate.protocol import CODE_VERSION
 from cse_train.export.lineage import Lineage
 from cse_train.export.parts import Parts
@@ -97,7 +97,7 @@ def _origin(run: RunConfig, lineage: Lineage) -> Iterator[tuple[str, Any]]:
 
 def _selection(run: RunConfig, facts: Mapping[str, Any], lineage: Lineage) -> Iterator[tuple[str, Any]]:
     dev = run.train.dev
-    yield "selected on", f"{dev}, split {split_of(dev)}"
+    yield "selected on", f"{dev}, split {_dev_split(dev)}"
     yield "rule", f"first maximum of its Spearman correlation over {len(evaluation_steps(run.train))} evaluations"
     if "best" in facts:
         yield "best", f"{facts['best']:.2f} after {facts['best_examples']} examples"
@@ -118,7 +118,12 @@ def _scores(parts: Parts, lineage: Lineage) -> str:
 def _dev_protocol(parts: Parts) -> dict[str, Any]:
     kept = parts.run.train.dev_max_length
     shared = {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
-    return {"pooler": parts.pooler.pooler, "split": split_of(parts.run.train.dev), "max_length": kept, **shared}
+    return {"pooler": parts.pooler.pooler, "split": _dev_split(parts.run.train.dev), "max_length": kept, **shared}
+
+
+def _dev_split(dev: str) -> str:
+    """A shipped set's split; a set of the user's own that picked a checkpoint is a dev set."""
+    return split_of(dev) if set_name(dev) in suite_names() else "dev"
 
 
 def _said(protocol: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from cse_train.text.corpora.files import PAIR_COLUMNS, Source, file_hash, file_s
 from cse_train.text.corpora.hub import hub_source
 from cse_train.text.corpora.snli import snli_source
 from cse_train.text.corpora.target_texts import target_files, target_rows
+from cse_train.text.corpora.user_text import user_source
 
 CORPORA = (
     *("wiki", "documents", "nli", "snli", "pairs:NAME", "target:NAME", "generated", "file"),
@@ -22,6 +23,8 @@ GENERATED_SEED = 0
 
 def open_source(corpus: str, paths: DataPaths) -> Source:
     """The source that `train.corpus` names. Raises ConfigError (one line) when it is unknown, missing or unreadable."""
+    if (file := paths.corpus(corpus)) is not None:
+        return user_source(file)
     if corpus.startswith("hf:"):
         return hub_source(corpus)
     if corpus.startswith("pairs:"):

@@ -18,9 +18,8 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, counted, effective
 from cse_train.data_paths import DataPaths
 from cse_train.encoder import compact_vocabulary
+from cse_train.evaluate.dev import DevEvaluator, dev_evaluator
 from cse_train.evaluate.embedding import NotFinite, evaluating
-from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.sts import StsEvaluator
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Method
 from cse_train.numerics import fast_fp32, keep_freed_memory
@@ -140,7 +139,7 @@ class Session:
     trained: nn.Module
     optimiser: torch.optim.Optimizer
     batches: Batches
-    evaluator: StsEvaluator
+    evaluator: DevEvaluator
     signature: str
     step: int = 0
     seconds: float = 0.0
@@ -152,9 +151,9 @@ class Session:
         device = distributed.device()
         method = methods.load(run.method)
         backbone = load_backbone(run.train.encoder, run.train.dropout)
-        evaluator = StsEvaluator(load_pairs(run.train.dev, paths), backbone.tokenizer, run.train.dev_max_length)
+        evaluator = dev_evaluator(run.train.dev, paths, backbone.tokenizer, run.train.dev_max_length)
         batches = Batches.open(run, paths, backbone)
-        inputs = (backbone.content_hash, batches.store.content_hash, evaluator.pairs.content_hash)
+        inputs = (backbone.content_hash, batches.store.content_hash, evaluator.content_hash)
         signature = signature or digest(run, *inputs)
         random_streams.seed_new_weights(run.train.seed)
         model = method.build(run.options, backbone)
@@ -251,7 +250,7 @@ class Session:
     def _dev_score(self) -> float:
         try:
             with evaluating(self.model):
-                return self.evaluator(cast(Method, self.model).encode, self.device).spearman
+                return self.evaluator(cast(Method, self.model).encode, self.device).value
         except NotFinite as error:
             raise Diverged(str(error)) from error
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import datasets
+import numpy as np
+import pandas as pd
 import torch
 from hypothesis import strategies as st
 
@@ -21,10 +24,16 @@ from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.word_vectors import open_word_vectors
 from cse_train.evaluate.pairs import load_pairs
+from cse_train.evaluate.user_sets.fingerprint import fingerprint_of
+from cse_train.evaluate.user_sets.kinds import opened
+from cse_train.fields import ConfigError
 from cse_train.text.corpora.files import file_source
+from cse_train.text.corpora.user_text import user_source
 from cse_train.text.sentences import read_sentences
+from cse_train.user_files import UserFile
 from search_spaces.catalog import shipped
 from search_spaces.parse import parse_file
+from search_spaces.user_data.references import mapping, user_file
 from tests.damage.damages import ODD, as_json, damaged, exchanged
 
 CONFIG = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
@@ -41,7 +50,8 @@ class Boundary:
 
 def all_boundaries(folder: Path) -> list[Boundary]:
     """Every boundary, on sound files that are made in `folder`."""
-    return [*_texts(), _space(), _settings(), *_checkpoints(folder), *_models(folder), *_ledgers(folder), _ratings()]
+    made = [*_texts(), _space(), _settings(), *_checkpoints(folder), *_models(folder), *_ledgers(folder), _ratings()]
+    return [*made, *_user_files(folder)]
 
 
 def _texts() -> list[Boundary]:
@@ -230,3 +240,62 @@ def _ratings() -> Boundary:
             raise AssertionError("wrong ratings were accepted")
 
     return Boundary("ratings", damaged(lines), read)
+
+
+def _user_files(folder: Path) -> list[Boundary]:
+    """Sets and corpora of a user's own in each format: what is read is whole, and its numbers are finite."""
+    rows = [{"sentence1": f"a river {i}", "sentence2": f"a bridge {i * 7}", "score": float(i % 5)} for i in range(12)]
+    table = pd.DataFrame(rows)
+    table.to_parquet(folder / "set.parquet")
+    datasets.Dataset.from_list(rows).save_to_disk(str(folder / "saved"))
+    (arrow,) = (folder / "saved").glob("*.arrow")
+    contents = {
+        "set.tsv": table.to_csv(sep="\t", index=False).encode(),
+        "set.jsonl": "".join(json.dumps(row) + "\n" for row in rows).encode(),
+        "set.parquet": (folder / "set.parquet").read_bytes(),
+        "queries.csv": ("query,document,relevance\n" + "".join(f"a{i % 3},b{i},{i % 2}\n" for i in range(12))).encode(),
+        "labels.csv": ("text,label\n" + "".join(f"a river {i},{i % 2}\n" for i in range(30))).encode(),
+    }
+
+    def read_file(path: Path) -> None:
+        read_all(UserFile(name="mine", file=str(path), role="test"))
+        columns = (("sent0", "sentence1"), ("sent1", "sentence2"))
+        for row in user_source(UserFile(name="mine", file=str(path), role="corpus", columns=columns)).rows():
+            assert len(row) == 2 and all(text.strip() for text in row), row
+
+    def read_all(file: UserFile) -> None:
+        fingerprint_of(file)
+        if opened(file).kind == "ratings":
+            assert np.isfinite(load_pairs("mine", DataPaths(files=(file,))).gold).all()
+
+    def written(name: str) -> Callable[[Path, bytes], object]:
+        def read(folder: Path, content: bytes) -> None:
+            (folder / name).write_bytes(content)
+            read_file(folder / name)
+
+        return read
+
+    def saved(name: str) -> Callable[[Path, bytes], object]:
+        def read(place: Path, content: bytes) -> None:
+            shutil.copytree(folder / "saved", place / "saved")
+            (place / "saved" / name).write_bytes(content)
+            read_file(place / "saved")
+
+        return read
+
+    def named(folder: Path, raw: dict[str, Any]) -> None:
+        """What a YAML says of a file."""
+        file, problems = user_file(raw, "dev", folder, "dev")
+        if problems:
+            raise ConfigError(problems)
+        assert file is not None and user_file(mapping(file.text(), "dev"), "dev", folder, "dev")[0] == file
+        opened(file)
+
+    said = {"file": "set.tsv", "name": "mine", "columns": {"rating": "score"}, "quotes": True, "kind": "ratings"}
+    folders = {name: (folder / "saved" / name).read_bytes() for name in ("state.json", "dataset_info.json")}
+    folders[arrow.name] = arrow.read_bytes()
+    return [
+        *(Boundary(name, damaged(content), written(name)) for name, content in contents.items()),
+        *(Boundary(f"saved {Path(name).suffix}, {name[:5]}", damaged(folders[name]), saved(name)) for name in folders),
+        Boundary("a file's mapping", exchanged(said), named),
+    ]

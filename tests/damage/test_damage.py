@@ -22,6 +22,8 @@ NAMES = (
     *("space.yaml", "settings", "best", "best's header", "state"),
     *("config.json", "config.json's bytes", "tokenizer_config.json", "tokenizer.json", "weights"),
     *("ledger's file", "ledger's rows", "ratings"),
+    *("set.tsv", "set.jsonl", "set.parquet", "queries.csv", "labels.csv"),
+    *("saved .json, state", "saved .json, datas", "saved .arrow, data-", "a file's mapping"),
 )
 FEW, MANY = 25, 500
 """Damages of each boundary."""

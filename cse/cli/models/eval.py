@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from analysis.ledger import Ledger
-from cse.cli import options
+from cluster.plan.user_files import described, with_user_files
+from cse.cli import exit, options
 from cse.cli.listing import aligned
 from cse.cli.loader import Deferred
 from cse.cli.options import MaxLength, Model, Pooler, model_folder
@@ -17,6 +18,7 @@ from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.run_suites import options as suite_options
 from cse_train.evaluate.suites.registry import suites
+from search_spaces.user_data.references import of_suites
 
 models = Deferred("cse_train.evaluate.models.open")
 scoring = Deferred("cse_train.evaluate.score")
@@ -25,7 +27,8 @@ Suites = Annotated[
     list[str] | None,
     typer.Option(
         "--suite",
-        help=f"{', '.join(suites())}, or single sets as sts_test, mr; comma-separated, repeatable (sts_dev).",
+        help=f"{', '.join(suites())}, single sets as sts_test, mr, or files of your own (docs/your_data.md); "
+        "comma-separated, repeatable (sts_dev).",
     ),
 ]
 Classifier = Annotated[str, typer.Option("--protocol", help="Of the transfer tasks: senteval, or fast.")]
@@ -67,13 +70,14 @@ def eval(
 ) -> None:
     """Score a run, a transformers folder or a sentence-transformers folder; a run's own scores go into its ledger."""
     folder = model_folder(model, ledger, storage)
-    paths = options.data_paths(data, None, senteval)
+    names, files = of_suites(suite or ["sts_dev"], Path.cwd())
+    paths = with_user_files(options.data_paths(data, None, senteval), files)
+    exit.say(described(paths))
     chosen = suite_options(protocol, mode, aggregation, query, positives)
     opened = models.open_model(folder, pooler=pooler, max_length=max_length)
     recorded = models.is_run(folder) and (pooler, max_length, aggregation) == (None, None, "all")
     run = folder.parent if folder.name == "best" else folder
     out = to.resolve() if to else run / "scores" if recorded else None
-    names = [name.strip() for part in suite or ["sts_dev"] for name in part.split(",")]
     scores = evaluate(opened, paths, names, chosen)
     if out is not None:
         scores = [scoring.with_file(score, out) for score in scores]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from cluster.plan.method_code import own_digest
+from cluster.plan.user_files import described, with_user_files
+from cse.cli import exit
 from cse.cli import options as arguments
 from cse.cli.loader import Deferred
 from cse_train import methods
@@ -17,6 +20,7 @@ from cse_train.evaluate.pairs import dev_problem
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.text.sources import rows_of
 from search_spaces.profiles import load_profile
+from search_spaces.user_data.references import of_settings
 
 training = Deferred("cse_train.training.loop")
 
@@ -29,6 +33,7 @@ def train(
     profile: arguments.Profile = None,
     data: arguments.Data = None,
     train_file: arguments.TrainFile = None,
+    train_columns: arguments.TrainColumns = None,
     senteval: arguments.SentEval = None,
     settings: arguments.Set = None,
     to: Folder = None,
@@ -36,8 +41,9 @@ def train(
     """Train one run of a method in this process, without Ray; the same command continues an interrupted one."""
     if method not in methods.names():
         raise ConfigError([f"unknown method: method={method}; {nearest(method, methods.names())}"])
-    paths = arguments.data_paths(data, train_file, senteval)
-    given = arguments.settings(settings)
+    given, files = of_settings(arguments.settings(settings), Path.cwd())
+    paths = with_user_files(arguments.data_paths(data, train_file, senteval, train_columns), files)
+    exit.say(described(paths))
     if "train.dev" in given and (line := dev_problem(str(given["train.dev"]))):
         raise ConfigError([line])
     run = parse_run(configuration(method, profile, given))
@@ -46,7 +52,8 @@ def train(
     print(f"run folder: {folder}")
     outcome = training.train(run, paths, folder, lambda point: _tell(point, run.train.dev, run.train.examples))
     print(f"{outcome.state}: best {run.train.dev} {outcome.best:.2f} at {outcome.best_examples} examples")
-    print(f"score it: cse eval {folder} --suite {run.train.dev}   use it: cse export {folder} --to MODEL")
+    dev = next((shlex.quote(file.text()) for file in files if file.role == "dev"), run.train.dev)
+    print(f"score it: cse eval {folder} --suite {dev}   use it: cse export {folder} --to MODEL")
 
 
 def configuration(method: str, profile: str | None, settings: Mapping[str, Scalar]) -> dict[str, Scalar]:

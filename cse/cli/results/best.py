@@ -11,14 +11,18 @@ import typer
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.selection import Selection, select
 from analysis.tables.labels import label
+from cluster.plan.user_files import with_user_files
 from cse.cli import exit, options, screen
 from cse.cli.listing import FormatOption, listing
 from cse.cli.loader import load
 from cse.cli.options import LedgerUrl, existing_ledger, sweep_named
 from cse.tables import baselines
 from cse.tables.held_out import HeldOutScores
+from cse.tables.lookup import space_of_sweep, sweep_of
 from cse.tables.selection import RULE, CellRuns, finished, ranked
 from cse_train.fields import ConfigError
+from cse_train.user_files import named_files
+from search_spaces.user_data.references import of_suites
 
 DIGITS = 12
 """Hexadecimal digits shown of a signature."""
@@ -26,7 +30,8 @@ Sweep = Annotated[str, typer.Argument(metavar="ID|FILE|SWEEP", help="A sweep (cs
 Top = Annotated[int, typer.Option(min=1, help="Cells to show.")]
 ScoreTest = Annotated[bool, typer.Option("--score-test", help="Score the picked run on test sets and log this look.")]
 Suites = Annotated[
-    list[str] | None, typer.Option("--suite", help="Test sets: sts, sts_test, mr ...; comma-separated (sts_test).")
+    list[str] | None,
+    typer.Option("--suite", help="Test sets: sts, sts_test, mr, a file ...; comma-separated (sts_test)."),
 ]
 
 
@@ -51,9 +56,13 @@ def best(
     rows = [row_of(cell) for cell in cells[:top]]
     scores: HeldOutScores | None = None
     if score_test:
-        paths = options.data_paths(data, None, senteval)
+        names, given = of_suites(suite or [], Path.cwd())
+        row = sweep_of(sweep, opened)
+        space = space_of_sweep(row) if row else None
+        files = named_files([*(space.files if space else ()), *given])
+        paths = with_user_files(options.data_paths(data, None, senteval), files.values())
         score_once = load("cse.experiments.held_out").score_once
-        scores = score_once(sweep, cells, opened, suite, paths)
+        scores = score_once(sweep, cells, opened, names, paths)
     if form == "json":
         said = {"remarks": baselines.harm(cells[0].runs, opened)} if cells else {}
         print(json.dumps({"cells": rows, **_facts(cells, scores), **said}, indent=1, default=str))

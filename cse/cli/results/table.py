@@ -7,6 +7,7 @@ import typer
 
 from analysis.render import formats
 from analysis.render.formats import render
+from cluster.plan.user_files import with_user_files
 from cse.cli import exit, options, table_text
 from cse.cli.loader import load
 from cse.tables.build import build, unfinished
@@ -42,6 +43,7 @@ def table(
     storage: options.Storage = None,
     data: options.Data = None,
     train_file: options.TrainFile = None,
+    train_columns: options.TrainColumns = None,
     data_hash: options.DataHash = None,
     senteval: options.SentEval = None,
     untrained: Untrained = False,
@@ -57,7 +59,7 @@ def table(
     resolved = space_first(space, opened, profile, options.settings(settings))
     paths, unevaluated = None, dict[str, str]()
     if untrained or data is not None or train_file is not None or senteval is not None:
-        paths = options.data_paths(data, train_file, senteval)
+        paths = with_user_files(options.data_paths(data, train_file, senteval, train_columns), resolved.files)
         opened = opened or options.open_ledger(ledger, storage, create=True)
         if untrained:
             (unevaluated,) = load("cse.experiments.evaluated").score_models([resolved], opened, paths, exit.tell)

@@ -43,10 +43,11 @@ def ablate(what: What, given: SweepArguments, yes: Yes = False, plan_only: PlanO
         what, options.existing_ledger(given.ledger), given.seeds, options.settings(given.settings)
     )
     made = ablations.ablation(origin, options.notes_folder(url, storage) / FOLDER)
+    resolved = resolve(made.space)
     request = sweeping.Request(
-        resolved=resolve(made.space),
+        resolved=resolved,
         seeds=made.space.seeds,
-        paths=options.data_paths(given.data, given.train_file, given.senteval),
+        paths=given.paths([resolved]),
         ledger=url,
         options=given.options(),
         rerun=given.rerun,

@@ -16,6 +16,7 @@ def plan(
     profile: options.Profile = None,
     data: options.Data = None,
     train_file: options.TrainFile = None,
+    train_columns: options.TrainColumns = None,
     senteval: options.SentEval = None,
     seeds: options.Seeds = None,
     settings: options.Set = None,
@@ -28,7 +29,7 @@ def plan(
     """Count cells and runs of spaces, which of them the ledger has, which lack an input, and what the rest costs."""
     given = options.settings(settings)
     terms = options.terms(until, max_seeds, MARGIN, seeds)
-    paths = options.data_paths(data, train_file, senteval)
+    paths = options.data_paths(data, train_file, senteval, train_columns)
     opened = options.existing_ledger(ledger)
     screen.note("counting runs")
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=given, workers=workers)

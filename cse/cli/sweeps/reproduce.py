@@ -36,7 +36,7 @@ Tables = list[tuple[sweeping.Request, SpacePlan]]
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Tables such as D7, space files, or all.")]
 Out = Annotated[Path | None, typer.Option(help="Also write each table as ID.md and ID.json here.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before training.")]
-REPEATED = ("profile", "data", "train_file", "senteval", "seeds", "workers")
+REPEATED = ("profile", "data", "train_file", "train_columns", "senteval", "seeds", "workers")
 """Options that the printed command names where they were given; --set follows."""
 
 

@@ -81,7 +81,8 @@ def repaired(given: SweepArguments, yes: bool) -> int:
 
 def examined(given: SweepArguments, space: str | None) -> list[Finding]:
     """Every check of this machine, then of the cluster where an address is given."""
-    options, (paths, absent) = given.unchecked_options(), _paths(given)
+    resolved = None if space is None else _resolved(given, space)
+    options, (paths, absent) = given.unchecked_options(), _paths(given, resolved)
     url = arguments.ledger_url(given.ledger)
     findings = [*checks.tried("versions", checks.check_versions), *checks.tried("token", checks.check_token)]
     if options.address is None:
@@ -91,8 +92,7 @@ def examined(given: SweepArguments, space: str | None) -> list[Finding]:
     findings += checks.ray_disk(Path("/tmp/ray"))
     findings += checks.tried("ledger", lambda: checks.check_ledger(url))
     findings += absent or checks.data(paths)
-    if space is not None:
-        resolved = _resolved(given, space)
+    if resolved is not None:
         seeds = range(given.seeds) if given.seeds else resolved.space.seeds
         findings += needs(resolved, seeds, paths, options.workers)
     return findings if options.address is None else [*findings, *cluster(options, inputs_of(paths))]
@@ -102,17 +102,18 @@ def probed(given: SweepArguments, space: str) -> list[Finding]:
     """One short run of the space here."""
     examples = arguments.settings(given.settings).get("train.examples")
     few = int(str(examples)) if examples else None
-    return probing.probe(_resolved(given, space), _paths(given)[0], given.unchecked_options(), few)
+    resolved = _resolved(given, space)
+    return probing.probe(resolved, _paths(given, resolved)[0], given.unchecked_options(), few)
 
 
 def _resolved(given: SweepArguments, space: str) -> ResolvedSpace:
     return resolve(load_space(space), given.profile, arguments.settings(given.settings))
 
 
-def _paths(given: SweepArguments) -> tuple[DataPaths, list[Finding]]:
-    """The inputs, or a stop for each path that is given and absent."""
+def _paths(given: SweepArguments, space: ResolvedSpace | None) -> tuple[DataPaths, list[Finding]]:
+    """The inputs, or a stop for each path that is given and absent, and each file of the user's that cannot be read."""
     try:
-        return arguments.data_paths(given.data, given.train_file, given.senteval), []
+        return given.paths([space] if space else []), []
     except ConfigError as error:
         none = arguments.data_paths(None, None, None)
         return none, [Finding("stop", "data", line) for line in error.problems]

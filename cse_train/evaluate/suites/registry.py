@@ -6,17 +6,21 @@ which takes those of `run_suites.Options` that it names. Where `MEMBERS` names s
 alone: `evaluate` takes them as `members`.
 """
 
+import contextlib
 import functools
 import importlib
 import pkgutil
 from collections.abc import Container, Iterable, Mapping
 from types import ModuleType
+from typing import Any
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate import suites as folder
 from cse_train.evaluate.pairs import load_pairs, set_name
 from cse_train.evaluate.protocol import CODE_VERSION
 from cse_train.evaluate.transfer.loaders import EVERY_TASK, load_task
+from cse_train.evaluate.user_sets import judgements
+from cse_train.evaluate.user_sets.kinds import opened
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import file_hash, texts_hash
 
@@ -47,26 +51,55 @@ def is_known(name: str) -> bool:
     return set_name(name) in names()
 
 
-def require_known(suites: Iterable[str]) -> None:
-    """Raise ConfigError with a line for each unknown name."""
-    lines = [f"unknown suite: suite={name}; {nearest(name, names())}" for name in suites if not is_known(name)]
+def require_known(suites: Iterable[str], paths: DataPaths) -> None:
+    """Raise ConfigError with a line for each name that is neither ours nor that of a user's own set."""
+    mine = {file.name for file in paths.files if file.role != "corpus"}
+    unknown = [name for name in suites if not is_known(name) and name not in mine]
+    lines = [f"unknown suite: suite={name}; {nearest(name, [*names(), *mine])}" for name in unknown]
     if lines:
         raise ConfigError(lines)
 
 
-def suite_of(name: str) -> ModuleType:
-    """The suite that scores a known name: the suite itself, or a set's or task's."""
+def suite_of(name: str, paths: DataPaths) -> ModuleType:
+    """The suite that scores a known name: the suite itself, or a set's or task's, or that of a user's set by its kind.
+
+    ConfigError for a user's file that cannot be read.
+    """
+    if (file := paths.data_set(name)) is not None:
+        return {"ratings": suites()["sts"], "labels": suites()["transfer"], "retrieval": judgements}[opened(file).kind]
     return suites()[name] if name in suites() else members()[set_name(name)]
 
 
 def columns(name: str) -> tuple[str, ...]:
-    """What the scores of a suite, a set or a task are stored as, in the order in which they are computed."""
+    """What the scores of a suite, a set or a task are stored as, in the order in which they are computed.
+
+    A user's own set stands under its name.
+    """
     return tuple(suites()[name].COLUMNS) if name in suites() else (name,)
 
 
 def unscored(suites: Iterable[str], have: Container[str]) -> tuple[str, ...]:
     """The suites of which a column is not among those stored."""
     return tuple(suite for suite in suites if any(column not in have for column in columns(suite)))
+
+
+def set_hash(name: str, paths: DataPaths) -> str:
+    """The content hash of a user's own set, as its scores carry it. ConfigError for one that cannot be read."""
+    file = paths.data_set(name)
+    assert file is not None, name
+    kind = opened(file).kind
+    if kind == "retrieval":
+        return judgements.load_judgements(file).content_hash
+    return (load_pairs(name, paths) if kind == "ratings" else load_task(name, paths)).content_hash
+
+
+def still_valid(scores: Mapping[str, Mapping[str, Any]], paths: DataPaths) -> set[str]:
+    """The columns of stored scores, column -> protocol, but for those of a user's own set that has changed since."""
+    now: dict[str, str] = {}
+    for name in (name for name in scores if paths.data_set(name) is not None):
+        with contextlib.suppress(ConfigError):  # a file that is gone says nothing against its scores
+            now[name] = set_hash(name, paths)
+    return {name for name, protocol in scores.items() if now.get(name) in (None, protocol.get("data_hash"))}
 
 
 def problems(suites: Iterable[str], paths: DataPaths) -> list[str]:
@@ -84,7 +117,7 @@ def require(suites: Iterable[str], paths: DataPaths) -> None:
 
 def data_hash(suite: str, paths: DataPaths) -> str:
     """Of everything that a suite reads, and of the version of the code that scores it. Raises ConfigError."""
-    require_known([suite])
+    require_known([suite], paths)
     return texts_hash([CODE_VERSION, *(f"{need} {_read(need, suite, paths)}" for need in needs(suite))])
 
 
@@ -101,7 +134,7 @@ def require_corpus(corpus: str, suite: str, paths: DataPaths) -> None:
 
 def _problem(name: str, paths: DataPaths) -> str | None:
     try:
-        require_known([name])
+        require_known([name], paths)
         for need in needs(name):
             _read(need, name, paths)
     except ConfigError as error:
@@ -114,4 +147,6 @@ def _read(need: str, suite: str, paths: DataPaths) -> str:
     if need in CORPORA:
         require_corpus(need, suite, paths)
         return file_hash(getattr(paths, need))
+    if paths.data_set(need) is not None:
+        return set_hash(need, paths)
     return load_task(need, paths).content_hash if need in EVERY_TASK else load_pairs(need, paths).content_hash

@@ -5,6 +5,7 @@ Sources: SentEval binary.py, mrpc.py, probing.py, sick.py, sst.py, trec.py (load
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,8 +13,11 @@ import numpy as np
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import clean, read_lines, require_count, require_grades, senteval_root
+from cse_train.evaluate.user_sets.labels import read_labels
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import texts_hash
+from cse_train.text.corpora.tables import FileState, file_state
+from cse_train.user_files import UserFile
 
 TREC_CLASSES = {"ABBR": 0, "DESC": 1, "ENTY": 2, "HUM": 3, "LOC": 4, "NUM": 5}
 SICK_CLASSES = {"CONTRADICTION": 0, "NEUTRAL": 1, "ENTAILMENT": 2}
@@ -103,7 +107,9 @@ class Task:
 
 
 def load_task(name: str, paths: DataPaths) -> Task:
-    """The task of that name. ConfigError, one line: unknown, missing, truncated or unreadable."""
+    """The task of that name, a user's own before any other. ConfigError, one line: unknown, missing, unreadable."""
+    if (file := paths.data_set(name)) is not None:
+        return _of_user(file, file_state(file))
     if name not in EVERY_TASK:
         raise ConfigError([f"unknown task: tasks={name}; {nearest(name, EVERY_TASK)}"])
     root = senteval_root(name, paths)
@@ -116,6 +122,15 @@ def load_task(name: str, paths: DataPaths) -> Task:
         for split in splits.values() if name in GRADED else ():
             require_grades(name, split.labels.tolist())
     return Task(name, CLASSES.get(name, 2), splits, _hash(splits))
+
+
+@lru_cache(maxsize=16)
+def _of_user(file: UserFile, _state: FileState) -> Task:
+    """One split, as MR's; classes are counted in the order of their names."""
+    labelled = read_labels(file)
+    numbers = {label: number for number, label in enumerate(sorted({label for _, label in labelled}))}
+    splits = {"all": _sorted([((text,), numbers[label]) for text, label in labelled])}
+    return Task(file.name, len(numbers), splits, _hash(splits))
 
 
 def _binary(name: str, root: Path) -> Split:

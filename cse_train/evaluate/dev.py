@@ -1,0 +1,94 @@
+"""The score that picks a checkpoint: of rated pairs their Spearman correlation, of a user's other sets their own.
+
+Labelled sentences: the accuracy of five folds by the protocol `fast`, times 100. Queries: the metric of their set.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.embedding import Embedder, Encode, require_finite
+from cse_train.evaluate.pairs import load_pairs
+from cse_train.evaluate.sts import StsEvaluator
+from cse_train.evaluate.transfer import scorer
+from cse_train.evaluate.transfer.contract import RECIPES, Examples, require_sklearn
+from cse_train.evaluate.transfer.loaders import Task, load_task
+from cse_train.evaluate.user_sets.judgements import Judgements, load_judgements, scores_of
+from cse_train.evaluate.user_sets.kinds import opened
+from cse_train.fields import ConfigError
+
+
+@dataclass(frozen=True)
+class DevScore:
+    """One evaluation."""
+
+    value: float
+
+
+class SetEvaluator(ABC):
+    """Embeds a set's texts again and again, as `StsEvaluator` does, and makes a number of them."""
+
+    content_hash: str
+
+    def __init__(self, name: str, texts: list[str], tokenizer: Any, max_length: int) -> None:
+        self.name, self.embedder = name, Embedder(texts, tokenizer, max_length)
+
+    def __call__(self, encode: Encode, device: str | torch.device = "cpu") -> DevScore:
+        """Raises NotFinite when an embedding is not."""
+        embeddings_UD = self.embedder(encode, device)
+        require_finite(embeddings_UD, self.name)
+        return DevScore(self.score(embeddings_UD[self.embedder.rows_N]))
+
+    @abstractmethod
+    def score(self, embeddings_ND: np.ndarray) -> float:
+        """The number, higher for better; rows are the texts as they were given."""
+
+
+class LabelsEvaluator(SetEvaluator):
+    """Accuracy of a classifier on labelled sentences."""
+
+    def __init__(self, task: Task, tokenizer: Any, max_length: int) -> None:
+        require_sklearn()
+        (split,) = task.splits.values()
+        super().__init__(task.name, list(split.texts[0]), tokenizer, max_length)
+        self.task, self.labels, self.content_hash = task, split.labels, task.content_hash
+
+    def score(self, embeddings_ND: np.ndarray) -> float:
+        splits = {"all": Examples(embeddings_ND.astype(np.float32), self.labels)}
+        devacc: float = scorer("fast")(splits, self.task.classes, RECIPES["dev"]).exact_devacc
+        return devacc
+
+
+class JudgementsEvaluator(SetEvaluator):
+    """The metric of judged documents."""
+
+    def __init__(self, judgements: Judgements, tokenizer: Any, max_length: int) -> None:
+        super().__init__(judgements.name, [*judgements.queries, *judgements.documents], tokenizer, max_length)
+        self.judgements, self.content_hash = judgements, judgements.content_hash
+
+    def score(self, embeddings_ND: np.ndarray) -> float:
+        queries_QD, documents_CD = np.split(embeddings_ND, [len(self.judgements.queries)])
+        return scores_of(self.judgements, queries_QD, documents_CD)[self.judgements.metric]
+
+
+DevEvaluator = StsEvaluator | SetEvaluator
+
+
+def dev_evaluator(name: str, paths: DataPaths, tokenizer: Any, max_length: int) -> DevEvaluator:
+    """What scores a model on the set that `train.dev` names. ConfigError: unknown, missing, or a test set of a user's.
+
+    `value` of what a call gives is the score.
+    """
+    file = paths.data_set(name)
+    if file is not None and file.role == "test":
+        raise ConfigError([f"test set as dev: train.dev={name} is for evaluate:; give another file as dev"])
+    kind = "ratings" if file is None else opened(file).kind
+    if file is None or kind == "ratings":
+        return StsEvaluator(load_pairs(name, paths), tokenizer, max_length)
+    if kind == "labels":
+        return LabelsEvaluator(load_task(name, paths), tokenizer, max_length)
+    return JudgementsEvaluator(load_judgements(file), tokenizer, max_length)

@@ -1,0 +1,1 @@
+"""Dev and test sets in files of the user's own: what kind of set a file holds, and how each kind is read."""

@@ -1,0 +1,92 @@
+"""Which kind of set a file holds, and which of its columns is which."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cse_train.fields import ConfigError, nearest
+from cse_train.text.corpora.tables import Table, named_columns, open_table
+from cse_train.user_files import Kind, UserFile
+
+PAIRS = (
+    *(("sentence1", "sentence2"), ("sentence_1", "sentence_2"), ("sent0", "sent1"), ("sent1", "sent2")),
+    *(("text1", "text2"), ("text_a", "text_b"), ("question1", "question2"), ("premise", "hypothesis")),
+    *(("left", "right"), ("a", "b")),
+)
+"""Names under which files usually have the two texts of a pair."""
+USUAL: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
+    "ratings": {
+        "sentence1": tuple(first for first, _ in PAIRS),
+        "sentence2": tuple(second for _, second in PAIRS),
+        "rating": ("rating", "score", "similarity", "similarity_score", "relatedness_score", "gold", "grade", "label"),
+    },
+    "retrieval": {
+        "query": ("query", "question"),
+        "document": ("document", "passage", "answer", "doc"),
+        "relevance": ("relevance", "judgement", "judgment", "grade", "score", "label"),
+    },
+    "labels": {
+        "text": ("text", "sentence", "question", "query", "utterance", "content"),
+        "label": ("label", "class", "category", "intent", "target"),
+    },
+}
+"""Kind -> what is wanted -> names under which files usually have it; the first kind that a file can be counts."""
+OPTIONAL = ("relevance",)
+"""What may be absent: without it every row is a query with a document that answers it."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file with what its columns are for."""
+
+    file: UserFile
+    kind: Kind
+    table: Table
+    columns: Mapping[str, str]
+    """What is wanted -> the file's name of it."""
+
+
+def opened(file: UserFile) -> Opened:
+    """The file, its kind told by `kind:`, by the columns that are said, or by their usual names. ConfigError."""
+    table = open_table(file)
+    kind = file.kind or _kind(file, table)
+    wrong = [name for name in file.named if name not in USUAL[kind]]
+    if wrong:
+        raise ConfigError(
+            [f"unknown column: columns.{name} of {file.name}; {nearest(name, USUAL[kind])}" for name in wrong]
+        )
+    needed = [name for name in USUAL[kind] if name not in OPTIONAL]
+    return Opened(file, kind, table, named_columns(table, file.named, _usual(kind, table), needed))
+
+
+def _kind(file: UserFile, table: Table) -> Kind:
+    fitting = [kind for kind in USUAL if set(file.named) <= set(USUAL[kind])]
+    for kind in fitting:
+        usual = _usual(kind, table)
+        there = {*named_columns(table, {}, usual, ()), *file.named}
+        if there >= set(usual) - set(OPTIONAL):
+            return kind
+    if not fitting:
+        every = dict.fromkeys(name for usual in USUAL.values() for name in usual)
+        lines = [
+            f"unknown column: columns.{n} of {file.name}; {nearest(n, every)}" for n in file.named if n not in every
+        ]
+        mixed = f"mixed columns: columns={', '.join(file.named)} of {file.name} belong to several kinds of set"
+        raise ConfigError(lines or [f"{mixed}; give those of one"])
+    named_columns(table, file.named, {}, ())
+    have = ", ".join(table.columns)
+    give = "; ".join(f"for {kind} {', '.join(set_names(kind))}" for kind in fitting)
+    raise ConfigError([f"missing column: {table.place} has {have}; say which is which by columns: {give}"])
+
+
+def set_names(kind: Kind) -> list[str]:
+    """What a set of a kind needs."""
+    return [name for name in USUAL[kind] if name not in OPTIONAL]
+
+
+def _usual(kind: Kind, table: Table) -> Mapping[str, tuple[str, ...]]:
+    """The usual names; of two texts the names go together."""
+    if kind != "ratings":
+        return USUAL[kind]
+    have = {name.lower() for name in table.columns}
+    pair = next((pair for pair in PAIRS if have >= set(pair)), None)
+    return {**USUAL[kind], "sentence1": pair[:1], "sentence2": pair[1:]} if pair else USUAL[kind]

@@ -1,0 +1,36 @@
+"""Sentences with a class each, in a file of the user's own."""
+
+from collections import Counter
+from typing import Any
+
+from cse_train.evaluate.user_sets.kinds import opened
+from cse_train.fields import ConfigError
+from cse_train.text.corpora.tables import text_of
+from cse_train.user_files import UserFile
+
+LEAST = 12
+"""Sentences of each class: ten folds, and ten within nine tenths of them."""
+
+
+def read_labels(file: UserFile) -> list[tuple[str, str]]:
+    """The sentences with their classes. ConfigError: a row without a text or a class, one class, one with too few."""
+    open_file = opened(file)
+    place, names = open_file.table.place, [open_file.columns[name] for name in ("text", "label")]
+    labelled = [
+        (text_of(text, place, where, names[0]), _label(label, place, where, names[1]))
+        for where, (text, label) in open_file.table.read(names)
+    ]
+    counts = Counter(label for _, label in labelled)
+    if len(counts) < 2:
+        raise ConfigError([f"constant labels: {place} has {len(counts)} class in {names[1]}; give two at least"])
+    label, least = min(counts.items(), key=lambda item: item[1])
+    if least < LEAST:
+        what = f"too few sentences: {place} has {least} of {names[1]}={label[:40]}"
+        raise ConfigError([f"{what}, and folds need {LEAST}; add some, or leave the class out"])
+    return labelled
+
+
+def _label(value: Any, place: str, where: str, column: str) -> str:
+    if value is None or str(value).strip() == "" or not isinstance(value, str | int | bool):
+        raise ConfigError([f"missing label: {place}, {where}: {column} is no class; give one or remove the row"])
+    return str(value).strip()

@@ -1,0 +1,52 @@
+"""Pairs of sentences with a rating each, in a file of the user's own."""
+
+import math
+from typing import Any
+
+from cse_train.evaluate.user_sets.kinds import Opened, opened
+from cse_train.fields import ConfigError
+from cse_train.text.corpora.tables import text_of
+from cse_train.user_files import UserFile
+
+LEAST = 3
+"""Pairs that can be ranked in more than one way or its reverse."""
+Rated = tuple[str, str, float]
+
+
+def read_ratings(file: UserFile) -> list[Rated]:
+    """The pairs with their ratings, on whatever scale: ranks alone count.
+
+    ConfigError, one line: a set of another kind, a row without a text or a number, ratings that rank nothing.
+    """
+    open_file = opened(file)
+    if open_file.kind != "ratings":
+        line = f"no ratings: {file.name} has {open_file.kind}, and rated pairs are wanted"
+        raise ConfigError([f"{line}; give columns: {{sentence1: NAME, sentence2: NAME, rating: NAME}}"])
+    names = [open_file.columns[name] for name in ("sentence1", "sentence2", "rating")]
+    rated = [_rated(open_file, where, values, names) for where, values in open_file.table.read(names)]
+    if len(rated) < LEAST:
+        raise ConfigError([f"too few pairs: {open_file.table.place} has {len(rated)}; give at least {LEAST}"])
+    if len({rating for _, _, rating in rated}) < 2:
+        line = f"constant ratings: {open_file.table.place} has {len(rated)} equal ones in {names[2]}"
+        raise ConfigError([f"{line}, which rank nothing; name another column or give another file"])
+    return rated
+
+
+def _rated(open_file: Opened, where: str, values: list[Any], names: list[str]) -> Rated:
+    place = open_file.table.place
+    left, right = (text_of(value, place, where, name) for value, name in zip(values[:2], names[:2], strict=True))
+    return left, right, number_of(values[2], place, where, names[2])
+
+
+def number_of(value: Any, place: str, where: str, column: str) -> float:
+    """A finite number. ConfigError where it is absent or none."""
+    if value is None or value == "":
+        raise ConfigError([f"missing number: {place}, {where}: {column} is empty; give a number or remove the row"])
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number) or isinstance(value, bool):
+        shown = str(value)[:40]
+        raise ConfigError([f"not a number: {place}, {where}: {column}={shown}; correct it, or name another column"])
+    return number

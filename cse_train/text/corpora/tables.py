@@ -1,0 +1,267 @@
+"""Files with named columns: CSV, TSV, JSON lines, Parquet, and data sets of Hugging Face, in a folder or its cache.
+
+Read strictly: a row that lacks a field, or has one too many, is an error and no guess.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from cse_train.fields import ConfigError, nearest
+from cse_train.reading import reading, require_size
+from cse_train.text.corpora.files import END, file_hash, joined_hash, open_text, whole_text
+from cse_train.text.corpora.hub import load_hub_split
+from cse_train.user_files import HUB, PACKED, UserFile
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+LARGEST = 20 * 2**30
+"""Bytes of a Parquet file."""
+BATCH = 4096
+"""Rows of a Parquet file held at once."""
+FOLDER = "a folder of datasets.save_to_disk"
+
+Fields = tuple[str, list[Any]]
+"""Where a row stands, such as `line 7`, and its values in the order of the columns asked for."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file with its columns; nothing but the names is read yet."""
+
+    place: str
+    columns: tuple[str, ...]
+    read: Callable[[Sequence[str]], Iterator[Fields]]
+    """A pass over these columns, row by row, None where a value is absent. ConfigError, one line."""
+
+
+def open_table(file: UserFile) -> Table:
+    """The table in a user's file. ConfigError, one line: absent, empty, not UTF-8, of no format that is read here."""
+    if file.path is None:
+        return _datasets_table(file, lambda: load_hub_split(*_hub_split(file), f"file={file.file}"))
+    require_there(file)
+    suffix = Path(file.path.name.removesuffix(PACKED)).suffix
+    if file.path.is_dir():
+        return _datasets_table(file, lambda: _saved(file))
+    if suffix in DELIMITERS:
+        return _delimited(file.path, DELIMITERS[suffix], file.quotes)
+    if suffix == ".jsonl":
+        return _json_lines(file.path)
+    if suffix == ".parquet":
+        return _parquet(file.path)
+    raise ConfigError([f"no table: file={file.path}; give .csv, .tsv, .jsonl, .parquet or {FOLDER}"])
+
+
+def require_there(file: UserFile) -> None:
+    """ConfigError for a file that is not there, or has nothing in it."""
+    if file.path is None:
+        return
+    if not file.path.exists():
+        raise ConfigError([f"missing file: {file.name} needs {file.path}; put it there, or correct `file:`"])
+    if file.path.is_file() and file.path.stat().st_size == 0:
+        raise ConfigError([f"empty file: {file.path} of {file.name} has no row; give another file"])
+
+
+FileState = tuple[int, int]
+
+
+def file_state(file: UserFile) -> FileState:
+    """Size and modification time, the newest of a folder's files: what was read is kept as long as they stay."""
+    if file.path is None:
+        return (0, 0)
+    parts = [file.path] if file.path.is_file() else [part for part in file.path.rglob("*") if part.is_file()]
+    return sum(part.stat().st_size for part in parts), max((part.stat().st_mtime_ns for part in parts), default=0)
+
+
+def table_hash(file: UserFile, columns: Sequence[str]) -> str:
+    """Hash of these columns as training text, and of how they are read; of a data set's text, elsewhere of the bytes.
+
+    The file's name is no part of it, and for data sets neither is its format.
+    """
+    if file.path is not None and file.path.is_file():
+        suffix = file.path.name.removesuffix(PACKED).rpartition(".")[2]
+        return joined_hash("table", suffix, str(file.quotes), *columns, file_hash(file.path))
+    texts = (str(value) for _, values in open_table(file).read(columns) for value in values)
+    return joined_hash("data set", str(len(columns)), *_lengths_and(texts))
+
+
+def _lengths_and(texts: Iterator[str]) -> Iterator[str]:
+    return (f"{len(text)} {text}" for text in texts)
+
+
+def named_columns(
+    table: Table, said: Mapping[str, str], usual: Mapping[str, Sequence[str]], needed: Sequence[str]
+) -> dict[str, str]:
+    """What is wanted -> the table's name of it: what is `said`, else the first of the `usual` names that it has.
+
+    Upper and lower case are alike there. ConfigError for a column that does not exist, and for one that is needed and
+    not told.
+    """
+    lines = [
+        f"unknown column: columns.{wanted}={name} of {table.place}; {nearest(name, table.columns)}"
+        for wanted, name in said.items()
+        if name not in table.columns
+    ]
+    by_lower = {name.lower(): name for name in reversed(table.columns)}
+    taken = set(said.values())
+    chosen = dict(said)
+    for wanted in (name for name in usual if name not in said):
+        here = next((by_lower[name] for name in usual[wanted] if name in by_lower and by_lower[name] not in taken), "")
+        if here:
+            chosen[wanted] = here
+            taken.add(here)
+    absent = [wanted for wanted in needed if wanted not in chosen]
+    if absent and not lines:
+        give = ", ".join(f"{wanted}: NAME" for wanted in absent)
+        have = ", ".join(table.columns)
+        lines = [f"missing column: {table.place} has {have}; say which is which by columns: {{{give}}}"]
+    if lines:
+        raise ConfigError(lines)
+    return chosen
+
+
+def text_of(value: Any, place: str, where: str, column: str) -> str:
+    """A value as text, without line breaks. ConfigError where it is absent, no text, or has no word."""
+    if value is not None and not isinstance(value, str):
+        kind = type(value).__name__
+        raise ConfigError(
+            [f"not text: {place}, {where}: {column} is a {kind}; name another column, or correct the row"]
+        )
+    text = " ".join((value or "").split())
+    if not text or not whole_text(text):
+        raise ConfigError([f"empty sentence: {place}, {where}: {column} has no word; correct or remove the row"])
+    return text
+
+
+def _delimited(path: Path, delimiter: str, quotes: bool) -> Table:
+    _, header = next(_csv_rows(path, delimiter, quotes), (0, []))
+    columns = tuple(_header(header, path))
+
+    def read(names: Sequence[str]) -> Iterator[Fields]:
+        places = [columns.index(name) for name in names]
+        rows = _csv_rows(path, delimiter, quotes)
+        next(rows, None)
+        for number, fields in rows:
+            if fields and len(fields) != len(columns):
+                widths = f"line {number} has {len(fields)} fields, the header {len(columns)}"
+                give = "correct the line, or quote fields that hold the delimiter"
+                raise ConfigError([f"wrong row: {path}, {widths}; {give}"])
+            if fields:
+                yield f"line {number}", [fields[place] or None for place in places]
+
+    return Table(str(path), columns, read)
+
+
+def _header(names: Sequence[str], path: Path) -> list[str]:
+    """The names without blanks around them and without the mark that spreadsheets put before a UTF-8 file."""
+    header = [name.removeprefix("\ufeff").strip() for name in names]
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if not any(header):
+        raise ConfigError([f"empty file: {path} has no header; its first line names the columns"])
+    if twice:
+        raise ConfigError([f"wrong header: {path} has {twice[0] or 'a column without a name'} twice; name each once"])
+    return header
+
+
+def _csv_rows(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[int, list[str]]]:
+    """As `files.csv_rows`, but quotes may be text, and those within a field are an error, not dropped."""
+    how: Any = {"strict": True} if quotes else {"quoting": csv.QUOTE_NONE}
+    advice = "close the quotes, or give `quotes: false` where quotes are text"
+    with open_text(path) as lines, reading("wrong row", path, advice, (csv.Error,)):
+        reader = csv.reader(chain(lines, [END] if quotes else []), delimiter=delimiter, **how)
+        for fields in reader:
+            if fields == [END]:
+                return
+            if fields and fields[-1].endswith(END):
+                raise ConfigError([f"wrong row: {path} ends within quotes; {advice}"])
+            yield reader.line_num, fields
+
+
+def _json_lines(path: Path) -> Table:
+    first = next(_objects(path), None)
+    if first is None:
+        raise ConfigError([f"empty file: {path} has no row; give another file"])
+    columns = tuple(first[1])
+
+    def read(names: Sequence[str]) -> Iterator[Fields]:
+        for where, row in _objects(path):
+            yield where, [row.get(name) for name in names]
+
+    return Table(str(path), columns, read)
+
+
+def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    with open_text(path) as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                row = None
+            if not isinstance(row, dict):
+                raise ConfigError([f"wrong row: {path}, line {number} is no JSON object; correct or remove the line"])
+            yield f"line {number}", row
+
+
+def _parquet(path: Path) -> Table:
+    require_size(path, LARGEST, "divide it")
+    from pyarrow import parquet  # type: ignore[import-untyped]  # comes with datasets; half a second to import
+
+    with reading("unreadable file", path, "write it again as Parquet"):
+        columns = tuple(parquet.ParquetFile(path).schema_arrow.names)
+
+    def read(names: Sequence[str]) -> Iterator[Fields]:
+        number = 0
+        with reading("unreadable file", path, "write it again as Parquet"):
+            for batch in parquet.ParquetFile(path).iter_batches(BATCH, columns=list(names)):
+                for values in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
+                    number += 1
+                    yield f"row {number}", list(values)
+
+    return Table(str(path), columns, read)
+
+
+def _datasets_table(file: UserFile, load: Callable[[], Any]) -> Table:
+    with reading("unreadable data set", file.file, "write it again with save_to_disk"):
+        data = load()
+        columns = tuple(data.column_names)
+        words = {name: kind.names for name, kind in data.features.items() if hasattr(kind, "names")}
+
+    def read(names: Sequence[str]) -> Iterator[Fields]:
+        with reading("unreadable data set", file.file, "write it again with save_to_disk"):
+            for number, row in enumerate(data.select_columns(list(names)), 1):
+                yield f"row {number}", [_word(row[name], words.get(name)) for name in names]
+
+    return Table(file.file, columns, read)
+
+
+def _word(value: Any, words: Sequence[str] | None) -> Any:
+    """A class by its name; -1 is none."""
+    if words is None or not isinstance(value, int):
+        return value
+    return words[value] if 0 <= value < len(words) else None
+
+
+def _saved(file: UserFile) -> Any:
+    """What a folder of `save_to_disk` holds, of several splits the one that is asked for."""
+    import datasets  # a second to import, and rarely needed
+
+    with reading("unreadable data set", file.file, f"give {FOLDER}"):
+        data = datasets.load_from_disk(file.file)
+    if not isinstance(data, datasets.DatasetDict):
+        return data
+    if file.split is None and len(data) == 1:
+        return next(iter(data.values()))
+    if file.split not in data:
+        hint = nearest(file.split, data) if file.split else f"give `split:`, one of {', '.join(data)}"
+        raise ConfigError([f"which split: file={file.file} split={file.split}; {hint}"])
+    return data[file.split]
+
+
+def _hub_split(file: UserFile) -> tuple[str, str]:
+    name, _, split = file.file.removeprefix(HUB).partition(":")
+    return name, file.split or split or "train"

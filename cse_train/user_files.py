@@ -1,0 +1,82 @@
+"""A file of the user's own that a run reads: training text, the set that picks checkpoints, or one that scores them."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+HUB = "hf:"
+"""How the name of a data set of the Hugging Face hub begins."""
+TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+PLAIN = ".txt"
+PACKED = ".gz"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}")
+"""What a column of a table may be called: neither a comma nor a colon, which part names of suites."""
+
+Role = Literal["corpus", "dev", "test"]
+"""Training text; the set that picks the checkpoint; a set that scores it."""
+Kind = Literal["ratings", "labels", "retrieval"]
+"""What a set has: rated pairs, labelled sentences, or documents judged for queries."""
+Metric = Literal["ndcg@10", "mrr@10", "recall@1"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserFile:
+    """Where a file lies and how it is read. What it holds, never this, is part of a run's identity."""
+
+    name: str
+    """The column of tables, or what `train.corpus` is called there."""
+    file: str
+    """Absolute path of a file or of a Hugging Face data set's folder; or hf:NAME."""
+    role: Role
+    kind: Kind | None = None
+    """None where the columns tell."""
+    columns: tuple[tuple[str, str], ...] = ()
+    """(What is wanted, as sentence1; the file's name of it); what is not said goes by its usual names."""
+    split: str | None = None
+    """Of a Hugging Face data set that has several."""
+    quotes: bool = True
+    """Whether quotes of CSV and TSV enclose fields, or are text."""
+    metric: Metric = "ndcg@10"
+    """Of a retrieval set: what stands under its name."""
+
+    @property
+    def path(self) -> Path | None:
+        """None for a data set of the hub."""
+        return None if self.file.startswith(HUB) else Path(self.file)
+
+    @property
+    def named(self) -> dict[str, str]:
+        """What is wanted -> the file's name of it, as far as that is said."""
+        return dict(self.columns)
+
+    def text(self) -> str:
+        """What a command line takes for it: the path alone where that says everything, else a mapping."""
+        said = {
+            **({} if self.name == stem(self.file) else {"name": self.name}),
+            **({"kind": self.kind} if self.kind else {}),
+            **({"columns": self.named} if self.columns else {}),
+            **({"split": self.split} if self.split else {}),
+            **({} if self.quotes else {"quotes": False}),
+            **({} if self.metric == UserFile.metric else {"metric": self.metric}),
+        }
+        return json.dumps({"file": self.file, **said}, ensure_ascii=False) if said else self.file
+
+
+def stem(file: str) -> str:
+    """A file's name without folders and endings; of a data set of the hub the last part of its name."""
+    name = file.removeprefix(HUB).rstrip("/").rpartition("/")[2].removesuffix(PACKED)
+    return next((name.removesuffix(end) for end in (*TABLES, PLAIN) if name.endswith(end)), name)
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a text means a file rather than a name: by its ending, or by a folder in it."""
+    plain = text.removesuffix(PACKED)
+    return not text.startswith(HUB) and (plain.endswith((*TABLES, PLAIN)) or text.startswith(("/", "./", "../", "~")))
+
+
+def named_files(files: Iterable[UserFile]) -> Mapping[tuple[bool, str], UserFile]:
+    """(Whether it is training text, name) -> file: a corpus and a set may share a name."""
+    return {(file.role == "corpus", file.name): file for file in files}

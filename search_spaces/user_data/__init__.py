@@ -1,0 +1,1 @@
+"""Files of a user's own where settings and spaces name them: each becomes a name, and where it lies stands apart."""

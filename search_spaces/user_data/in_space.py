@@ -1,0 +1,149 @@
+"""The files that a space's YAML names: under `dev:`, `corpus:` and `evaluate:`, and wherever a setting may stand."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cse_train.user_files import UserFile, named_files
+from search_spaces.file_shape import brief
+from search_spaces.user_data.references import ROLES, is_reference, referenced, user_file
+
+SHORT = {"dev": "train.dev", "corpus": "train.corpus"}
+"""Key of the file -> the setting that it gives."""
+
+
+@dataclass
+class Collected:
+    """A space's YAML with names in place of files."""
+
+    raw: dict[str, Any]
+    files: list[UserFile] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def name(self, key: str, value: Any, folder: Path, where: str) -> Any:
+        """The value of a setting with a name in place of a file, which is noted."""
+        value, files, problems = referenced(key, value, folder, where)
+        self.files += files
+        self.problems += problems
+        return value
+
+
+def collect(raw: Mapping[str, Any], folder: Path) -> Collected:
+    """The YAML without `dev:` and `corpus:`, whose settings stand in `set:`; every file; and every problem."""
+    made = Collected(dict(raw))
+    _short(made, folder)
+    _settings(made, folder)
+    _axes(made, folder)
+    _cells(made, folder)
+    _evaluate(made, folder)
+    made.problems += _clashes(made)
+    return made
+
+
+def _short(made: Collected, folder: Path) -> None:
+    for short, key in SHORT.items():
+        if short not in made.raw:
+            continue
+        value = made.raw.pop(short)
+        if any(key in (made.raw.get(block) or {}) for block in ("set", "space") if _is_block(made.raw, block)):
+            made.problems.append(
+                f"key set twice: {short}={brief(value)} gives {key}, which the file sets too; keep one"
+            )
+        elif not isinstance(value, str | dict):
+            made.problems.append(f"wrong type: {short}={brief(value)}; give a name, a path or {{file: PATH}}")
+        elif _is_block(made.raw, "set") or not made.raw.get("set"):
+            named = made.name(key, value, folder, short)
+            made.raw["set"] = {**(made.raw.get("set") or {}), key: named}
+
+
+def _settings(made: Collected, folder: Path) -> None:
+    if _is_block(made.raw, "set"):
+        named = {key: made.name(key, value, folder, f"set.{key}") for key, value in made.raw["set"].items()}
+        made.raw["set"] = named
+
+
+def _axes(made: Collected, folder: Path) -> None:
+    if not _is_block(made.raw, "space"):
+        return
+    made.raw["space"] = axes = dict(made.raw["space"])
+    for key in ROLES:
+        if not isinstance(axes.get(key), dict):
+            continue
+        axes[key] = {
+            word: [made.name(key, value, folder, f"space.{key}") for value in values]
+            if word in ("grid", "choice") and isinstance(values, list)
+            else values
+            for word, values in axes[key].items()
+        }
+
+
+def _cells(made: Collected, folder: Path) -> None:
+    cells = made.raw.get("cells")
+    if not isinstance(cells, list):
+        return
+    made.raw["cells"] = [
+        {**cell, "set": {key: made.name(key, value, folder, f"cells.{key}") for key, value in cell["set"].items()}}
+        if isinstance(cell, dict) and isinstance(cell.get("set"), dict)
+        else cell
+        for cell in cells
+    ]
+
+
+def _evaluate(made: Collected, folder: Path) -> None:
+    suites = made.raw.get("evaluate")
+    if not isinstance(suites, list):
+        return
+    names = []
+    for suite in suites:
+        file, problems = user_file(suite, "test", folder, "evaluate") if is_reference(suite) else (None, [])
+        made.problems += problems
+        made.files += [file] if file else []
+        if not (is_reference(suite) and file is None):
+            names.append(file.name if file else suite)
+    made.raw["evaluate"] = names
+
+
+def _clashes(made: Collected) -> list[str]:
+    """Two sets of one name, one file as dev and as test, and a test set that picks checkpoints."""
+    problems = two_of_one_name(made.files)
+    tests = {file.file: file.name for file in made.files if file.role == "test"}
+    problems += [
+        f"dev set as test set: {file.file} is {file.name} and {tests[file.file]}; hold other data out for the test"
+        for file in made.files
+        if file.role == "dev" and file.file in tests
+    ]
+    names = set(tests.values()) - {file.name for file in made.files if file.role == "dev"}
+    problems += [
+        f"test set as dev: train.dev={value}, which `evaluate:` takes as a test set; give another file as `dev:`"
+        for value in _dev_names(made.raw)
+        if isinstance(value, str) and value in names
+    ]
+    return list(dict.fromkeys(problems))
+
+
+def two_of_one_name(files: list[UserFile]) -> list[str]:
+    """A line for each name that two files have; one file as dev and as test set is another mistake."""
+    last = named_files(files)
+    pairs = [(file, last[file.role == "corpus", file.name]) for file in files]
+    return [
+        f"two sets of one name: name={file.name} is {file.file} and {other.file}; give one another `name:`"
+        for file, other in dict.fromkeys(pairs)
+        if file != other and not (file.file == other.file and file.role != other.role)
+    ]
+
+
+def _dev_names(raw: Mapping[str, Any]) -> Iterator[Any]:
+    key = SHORT["dev"]
+    if _is_block(raw, "set"):
+        yield raw["set"].get(key)
+    axis = raw["space"].get(key) if _is_block(raw, "space") else None
+    if isinstance(axis, dict):
+        yield from (value for values in axis.values() if isinstance(values, list) for value in values)
+    for cell in raw.get("cells") or [] if isinstance(raw.get("cells"), list) else []:
+        if isinstance(cell, dict) and isinstance(cell.get("set"), dict):
+            yield cell["set"].get(key)
+
+
+def _is_block(raw: Mapping[str, Any], name: str) -> bool:
+    return isinstance(raw.get(name), dict)

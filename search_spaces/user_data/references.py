@@ -1,0 +1,124 @@
+"""One file as a person names it, by its path or as `{file: ..., columns: {...}}`, on a command line or in a space."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cse_train.evaluate.suites import registry
+from cse_train.fields import ConfigError
+from cse_train.text.sources import CORPORA
+from cse_train.user_files import HUB, NAME, Kind, Metric, Role, UserFile, is_file_name, stem
+from search_spaces.file_shape import CLOSED, Give, Text, brief, read
+from search_spaces.strict_yaml import parse_yaml
+
+COLUMNS = Give("give a mapping such as {sentence1: NAME, sentence2: NAME, rating: NAME}")
+ROLES: Mapping[str, Role] = {"train.dev": "dev", "train.corpus": "corpus"}
+"""Settings that may name a file."""
+BEST = "best"
+"""The column of the dev score, whatever the dev set is called."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileShape:
+    """A user's file in YAML."""
+
+    __pydantic_config__ = CLOSED
+    file: Annotated[Text, Give("give a path, or hf:NAME of a data set of the hub")]
+    """Where it lies, from the folder of the space's file; or hf:NAME."""
+    name: Text | None = None
+    """The column of tables; the file's name without its ending where it is absent."""
+    kind: Annotated[Literal["ratings", "labels", "retrieval"] | None, Give("give ratings, labels or retrieval")] = None
+    columns: Annotated[dict[str, Text], COLUMNS] = field(default_factory=dict)
+    """What is wanted -> the file's name of it."""
+    split: Text | None = None
+    quotes: Annotated[bool, Give("give true, or false where quotes are text")] = True
+    metric: Annotated[Literal["ndcg@10", "mrr@10", "recall@1"], Give("give ndcg@10, mrr@10 or recall@1")] = "ndcg@10"
+
+
+def user_file(value: Any, role: Role, folder: Path, where: str) -> tuple[UserFile | None, list[str]]:
+    """The file that a path or a mapping means, paths counted from `folder`, and every problem; nothing is read."""
+    raw = {"file": value} if isinstance(value, str) else value
+    if not isinstance(raw, dict):
+        return None, [f"wrong type: {where}={brief(value)}; give a name, a path or {{file: PATH, columns: {{...}}}}"]
+    shape, problems = read(FileShape, raw, f"{where}.")
+    if problems:
+        return None, problems
+    name = shape.name or stem(shape.file)
+    problems = _name_problems(name, role, where, shape.name is not None) + _role_problems(shape, role, where)
+    place = shape.file if shape.file.startswith(HUB) else str((folder / Path(shape.file).expanduser()).resolve())
+    kind: Kind | None = shape.kind
+    metric: Metric = shape.metric
+    columns = tuple(sorted(shape.columns.items()))
+    made = UserFile(
+        name=name, file=place, role=role, kind=kind, columns=columns, split=shape.split, quotes=shape.quotes,
+        metric=metric,
+    )  # fmt: skip
+    return made, problems
+
+
+def _name_problems(name: str, role: Role, where: str, given: bool) -> list[str]:
+    how = "give another" if given else "give a `name:`"
+    if not NAME.fullmatch(name):
+        return [f"wrong name: {where}.name={brief(name)}; {how} of letters, digits and _ . @ + -, at most 64"]
+    shipped = {corpus.partition(":")[0] for corpus in CORPORA} if role == "corpus" else {*registry.names(), BEST}
+    if name in shipped:
+        kind = "corpus" if role == "corpus" else "suite"
+        return [f"name of a shipped {kind}: {where}.name={name}; {how} that is no {kind} of ours"]
+    return []
+
+
+def _role_problems(shape: FileShape, role: Role, where: str) -> list[str]:
+    if role == "corpus" and shape.kind is not None:
+        return [f"wrong key: {where}.kind={shape.kind} of training text; leave it out, its columns say what it is"]
+    return []
+
+
+def is_reference(value: Any) -> bool:
+    """Whether a setting's value means a file rather than a name."""
+    return isinstance(value, dict) or (isinstance(value, str) and (value.startswith("{") or is_file_name(value)))
+
+
+def referenced(key: str, value: Any, folder: Path, where: str) -> tuple[Any, list[UserFile], list[str]]:
+    """A setting's value with the name in place of a file, the file, and every problem."""
+    if key not in ROLES or not is_reference(value):
+        return value, [], []
+    made, problems = user_file(mapping(value, where), ROLES[key], folder, where)
+    return (made.name if made else "?"), [made] if made else [], problems
+
+
+def of_settings(settings: Mapping[str, Any], folder: Path) -> tuple[dict[str, Any], tuple[UserFile, ...]]:
+    """Settings of a command line with names in place of files, and the files. ConfigError lists every problem."""
+    named, files, problems = dict(settings), list[UserFile](), list[str]()
+    for key, value in settings.items():
+        named[key], more, lines = referenced(key, value, folder, key)
+        files, problems = files + more, problems + lines
+    if problems:
+        raise ConfigError([f"--set: {line}" for line in problems])
+    return named, tuple(files)
+
+
+def of_suites(parts: list[str], folder: Path) -> tuple[list[str], tuple[UserFile, ...]]:
+    """Suites of a command line, each part several with commas or one mapping, as names; and the files among them."""
+    names, files, problems = list[str](), list[UserFile](), list[str]()
+    for part in parts:
+        words = [part] if part.strip().startswith("{") else [word.strip() for word in part.split(",")]
+        for word in words:
+            if not is_reference(word):
+                names.append(word)
+                continue
+            made, lines = user_file(mapping(word, "suite"), "test", folder, "suite")
+            problems += lines
+            if made:
+                names.append(made.name)
+                files.append(made)
+    if problems:
+        raise ConfigError(problems)
+    return names, tuple(files)
+
+
+def mapping(value: Any, where: str) -> Any:
+    """A mapping that was written as text; anything else as it is."""
+    if isinstance(value, str) and value.strip().startswith("{"):
+        return parse_yaml(f"value: {value}", where)["value"]
+    return value

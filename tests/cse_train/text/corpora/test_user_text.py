@@ -1,0 +1,151 @@
+"""A user's own training text: one content in every format, columns by name, and the readers of before untouched."""
+
+import csv
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import datasets
+import pandas as pd
+import pytest
+
+from cse_train.data_paths import DataPaths
+from cse_train.fields import ConfigError
+from cse_train.text.corpora.files import Row, file_source
+from cse_train.text.corpora.tables import open_table
+from cse_train.text.corpora.user_text import user_source
+from cse_train.text.sources import open_source, rows_of
+from cse_train.user_files import UserFile
+
+ROWS = [
+    {"id": 1, "Body": "the river is old", "other": "it is by the bridge", "gold": "entailment"},
+    {"id": 2, "Body": "a \"quoted\" word, and a comma", "other": "no bridge", "gold": "contradiction"},
+    {"id": 3, "Body": "caf\u00e9 by the\tmarket", "other": "two\nlines", "gold": "neutral"},
+]  # fmt: skip
+COLUMNS = list(ROWS[0])
+
+
+def delimited(path: Path, delimiter: str) -> None:
+    with path.open("w", encoding="utf8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, delimiter=delimiter)
+        writer.writeheader()
+        writer.writerows(ROWS)
+
+
+def packed_lines(path: Path) -> None:
+    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in ROWS).encode()))
+
+
+def with_mark(path: Path) -> None:
+    delimited(path, ",")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+
+
+def split_folder(path: Path) -> None:
+    table = datasets.Dataset.from_list(ROWS)
+    datasets.DatasetDict({"train": table, "test": table.select([0])}).save_to_disk(str(path))
+
+
+FORMATS: dict[str, Callable[[Path], None]] = {
+    "a.csv": lambda path: delimited(path, ","),
+    "a.tsv": lambda path: delimited(path, "\t"),
+    "a.jsonl.gz": packed_lines,
+    "marked.csv": with_mark,
+    "a.parquet": lambda path: pd.DataFrame(ROWS).to_parquet(path),
+    "folder": lambda path: datasets.Dataset.from_list(ROWS).save_to_disk(str(path)),
+    "splits": split_folder,
+}
+
+
+def corpus(path: Path, **columns: str) -> UserFile:
+    split = "train" if path.name == "splits" else None
+    return UserFile(name="mine", file=str(path), role="corpus", columns=tuple(sorted(columns.items())), split=split)
+
+
+def rows(file: UserFile) -> list[Row]:
+    return list(user_source(file).rows())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_same_sentences_pairs_and_labelled_pairs(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    FORMATS[name](path)
+    bodies = [" ".join(str(row["Body"]).split()) for row in ROWS]
+    others = [" ".join(str(row["other"]).split()) for row in ROWS]
+    labels = [row["gold"] for row in ROWS]
+    assert rows(corpus(path, text="Body")) == [(body,) for body in bodies]
+    assert rows(corpus(path)) == [(body,) for body in bodies]  # body is a usual name, whatever its case
+    pairs = corpus(path, sent0="Body", sent1="other")
+    assert rows(pairs) == list(zip(bodies, others, strict=True)) and user_source(pairs).columns == ("sent0", "sent1")
+    labelled = corpus(path, sent0="Body", sent1="other", label="gold")
+    assert rows(labelled) == list(zip(bodies, others, labels, strict=True))
+    hard = corpus(path, sent0="other", sent1="Body", hard_neg="gold")
+    assert user_source(hard).columns == ("sent0", "sent1", "hard_neg") and len(rows(hard)) == 3
+
+
+def test_classes_of_a_data_set_are_read_by_their_names(tmp_path: Path) -> None:
+    classes = datasets.ClassLabel(names=["entailment", "neutral", "contradiction"])
+    kinds = datasets.Features({"premise": datasets.Value("string"), "hypothesis": datasets.Value("string")})
+    table = datasets.Dataset.from_dict(
+        {"premise": ["a", "b", "c"], "hypothesis": ["d", "e", "f"], "label": [2, -1, 0]},
+        features=datasets.Features({**kinds, "label": classes}),
+    )
+    table.save_to_disk(str(tmp_path / "nli"))
+    assert rows(corpus(tmp_path / "nli")) == [("a", "d", "contradiction"), ("c", "f", "entailment")]
+
+
+def test_a_folder_of_several_splits_asks_which(tmp_path: Path) -> None:
+    split_folder(tmp_path / "d")
+    for split, told in ((None, "give `split:`, one of train, test"), ("tran", "did you mean train?")):
+        with pytest.raises(ConfigError) as raised:
+            open_table(UserFile(name="d", file=str(tmp_path / "d"), role="corpus", split=split))
+        assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", "a river\n\na bridge\n"),
+        ("a.csv", "text\na river\n"),
+        ("b.csv", "any name\na river\n"),
+        ("c.csv", "sent0,sent1,hard_neg\na,b,c\n"),
+        ("d.tsv", "sent0\tsent1\tlabel\na\tb\tneutral\n"),
+        ("e.jsonl", '{"text": "a river", "id": 3}\n'),
+    ],
+)
+def test_what_the_readers_of_before_read_has_their_hash(name: str, content: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf8")
+    before, now = file_source("file", path), user_source(corpus(path))
+    assert (now.content_hash, now.columns, list(now.rows())) == (
+        before.content_hash,
+        before.columns,
+        list(before.rows()),
+    )
+    files = DataPaths(files=(corpus(path),))
+    assert open_source("mine", files).content_hash == before.content_hash
+    assert rows_of("mine", files) == len(list(before.rows()))
+
+
+def test_the_hash_is_of_content_and_columns_and_not_of_the_path(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        delimited(tmp_path / folder / f"{folder}.csv", ",")
+    first, second = (user_source(corpus(tmp_path / f / f"{f}.csv", text="Body")) for f in ("one", "two"))
+    assert first.content_hash == second.content_hash
+    assert user_source(corpus(tmp_path / "one/one.csv", text="other")).content_hash != first.content_hash
+    (tmp_path / "two/two.csv").write_text("id,Body,other,gold\n1,a,b,c\n", encoding="utf8")
+    assert user_source(corpus(tmp_path / "two/two.csv", text="Body")).content_hash != first.content_hash
+
+
+def test_a_data_set_of_the_hub_is_read_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def load(name: str, split: str, setting: str) -> datasets.Dataset:
+        asked.append((name, split, setting))
+        return datasets.Dataset.from_list(ROWS)
+
+    monkeypatch.setattr("cse_train.text.corpora.tables.load_hub_split", load)
+    file = UserFile(name="hub", file="hf:me/texts", role="corpus", split="dev")
+    assert len(rows(file)) == 3 and set(asked) == {("me/texts", "dev", "file=hf:me/texts")}
