@@ -14,9 +14,9 @@ equally far apart. With 3, 5, 8 and 12 seeds up to 5.9% of simulated tables are 
 see `python -m benchmarks.verdicts`."""
 
 
-def level(contrasts: int, columns: int = 1, looks: Sequence[int] | None = None) -> float:
+def level(contrasts: int, columns: int = 1, looks: Sequence[int] | None = None, family: float = FAMILY) -> float:
     """The level of one contrast at one look: an equal share for each column of the table and each of its contrasts.
 
-    `looks` are at most four.
+    `looks` are at most four; `family` is how often anything may be wrong, of which a look has the same part.
     """
-    return NOMINAL[len(looks) if looks else 1] / max(1, columns) / max(1, contrasts)
+    return NOMINAL[len(looks) if looks else 1] * (family / FAMILY) / max(1, columns) / max(1, contrasts)
