@@ -14,23 +14,25 @@ SHOWN = 8
 """Cells or values that an error line lists at most."""
 
 
-def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell]) -> Cell:
+def choose(resolved: ResolvedSpace, wanted: Sequence[str], cells: Sequence[Cell], before: str = "--cell ") -> Cell:
     """That one of `cells` that `wanted` names: a label, or `axis=value` pairs, also several in one word with commas.
 
-    An axis may be given by its last part where that is not ambiguous. Raises ConfigError for an unknown axis, for no
-    cell, and for several.
+    An axis may be given by its last part where that is not ambiguous. `before` is what a person writes before a cell.
+    Raises ConfigError for an unknown axis, for no cell, and for several.
     """
     given = ", ".join(wanted)
     labelled = [cell for cell in cells if cell.label == given]
     if labelled or (not wanted and len(cells) == 1):
         return (labelled or list(cells))[0]
     if not wanted:
-        raise ConfigError([f"which cell: cell=none of {len(cells)} of {resolved.space.id}; give --cell {_some(cells)}"])
+        raise ConfigError(
+            [f"which cell: cell=none of {len(cells)} of {resolved.space.id}; give {before}{_some(cells)}"]
+        )
     pairs = _pairs(resolved, wanted)
     fitting = [cell for cell in cells if all(_same(cell.key.get(axis), value) for axis, value in pairs.items())]
     exact = [cell for cell in fitting if cell.key.keys() == pairs.keys()]
     if len(exact or fitting) != 1:
-        raise ConfigError([_none(given, pairs, cells) if not fitting else _several(given, pairs, fitting)])
+        raise ConfigError([_none(given, pairs, cells) if not fitting else _several(given, pairs, fitting, before)])
     return (exact or fitting)[0]
 
 
@@ -105,10 +107,10 @@ def _none(given: str, pairs: Mapping[str, Scalar], cells: Sequence[Cell]) -> str
     return f"no such cell: cell={given}; give one such as {_some(cells)}"
 
 
-def _several(given: str, pairs: Mapping[str, Scalar], fitting: Sequence[Cell]) -> str:
+def _several(given: str, pairs: Mapping[str, Scalar], fitting: Sequence[Cell], before: str) -> str:
     more = dict.fromkeys(axis for cell in fitting for axis in cell.key if axis not in pairs)
     what = f"add {' and '.join(more)}" if more else "give a label"
-    return f"ambiguous cell: cell={given} is {len(fitting)} cells; {what}, as in --cell {_some(fitting)}"
+    return f"ambiguous cell: cell={given} is {len(fitting)} cells; {what}, as in {before}{_some(fitting)}"
 
 
 def _some(cells: Sequence[Cell]) -> str:

@@ -11,12 +11,12 @@ from analysis.tables.verdict import Verdicts
 
 GLYPHS = {
     "reproduced": "✓", "same direction": "✓", "within seed noise": "≈", "tie": "=", "undecided": "?",
-    "opposite direction": "✗", "different": "✗", "not run": "·", "reference": "○",
+    "opposite direction": "✗", "different": "✗", "not run": "·", "reference": "○", "better": "✓", "worse": "✗",
 }  # fmt: skip
 """A verdict's sign, which needs no colour; in the order in which verdicts are counted."""
 TONES = {
     "reproduced": "good", "same direction": "good", "within seed noise": "near", "tie": "near", "undecided": "open",
-    "opposite direction": "bad", "different": "bad", "not run": "open",
+    "opposite direction": "bad", "different": "bad", "not run": "open", "better": "good", "worse": "bad",
 }  # fmt: skip
 """What a verdict's colour says."""
 PLURALS = {"tie": "ties"}

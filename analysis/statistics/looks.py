@@ -24,9 +24,9 @@ def looks_until(most: int) -> tuple[int, ...]:
     return (*[look for look in LOOKS[:-1] if look < most], most)
 
 
-def level(contrasts: int, columns: int = 1, looks: Sequence[int] | None = None) -> float:
+def level(contrasts: int, columns: int = 1, looks: Sequence[int] | None = None, family: float = FAMILY) -> float:
     """The level of one contrast at one look: an equal share for each column of the table and each of its contrasts.
 
-    `looks` are at most four.
+    `looks` are at most four; `family` is how often anything may be wrong, of which a look has the same part.
     """
-    return NOMINAL[len(looks) if looks else 1] / max(1, columns) / max(1, contrasts)
+    return NOMINAL[len(looks) if looks else 1] * (family / FAMILY) / max(1, columns) / max(1, contrasts)

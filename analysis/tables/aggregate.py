@@ -164,11 +164,12 @@ def _keys(spec: TableSpec, results: Sequence[Line]) -> list[dict[str, Any]]:
 def _row(spec: TableSpec, key: Key, values: Values, printed: Mapping[Identity, Mapping[str, float]]) -> Row:
     name = identify(key)
     paper = printed.get(name, {})
-    entries = {column: _entry(values.get((name, column), {}), paper.get(column)) for column in spec.columns}
+    entries = {column: entry_of(values.get((name, column), {}), paper.get(column)) for column in spec.columns}
     return Row({axis: plain(key[axis]) for axis in spec.axes}, entries)
 
 
-def _entry(seeds: Mapping[int, float], published: float | None) -> Entry:
+def entry_of(seeds: Mapping[int, float], published: float | None = None) -> Entry:
+    """The entry of values by seed."""
     order = tuple(sorted(seeds))
     values = tuple(seeds[seed] for seed in order)
     mean, sd = mean_and_sd(values)

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from analysis.statistics.basics import Spread
+from analysis.statistics.contrasts import Array
 from analysis.tables.aggregate import Entry
 
 Word = Literal[
@@ -65,3 +68,13 @@ class Column:
         """An entry's own spread where two seeds differ, else the column's; None where no seeds tell."""
         spread = Spread(entry.sd, entry.n - 1) if entry.sd else self.shared
         return spread if spread is not None and spread.sd > 0 else None
+
+
+def by_seed(entries: Sequence[Entry]) -> tuple[list[int], Array]:
+    """The places of the entries with values, and those values [R, S] by seed, NaN where a row lacks a seed."""
+    scored = [i for i, entry in enumerate(entries) if entry.values]
+    seeds = sorted({seed for i in scored for seed in entries[i].seeds})
+    values = np.full((len(scored), len(seeds)), np.nan)
+    for row, i in enumerate(scored):
+        values[row, [seeds.index(seed) for seed in entries[i].seeds]] = entries[i].values
+    return scored, values

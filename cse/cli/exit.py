@@ -14,6 +14,8 @@ from cse.cli.printing import problem_lines
 from cse_train.reading import first_line, out_of_memory
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+WORSE, MORE_SEEDS = 3, 4
+"""What `cse gate` says of a candidate."""
 MEMORY = "lower train.batch_size or train.max_seq_length, run fewer at once (--max-concurrent), or free some"
 OURS = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
 

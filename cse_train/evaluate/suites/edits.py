@@ -17,6 +17,7 @@ EDITS = {
 NAME = "edits"
 COLUMNS = tuple(f"{NAME}:{edit}" for edit in EDITS)
 NEEDS = ()
+UNRANKED = tuple(EDITS)
 
 
 def evaluate(model: TextModel, _paths: DataPaths) -> list[Score]:

@@ -38,6 +38,7 @@ COLUMNS = (
     f"{SET}:mean_cosine",
 )
 NEEDS = (SET,)
+LOWER, UNRANKED = ("alignment", "uniformity"), ("mean_cosine",)
 
 
 def alignment(left_PD: np.ndarray, right_PD: np.ndarray) -> float:

@@ -26,6 +26,7 @@ NEAR, FAR = "mean_abs_error_near", "mean_abs_error_far"
 NAME = "lengths"
 COLUMNS = (*(f"{name}:{metric}" for name in (*SEVEN, NAME) for metric in (NEAR, FAR)), f"{NAME}:gap")
 NEEDS = SEVEN
+LOWER, UNRANKED = (NEAR, FAR), ("gap",)
 
 
 LengthErrors = list[tuple[float, int]]

@@ -3,7 +3,8 @@
 A suite states `NAME`; `COLUMNS`, what its scores are stored as (`Score.column`), in the order in which they are
 computed; `NEEDS`, the sets, tasks and corpora that it reads; and `evaluate(model, paths, **options) -> list[Score]`,
 which takes those of `run_suites.Options` that it names. Where `MEMBERS` names sets or tasks, each can be asked for
-alone: `evaluate` takes them as `members`.
+alone: `evaluate` takes them as `members`. `LOWER` names the metrics whose lower value is the better one, `UNRANKED`
+those of which none is better.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ import importlib
 import pkgutil
 from collections.abc import Container, Iterable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate import suites as folder
@@ -76,6 +77,16 @@ def columns(name: str) -> tuple[str, ...]:
     A user's own set stands under its name.
     """
     return tuple(suites()[name].COLUMNS) if name in suites() else (name,)
+
+
+def sense(column: str) -> Literal["higher", "lower"] | None:
+    """Which value of a stored column is the better one; None where none is."""
+    metric = column.partition(":")[2].partition(" (")[0]
+    by_metric: dict[str, Literal["higher", "lower"] | None] = {}
+    for suite in suites().values():
+        by_metric |= dict.fromkeys(getattr(suite, "LOWER", ()), "lower")
+        by_metric |= dict.fromkeys(getattr(suite, "UNRANKED", ()))
+    return by_metric.get(metric, "higher")
 
 
 def unscored(suites: Iterable[str], have: Container[str]) -> tuple[str, ...]:

@@ -36,7 +36,8 @@ SHORTEST = 5
 TRIES = 2000
 """Candidates drawn for one query before another query takes its place."""
 NAME = "repetition"
-COLUMNS = tuple(f"{NAME}:{metric}" for metric in ("similarity", "similarity_doubled", "bias"))
+UNRANKED = ("similarity", "similarity_doubled", "bias")
+COLUMNS = tuple(f"{NAME}:{metric}" for metric in UNRANKED)
 NEEDS = ("wiki",)
 WORD = re.compile(r"\w+(?:['’-]\w+)*")
 

@@ -1,0 +1,99 @@
+"""One row's difference from a reference row over seeds, at the look that decides it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.statistics.basics import Spread, welch
+from analysis.statistics.collapse import comparable
+from analysis.statistics.contrasts import Array, contrasts, student
+
+EQUAL = 1e-18
+"""A variance below this, in points, is rounding; where the reference does not vary either, no seed tells anything."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference from the reference at one look."""
+
+    value: float
+    half: float
+    """Of the interval that decides on a direction."""
+    tie_half: float
+    """Of the one that decides on a tie."""
+    variance: float
+    """Within a seed."""
+    weight: float
+    """Degrees of freedom for each seed but one."""
+    seeds: str
+    """In words."""
+    count: int
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return self.value - self.half, self.value + self.half
+
+    @property
+    def sign(self) -> int:
+        """Of a difference whose interval excludes 0."""
+        return 0 if abs(self.value) <= self.half else 1 if self.value > 0 else -1
+
+    def within(self, margin: float) -> bool:
+        return abs(self.value) + self.tie_half < margin
+
+
+def differences(
+    values_RS: Array, reference: int, *, point: float, level: float, margin: float, looks: Sequence[int] | None = None
+) -> dict[int, Difference]:
+    """Row -> its difference at the look that decides it, else at the last one; rows without a spread have none.
+
+    `values_RS` [rows, seeds]: NaN where a row lacks a seed. `point`: a point in their units; `margin` too is in these.
+    `level` is that of one row's interval at one look. `looks`: numbers of seeds; those beyond the seeds there are count
+    as not looked at yet, and without any there is one look at all seeds.
+    """
+    made: dict[int, Difference] = {}
+    for look in [look for look in looks or () if look <= values_RS.shape[1]] or [values_RS.shape[1]]:
+        seen_RS = values_RS[:, :look]
+        for row, now in _at_look(seen_RS, reference, point, level).items():
+            before = made.get(row)
+            is_open = before is None or not (before.sign or before.within(margin))
+            if is_open and (before is None or np.isfinite(seen_RS[row]).all()):
+                made[row] = now
+    return made
+
+
+def _at_look(values_RS: Array, reference: int, point: float, level: float) -> dict[int, Difference]:
+    kept = comparable(values_RS[None], reference, point)
+    made = contrasts(kept, reference)
+    halves, tie_halves = made.half(level)[0], made.half(2 * level)[0]
+    varies = np.nanmax(values_RS[reference]) > np.nanmin(values_RS[reference])
+    by_row = {}
+    for place, row in enumerate(np.delete(np.arange(len(values_RS)), reference)):
+        seeds, variance = int(made.seeds[0, place]), float(made.variance[0, place])
+        if seeds == 0:
+            apart = _without_common_seeds(kept[0, row], kept[0, reference], level)
+            by_row.update({int(row): apart} if apart else {})
+        elif np.isfinite(variance) and (varies or variance > EQUAL * point**2):
+            weight = max(1.0, made.freedom[0, place] / max(1, seeds - 1))
+            by_row[int(row)] = Difference(
+                float(made.difference[0, place]), float(halves[place]), float(tie_halves[place]),
+                variance, weight, f"{seeds} seed{'s' * (seeds > 1)}", seeds,
+            )  # fmt: skip
+    return by_row
+
+
+def _without_common_seeds(row_S: Array, reference_S: Array, level: float) -> Difference | None:
+    """Welch's difference of means, for rows whose seeds differ; None where one has fewer than two or all are equal.
+
+    With the fewer seeds' degrees of freedom (Hsu 1938): Satterthwaite's miss up to 11% at 3 seeds and corrected levels.
+    """
+    mine, theirs = row_S[np.isfinite(row_S)], reference_S[np.isfinite(reference_S)]
+    fewest = min(len(mine), len(theirs))
+    if fewest < 2 or not (mine.std() or theirs.std()):
+        return None
+    spreads = Spread(float(mine.std(ddof=1)), len(mine) - 1), Spread(float(theirs.std(ddof=1)), len(theirs) - 1)
+    error = welch(spreads[0], len(mine), spreads[1], len(theirs)).sd
+    half, tie_half = (float(student(alpha, fewest - 1.0)) * error for alpha in (level, 2 * level))
+    seeds = f"{len(mine)}/{len(theirs)} seeds, none in common"
+    return Difference(float(mine.mean() - theirs.mean()), half, tie_half, error**2 * fewest, 1.0, seeds, fewest)

@@ -1,0 +1,188 @@
+"""Is model A better than model B? One word for each column, from the seeds that both have.
+
+A difference is always A minus B. Interval, tie and collapse are those of a table of two rows (`analysis.statistics`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from analysis.statistics.collapse import SEEDS_TO_COMPARE, collapsed
+from analysis.statistics.contrasts import Array
+from analysis.statistics.differences import Difference, differences
+from analysis.statistics.looks import LOOKS
+from analysis.statistics.needed import MOST, seeds_needed, seeds_to_decide
+from analysis.tables.aggregate import Entry
+from analysis.tables.columns import UNIT_VALUES, Interval, by_seed
+from analysis.tables.directions import Terms
+
+Sense = Literal["higher", "lower"]
+"""Which value of a column is the better one."""
+Word = Literal["better", "worse", "tie", "undecided"]
+GateWord = Literal["better", "worse", "tie", "more-seeds"]
+ONE_SEED = "one seed on a side: what other seeds would give is not covered"
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A column's values of A and of B, both with one at least."""
+
+    left: Entry
+    right: Entry
+    sense: Sense = "higher"
+    fine: bool = False
+    """Whether it is a metric of its own, such as uniformity, in which small values are not in points."""
+
+    @property
+    def point(self) -> float:
+        """What a point is here: 0.01 of a cosine or a distance."""
+        small = all(abs(value) < UNIT_VALUES for entry in (self.left, self.right) for value in entry.values)
+        return 0.01 if self.fine and small else 1.0
+
+
+@dataclass(frozen=True)
+class ColumnComparison:
+    """A against B in one column."""
+
+    column: str
+    left: Entry
+    right: Entry
+    word: Word
+    """Of A."""
+    difference: float
+    """A minus B: the mean over common seeds, else the difference of the means."""
+    interval: Interval | None
+    """Of the difference over seeds, at `level`; None where no seeds tell."""
+    level: float
+    """How often this column's interval may miss the truth at one look."""
+    common: int
+    """Seeds that both have; where there are none, Welch's interval compares the means."""
+    reason: str
+    seeds_needed: int | None = None
+    """Seeds of each side that decide, if the difference stays what it is; None once decided, and for over MOST."""
+    more_seeds: int | None = None
+    """What of these is lacking."""
+    seeds_for_margin: int | None = None
+    """Seeds of each side that would show a difference of the margin in four of five comparisons."""
+    collapsed: tuple[int, int] = (0, 0)
+    """Seeds of A and of B that are far below their row's others."""
+
+    point: float = 1.0
+    """A point in the column's units: the margin is in points."""
+
+    @property
+    def digits(self) -> int:
+        """Decimals that count."""
+        return 2 if self.point == 1 else 4
+
+
+def compared(columns: Mapping[str, Sides], terms: Terms) -> list[ColumnComparison]:
+    """A word for each column, which share the level."""
+    share = terms.share(1, len(columns))
+    return [_compared(column, sides, terms, share) for column, sides in columns.items()]
+
+
+def verdict_of(comparisons: Sequence[ColumnComparison]) -> tuple[GateWord, int | None]:
+    """The word for all columns, and the seeds that are lacking (None for over MOST).
+
+    A column that is surely worse decides, then one that is open; else one better column is enough.
+    """
+    words = {comparison.word for comparison in comparisons}
+    if "worse" in words:
+        return "worse", 0
+    if "undecided" in words:
+        lacking = [comparison.more_seeds for comparison in comparisons if comparison.word == "undecided"]
+        return "more-seeds", None if None in lacking else max(more for more in lacking if more is not None)
+    return ("better" if "better" in words else "tie"), 0
+
+
+def word_of(low: float, high: float, tie_low: float, tie_high: float, margin: float, sense: Sense) -> Word:
+    """The word for an interval and the shorter one of a tie: what is surely within the margin is a tie, not better."""
+    if -margin < tie_low and tie_high < margin:
+        return "tie"
+    if low <= 0 <= high:
+        return "undecided"
+    return "better" if (low > 0) == (sense == "higher") else "worse"
+
+
+def _compared(column: str, sides: Sides, terms: Terms, share: float) -> ColumnComparison:
+    left, right, point = sides.left, sides.right, sides.point
+    values, common = _values(left, right)
+    margin = terms.margin * point
+    fallen = collapsed(values[None], point)[0].sum(axis=1)
+    ours, note = _difference(values, common, terms, share, point), _fallen(fallen, values)
+    means = np.nanmean(values, axis=1)
+    undecided = ColumnComparison(
+        column, left, right, "undecided", float(means[0] - means[1]), None, share, common, "",
+        collapsed=(int(fallen[0]), int(fallen[1])), point=point,
+    )  # fmt: skip
+    if ours is None:
+        reason, more = _unknown(values, common, terms, bool(fallen.any()))
+        total = (common or min(left.n, right.n)) + more
+        return replace(undecided, reason=reason + note, seeds_needed=total, more_seeds=more)
+    word = word_of(*ours.interval, ours.value - ours.tie_half, ours.value + ours.tie_half, margin, sides.sense)
+    needed = seeds_to_decide(ours.value, margin, ours.variance, ours.weight, share) if word == "undecided" else None
+    have = common or ours.count
+    needed = None if needed is None else _planned(max(needed, have + 1), terms.looks)
+    lacking = None if needed is None else needed - have
+    return replace(
+        undecided,
+        word=word,
+        difference=ours.value,
+        interval=ours.interval,
+        reason=_reason(ours, word, margin, lacking) + note,
+        seeds_needed=needed,
+        more_seeds=lacking if word == "undecided" else 0,
+        seeds_for_margin=seeds_needed(margin, ours.variance, ours.weight, share),
+    )
+
+
+def _values(left: Entry, right: Entry) -> tuple[Array, int]:
+    """Values [2, S] on the common seeds and their number; on all seeds where none is common."""
+    _, values = by_seed([left, right])
+    common = np.isfinite(values).all(axis=0)
+    return (values[:, common] if common.any() else values), int(common.sum())
+
+
+def _difference(values: Array, common: int, terms: Terms, share: float, point: float) -> Difference | None:
+    """None where no seeds tell, and before the first look that was named."""
+    if terms.looks and common < terms.looks[0]:
+        return None
+    margin = terms.margin * point
+    return differences(values, 1, point=point, level=share, margin=margin, looks=terms.looks).get(0)
+
+
+def _planned(total: int, looks: Sequence[int] | None) -> int:
+    """The next look with so many seeds, where looks were named."""
+    return next((look for look in looks or () if look >= total), total)
+
+
+def _reason(ours: Difference, word: Word, margin: float, more: int | None) -> str:
+    if word == "tie":
+        aside = f", and {'above' if ours.sign > 0 else 'below'} 0" if ours.sign else ""
+        return f"surely within ±{margin:g}{aside} ({ours.seeds})"
+    if word != "undecided":
+        return f"the interval excludes 0 ({ours.seeds})"
+    needed = f"over {MOST} seeds" if more is None else "about 1 more seed" if more == 1 else f"about {more} more seeds"
+    return f"the interval holds 0 and leaves ±{margin:g} ({ours.seeds}); {needed} would decide it"
+
+
+def _unknown(values: Array, common: int, terms: Terms, fallen: bool) -> tuple[str, int]:
+    """Why no seeds tell, and how many more are the least that could."""
+    seeds = common or int(np.isfinite(values).sum(axis=1).min())
+    if terms.looks and common < terms.looks[0]:
+        return f"{common} common seeds, and the first look is at {terms.looks[0]}", terms.looks[0] - common
+    if seeds < 2:
+        return ONE_SEED, LOOKS[0] - seeds
+    if fallen:
+        return "too few seeds are left", max(1, SEEDS_TO_COMPARE - seeds)
+    return "no two seeds differ on either side, so that no seed tells anything", max(1, LOOKS[0] - seeds)
+
+
+def _fallen(fallen: Array, values: Array) -> str:
+    """Which seeds have collapsed, in words; empty for none."""
+    counts = np.isfinite(values).sum(axis=1)
+    shown = [f"{fallen[i]} of {counts[i]} seeds of {name} collapsed" for i, name in enumerate("AB") if fallen[i]]
+    return "".join(f"; {line}" for line in shown)

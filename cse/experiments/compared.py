@@ -1,0 +1,47 @@
+"""Scores that a comparison lacks: of a model's folder for this comparison alone, of runs into their ledger."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis.ledger import Ledger
+from cse.tables.lookup import require_files
+from cse.tables.models import Model, ModelScore
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.open import is_run, open_model
+from cse_train.evaluate.run_suites import evaluate
+from cse_train.evaluate.score import score_checkpoint
+from cse_train.evaluate.suites.registry import require, require_known, still_valid, unscored
+
+
+def score_folder(
+    folder: Path, suites: Sequence[str], paths: DataPaths, pooler: str | None, max_length: int | None
+) -> dict[str, ModelScore]:
+    """Column -> score; `pooler` is for a plain encoder, which brings none. ConfigError as of `open_model`."""
+    require_known(suites, paths)
+    require(suites, paths)
+    brings_pooler = folder.is_file() or is_run(folder) or (folder / "modules.json").is_file()
+    model = open_model(folder, pooler=None if brings_pooler else pooler, max_length=max_length)
+    return {
+        score.column: ModelScore(
+            score.value,
+            score.protocol.as_dict(),
+            score.cosines.cosines if score.cosines else None,
+            score.cosines.gold if score.cosines else None,
+        )
+        for score in evaluate(model, paths, suites, {})
+    }
+
+
+def score_runs(model: Model, suites: Sequence[str], ledger: Ledger, paths: DataPaths) -> int:
+    """Score the runs that lack a suite, as `cse eval` does; returns how many runs that were."""
+    require_known(suites, paths)
+    scored = 0
+    for run in model.runs:
+        stored = {score.suite: score.protocol for score in ledger.scores([run.signature])}
+        missing = unscored(suites, still_valid(stored, paths))
+        if missing:
+            folder = require_files(run, ledger)
+            for score in score_checkpoint(folder / "best", missing, paths, folder / "scores", run.signature):
+                ledger.add_score(run.signature, **score.record())
+            scored += 1
+    return scored

@@ -1,0 +1,194 @@
+"""What a model's name means: finished runs of one cell, or a folder that is no run of the ledger."""
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.ledger import Ledger, RunRow
+from analysis.tables.data_sets import LENGTH
+from analysis.tables.labels import some
+from analysis.tables.results import DEV
+from analysis.tables.spec import plain
+from cluster.plan.match import match_on
+from cse.tables.explain import candidates
+from cse.tables.lookup import by_signature, row_of, space_or_sweep, sweep_of
+from cse_train.config import effective
+from cse_train.fields import ConfigError, Scalar, nearest
+from search_spaces.catalog import catalog
+from search_spaces.cell_names import choose
+from search_spaces.cells import ResolvedSpace, sweep_name
+
+DIGITS = 12
+"""Hexadecimal digits shown of a signature."""
+SEED = "train.seed"
+SHOWN = 8
+"""Settings that are named."""
+
+
+@dataclass(frozen=True)
+class ModelScore:
+    """A column of a model that was scored for this comparison."""
+
+    value: float
+    protocol: Mapping[str, Any]
+    cosines: np.ndarray | None = None
+    """float64 [pairs], of graded sets alone."""
+    gold: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a name on the command line means: finished runs of one cell, or a folder that is no run of the ledger."""
+
+    name: str
+    label: str
+    runs: Sequence[RunRow] = ()
+    folder: Path | None = None
+    notes: Sequence[str] = ()
+    """Which of its runs are not compared."""
+    scores: Mapping[str, ModelScore] = field(default_factory=dict)
+    """Of a folder."""
+
+    @property
+    def seeds(self) -> list[int]:
+        return [run.seed for run in self.runs]
+
+    @property
+    def dev(self) -> str | None:
+        """The dev set by which its runs were picked."""
+        return str(self.runs[0].config.get(DEV)) if self.runs else None
+
+
+def model_of(
+    name: str,
+    ledger: Ledger | None,
+    profile: str | None = None,
+    settings: Mapping[str, Scalar] | None = None,
+    data_hash: str | None = None,
+    encoders: Container[str] = (),
+) -> Model:
+    """A run's signature or folder, `SPACE:CELL`, `SWEEP:CELL`, several of these with commas, or a model's folder.
+
+    Of a space or a sweep with one cell the cell may be left out; `encoders` are names that mean a model without a
+    folder. ConfigError for a name that means nothing, runs of
+    several cells or two of one seed, and where no run is done.
+    """
+    parts = [part.strip() for part in name.split(",")]
+    if name in encoders and not Path(name).is_dir():
+        return Model(name, name, folder=Path(name))
+    several = len(parts) > 1 and not Path(name).exists() and _space_and_cell(name, ledger) is None
+    if several:
+        models = [_single(part, ledger, profile, settings, data_hash) for part in parts]
+        runs = tuple({run.signature: run for model in models for run in model.runs}.values())
+        if any(model.folder for model in models):
+            raise ConfigError([f"folders have no seeds: model={name}; name one folder, or runs of the ledger"])
+        model = Model(name, name, runs, notes=[note for model in models for note in model.notes])
+    else:
+        model = _single(name, ledger, profile, settings, data_hash)
+    _require_one_model(model)
+    return model
+
+
+def _single(
+    name: str, ledger: Ledger | None, profile: str | None, settings: Mapping[str, Scalar] | None, data_hash: str | None
+) -> Model:
+    path = Path(name)
+    if path.is_dir() or (path.is_file() and path.suffix not in (".yaml", ".yml")):
+        folder = path.resolve()
+        row = row_of(folder.parent if folder.name == "best" else folder, ledger) if ledger else None
+        return _of_run(name, row) if row is not None else Model(name, name, folder=folder)
+    row = by_signature(name, ledger) if ledger else None
+    if row is not None:
+        return _of_run(name, row)
+    named = _space_and_cell(name, ledger)
+    if named is None:
+        valid = [*catalog(), *(sweep.id for sweep in ledger.sweeps())] if ledger else list(catalog())
+        how = "give a run (cse trials), SPACE:CELL or SWEEP:CELL (cse ls), or a model's folder"
+        raise ConfigError([f"unknown model: model={name}; {how}; {nearest(name.partition(':')[0], valid)}"])
+    space, cell = named
+    return _of_cell(name, space_or_sweep(space, ledger, profile, settings or {}), cell, ledger, data_hash)
+
+
+def _space_and_cell(name: str, ledger: Ledger | None) -> tuple[str, str] | None:
+    """The space or sweep that a name begins with, and the cell behind a colon, empty for none."""
+    shipped = {space.lower() for space in catalog()}
+    ends = [len(name), *(place for place, letter in enumerate(name) if letter == ":")]
+    for end in ends:
+        space = name[:end]
+        if sweep_of(space, ledger) or space.lower() in shipped or (Path(space).is_file() and end):
+            return space, name[end + 1 :]
+    return None
+
+
+def _of_run(name: str, row: RunRow) -> Model:
+    if row.state != "done":
+        raise ConfigError([f"nothing finished: model={name} is {row.state}; let cse run go on"])
+    return Model(name, f"run {row.signature[:DIGITS]}", (row,))
+
+
+def _of_cell(
+    name: str, resolved: ResolvedSpace, cell_words: str, ledger: Ledger | None, data_hash: str | None
+) -> Model:
+    rows = ledger.runs() if ledger else []
+    words = [cell_words] if cell_words else []
+    cell = choose(resolved, words, candidates(resolved, rows), before=f"{name.removesuffix(':' + cell_words)}:")
+    matches, notes = match_on(resolved, rows, data_hash=data_hash)
+    runs = [matched.run for matched in matches if matched.cell.id == cell.id]
+    done = sorted((run for run in runs if run.state == "done"), key=lambda run: run.seed)
+    if not done:
+        aside = f" ({'; '.join(notes)})" if notes else ""
+        raise ConfigError([f"nothing finished: model={name} has no done run{aside}; cse run trains some, cse ls lists"])
+    lacking = [f"{name}: {len(runs) - len(done)} of {len(runs)} runs are not done"] if len(runs) > len(done) else []
+    label = f"{sweep_name(resolved)}:{cell_words}" if cell_words else sweep_name(resolved)
+    return Model(name, label, tuple(done), notes=[*lacking, *(f"{name}: {note}" for note in notes)])
+
+
+def _require_one_model(model: Model) -> None:
+    """ConfigError for runs that differ in more than their seeds, and for two of one seed."""
+    differing = differing_settings(model.runs)
+    if differing:
+        line = f"several models: model={model.name} has runs that differ in {', '.join(differing)}"
+        raise ConfigError([f"{line}; give runs of one cell, which differ in their seeds alone"])
+    twice = sorted({seed for seed in model.seeds if model.seeds.count(seed) > 1})
+    if twice:
+        line = f"one seed twice: model={model.name} has several runs of seed {', '.join(map(str, twice))}"
+        raise ConfigError([f"{line}; give one run of each"])
+
+
+def differing_settings(runs: Sequence[RunRow]) -> list[str]:
+    """Settings but the seed, and inputs by their content, in which runs differ."""
+    facts = [
+        {**effective({"method": run.method, **run.config}), **{f"{k} (content)": v for k, v in run.identity.items()}}
+        for run in runs
+    ]
+    names = dict.fromkeys(name for fact in facts for name in fact if name != SEED)
+    return [name for name in names if len({repr(plain(fact.get(name))) for fact in facts}) > 1]
+
+
+def require_two(left: Model, right: Model) -> None:
+    """ConfigError where both names mean the same model, or share a run."""
+    shared = {run.signature for run in left.runs} & {run.signature for run in right.runs}
+    if shared or (left.folder is not None and left.folder == right.folder):
+        what = f"run {min(shared)[:DIGITS]} is on both sides" if shared else f"both are {left.folder}"
+        raise ConfigError([f"one model twice: A={left.name}, B={right.name}: {what}; name two different ones"])
+
+
+def differences(left: Model, right: Model) -> Iterator[str]:
+    """In which inputs and settings the two sides differ beside the seeds."""
+    if not (left.runs and right.runs):
+        return
+    first, second = left.runs[0], right.runs[0]
+    for name in dict.fromkeys([*first.identity, *second.identity]):
+        a, b = (str(run.identity.get(name))[:DIGITS] for run in (first, second))
+        if a != b and name != LENGTH:
+            yield f"trained on or by other {name}: A {a}, B {b}"
+    settings = [effective({"method": run.method, **run.config}) for run in (first, second)]
+    keys = [key for key in dict.fromkeys([*settings[0], *settings[1]]) if key != SEED]
+    unlike = [
+        f"{k} A {settings[0].get(k)}, B {settings[1].get(k)}" for k in keys if settings[0].get(k) != settings[1].get(k)
+    ]
+    if unlike:
+        yield f"settings: {some(unlike, SHOWN, '; ')}"
