@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, or_, select
 
-from analysis.ledger import places, schema
+from analysis.ledger import places, queries, schema
 from analysis.ledger.integrity import intact
 from analysis.ledger.queries import LIVE
 
@@ -57,8 +57,28 @@ def clock(connection: Connection) -> float:
 _OF_RUN = ("state", "method", "examples", "best", "best_examples", "updated", "folder", "reason", "identity")
 
 
-def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[str, list[ProgressRow]]:
-    """Sweep -> its rows by cell and seed; all sweeps, or these."""
+def sizes(connection: Connection) -> dict[str, int]:
+    """Sweep -> its number of rows; sweeps without any are absent."""
+    links = schema.sweep_runs
+    return {row[0]: row[1] for row in connection.execute(select(links.c.sweep, func.count()).group_by(links.c.sweep))}
+
+
+def changed(connection: Connection, since: float | None) -> tuple[list[str] | None, float]:
+    """Signatures of runs with news since a moment of the database's clock, None for all, and this moment.
+
+    As `analysis.ledger.queries.changed`, without the rows.
+    """
+    runs, now = schema.runs, clock(connection)
+    if since is None or now < since:
+        return None, now
+    news = or_(runs.c.updated > since - queries.LATE_S, runs.c.state.in_(schema.HELD))
+    return list(connection.scalars(select(runs.c.signature).where(news))), now
+
+
+def rows(
+    connection: Connection, sweeps: Iterable[str] | None = None, signatures: Iterable[str] | None = None
+) -> dict[str, list[ProgressRow]]:
+    """Sweep -> its rows by cell and seed; all, or those of these sweeps or runs."""
     links, runs = schema.sweep_runs, schema.runs
     query = select(
         *(links.c[name] for name in ("sweep", "signature", "cell", "seed")),
@@ -73,8 +93,10 @@ def rows(connection: Connection, sweeps: Iterable[str] | None = None) -> dict[st
         query = query.where(links.c.sweep.in_(list(sweeps)))
     by_sweep: dict[str, list[ProgressRow]] = defaultdict(list)
     where = places.of(connection)
-    for row in connection.execute(query.order_by(links.c.sweep, links.c.cell_hash, links.c.seed)):
-        by_sweep[row.sweep].append(_row({**row._mapping, "folder": where.path(row.folder, row.signature)}))
+    query = query.order_by(links.c.sweep, links.c.cell_hash, links.c.seed)
+    for statement in queries.by_signature(query, links.c.signature, signatures):
+        for row in connection.execute(statement):
+            by_sweep[row.sweep].append(_row({**row._mapping, "folder": where.path(row.folder, row.signature)}))
     return dict(by_sweep)
 
 

@@ -1,7 +1,7 @@
 """How far sweeps are, out of the ledger alone: what `cse status` prints and the page of `cse dashboard` shows."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine
@@ -10,7 +10,6 @@ from analysis.ledger import SweepRow, cluster_log, queries
 from analysis.ledger.cluster_log import Cluster
 from analysis.ledger.database import transaction
 from analysis.progress import pace
-from analysis.progress import rows as progress_rows
 from analysis.progress.rows import ENDED, ProgressRow
 from analysis.tables.data_sets import told_apart
 from analysis.tables.labels import label, telling
@@ -93,34 +92,33 @@ class SweepDetail:
     curves: Sequence[Curve]
 
 
-def overview(engine: Engine) -> Overview:
-    """All sweeps of a ledger. LedgerError."""
-    with transaction(engine) as connection:
-        now = progress_rows.clock(connection)
-        rows, clusters = progress_rows.rows(connection), cluster_log.read(connection)
-        stored = queries.sweeps(connection)
-        sweeps = [_progress(connection, sweep, rows.get(sweep.id, []), clusters, now) for sweep in stored]
-    return Overview(now, sorted(sweeps, key=lambda sweep: (sweep.live, sweep.updated or 0.0), reverse=True))
+Labels = Callable[[str, Sequence[ProgressRow], bool], Mapping[str, str]]
+"""(sweep, its rows, whether a sampler proposes them) -> what each signature is called."""
 
 
-def detail(engine: Engine, sweep: str) -> SweepDetail | None:
-    """One sweep, or None where the ledger has no such. LedgerError."""
-    with transaction(engine) as connection:
-        sweeps = {stored.id: stored for stored in queries.sweeps(connection)}
-        if sweep not in sweeps:
-            return None
-        now = progress_rows.clock(connection)
-        rows = progress_rows.rows(connection, [sweep]).get(sweep, [])
-        progress = _progress(connection, sweeps[sweep], rows, cluster_log.read(connection), now)
-        names = _labels(rows, progress.search)
-        listed = sorted(rows, key=_prominence)[:SHOWN_RUNS]
-        runs = [RunProgress(names[row.signature], row) for row in listed]
-        return SweepDetail(progress, runs, len(rows) - len(listed), _curves(connection, rows, names))
+def detail_of(
+    connection: Connection, sweep: str, rows: Sequence[ProgressRow], now: float, labels: Labels
+) -> SweepDetail | None:
+    """A sweep of these rows, or None where the ledger has no such sweep."""
+    stored = next((row for row in queries.sweeps(connection) if row.id == sweep), None)
+    if stored is None:
+        return None
+    progress = progress_of(connection, stored, rows, cluster_log.read(connection), now, labels)
+    names = labels(sweep, rows, progress.search)
+    listed = sorted(rows, key=_prominence)[:SHOWN_RUNS]
+    runs = [RunProgress(names[row.signature], row) for row in listed]
+    return SweepDetail(progress, runs, len(rows) - len(listed), _curves(connection, rows, names))
 
 
-def _progress(
-    connection: Connection, sweep: SweepRow, rows: Sequence[ProgressRow], clusters: Mapping[str, Cluster], now: float
+def progress_of(
+    connection: Connection,
+    sweep: SweepRow,
+    rows: Sequence[ProgressRow],
+    clusters: Mapping[str, Cluster],
+    now: float,
+    labels: Labels,
 ) -> SweepProgress:
+    """How far a sweep of these rows is."""
     counts = Counter(row.state for row in rows)
     live = bool(counts["running"] or counts["claimed"])
     num_samples = sweep.spec.get("asked")
@@ -139,7 +137,7 @@ def _progress(
         share=sum(1.0 if row.state in ENDED else row.share for row in rows) / max(len(rows), at_most, 1),
         live=live,
         best=best.best if best else None,
-        best_run=_labels(rows, searched)[best.signature] if best else "",
+        best_run=labels(sweep.id, rows, searched)[best.signature] if best else "",
         seconds_left=pace.seconds_left(connection, sweep.id, rows, num_samples, now) if live else None,
         updated=max((row.updated for row in rows if row.updated is not None), default=None),
         dashboard=cluster.dashboard if cluster and live and cluster.ended is None else "",
@@ -147,7 +145,7 @@ def _progress(
     )
 
 
-def _labels(rows: Sequence[ProgressRow], searched: bool) -> dict[str, str]:
+def labels_of(sweep: str, rows: Sequence[ProgressRow], searched: bool) -> dict[str, str]:
     """Signature -> the axes that name its cell, the data where runs of a cell differ in them, and its seed."""
     axes = list(dict.fromkeys(axis for row in rows for axis in row.cell))
     kept = telling([row.cell for row in rows], axes, searched=searched)

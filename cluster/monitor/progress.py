@@ -1,5 +1,6 @@
 """What a person sees of a running sweep: one live block on a terminal, plain lines in a file or a pipe."""
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
@@ -38,6 +39,8 @@ class Progress:
         self.tally = Tally(sum(totals.values()), state=dict.fromkeys(reused, "reused"))
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._labels, self._now = {} if labels is None else labels, now
+        self._lock = threading.Lock()
+        """Rich draws the block in a thread of its own. Not held while it prints, which waits for that thread."""
         self._live = Live(console=self.console, refresh_per_second=4, transient=False, get_renderable=self._block)
 
     def __enter__(self) -> "Progress":
@@ -50,10 +53,12 @@ class Progress:
             self._live.stop()
 
     def __call__(self, event: SweepEvent) -> None:
-        self.tally.total = sum(self._totals.values())
-        self.tally.add(event, self._now())
+        with self._lock:
+            self.tally.total = sum(self._totals.values())
+            self.tally.add(event, self._now())
+            line = self.line(event)
         if event.kind in SPOKEN and not (self.console.is_terminal and event.kind == "done"):
-            self.console.print(Text(self.line(event), style=COLOURS.get(event.kind, "")))
+            self.console.print(Text(line, style=COLOURS.get(event.kind, "")))
 
     def line(self, event: SweepEvent) -> str:
         """An event in words, with where the sweep stands after it."""
@@ -68,7 +73,11 @@ class Progress:
         return "  ".join(part for part in words if part) + tail
 
     def _block(self) -> Group:
-        running = [signature for signature, state in self.tally.state.items() if state == "started"]
+        with self._lock:
+            return self._drawn()
+
+    def _drawn(self) -> Group:
+        running = list(self.tally.running)
         lines = [self._bar(), Text(self.tally.summary(self._now()))]
         for signature in running[:LISTED]:
             share, name = self.tally.share(signature), self._labels.get(signature, signature)

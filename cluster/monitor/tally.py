@@ -1,5 +1,6 @@
 """The counts behind a sweep's progress, and durations as text."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from cluster.sweep.events import SweepEvent
@@ -16,19 +17,26 @@ class Tally:
     begun: float | None = None
     """Clock reading at the first start; None before it."""
     state: dict[str, str] = field(default_factory=dict)
+    """Signature -> the newest of its events that say how it stands; `_stands` alone changes it."""
+    running: dict[str, None] = field(default_factory=dict)
+    """Signatures in the order in which they started."""
     trained: dict[str, int] = field(default_factory=dict)
     total_examples: dict[str, int] = field(default_factory=dict)
     """Signature -> examples of the whole run, for the share that is trained."""
     best: float | None = None
+    _counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._counts.update(self.state.values())
 
     def add(self, event: SweepEvent, now: float) -> None:
         """Take one event into account; `now` is any steady clock in seconds."""
         if event.kind == "started" and self.begun is None:
             self.begun = now
         if event.kind in ("started", "reused", *ENDED):
-            self.state[event.signature] = event.kind
+            self._stands(event.signature, event.kind)
         if event.kind in ("requeued", "resting"):
-            self.state.pop(event.signature, None)
+            self._stands(event.signature, None)
         if event.total_examples:
             self.total_examples[event.signature] = event.total_examples
         if event.examples:
@@ -37,11 +45,22 @@ class Tally:
             self.best = event.best
 
     def count(self, *kinds: str) -> int:
-        return sum(state in kinds for state in self.state.values())
+        return sum(self._counts[kind] for kind in kinds)
 
     def work_done(self) -> float:
         """Runs trained by this call, running ones by their share of examples."""
-        return self.count(*ENDED) + sum(self.share(s) for s, state in self.state.items() if state == "started")
+        return self.count(*ENDED) + sum(map(self.share, self.running))
+
+    def _stands(self, signature: str, kind: str | None) -> None:
+        before = self.state.pop(signature, None)
+        if before is not None:
+            self._counts[before] -= 1
+        self.running.pop(signature, None)
+        if kind is not None:
+            self.state[signature] = kind
+            self._counts[kind] += 1
+        if kind == "started":
+            self.running[signature] = None
 
     def share(self, signature: str) -> float:
         """Trained part of a run, 0 where its length is not known."""

@@ -7,14 +7,15 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress, detail, overview, run_folder
+from analysis.progress.follower import Follower
+from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress, run_folder
 
 
-def state(engine: Engine, sweep: str | None, storage: Path) -> dict[str, Any]:
+def state(follower: Follower, sweep: str | None, storage: Path) -> dict[str, Any]:
     """Every sweep in short, and one in full: the named one, else the first. LedgerError."""
-    progress = overview(engine)
+    progress = follower.overview()
     chosen = sweep or (progress.sweeps[0].id if progress.sweeps else None)
-    full = detail(engine, chosen) if chosen else None
+    full = follower.detail(chosen) if chosen else None
     return {
         "now": progress.now,
         "sweeps": [short(sweep_row) for sweep_row in progress.sweeps],

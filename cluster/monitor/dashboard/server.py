@@ -3,6 +3,8 @@
 import errno
 import json
 import sys
+import threading
+import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -13,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from sqlalchemy import Engine
 
 from analysis.ledger import LedgerError
+from analysis.progress.follower import Follower
 from cluster.monitor.dashboard import api
 from cse_train.fields import ConfigError
 
@@ -34,6 +37,29 @@ HEADERS = {
 }
 
 
+JSON = "application/json; charset=utf-8"
+FRESH_S = 1.0
+"""Seconds for which an answer is as good as a new one: however many pages are open, the ledger is read once."""
+
+
+class Answers:
+    """The state of the ledger as pages get it, for all of them together."""
+
+    def __init__(self, engine: Engine, storage: Path) -> None:
+        self._follower, self._storage, self._lock = Follower(engine), storage, threading.Lock()
+        self._answers: dict[str | None, tuple[float, bytes]] = {}
+
+    def state(self, sweep: str | None) -> bytes:
+        """`api.state` as JSON, at most FRESH_S old. LedgerError."""
+        with self._lock:
+            now = time.monotonic()
+            self._answers = {name: answer for name, answer in self._answers.items() if now - answer[0] < FRESH_S}
+            if sweep not in self._answers:
+                body = json.dumps(api.state(self._follower, sweep, self._storage)).encode()
+                self._answers[sweep] = time.monotonic(), body
+            return self._answers[sweep][1]
+
+
 class DashboardServer(ThreadingHTTPServer):
     """Serves one ledger and the logs under one storage root."""
 
@@ -45,6 +71,7 @@ class DashboardServer(ThreadingHTTPServer):
     def __init__(self, engine: Engine, storage: Path, port: int) -> None:
         """`port` 0 takes any free one. ConfigError where the port is taken or not ours to use."""
         self.engine, self.storage = engine, storage
+        self.answers = Answers(engine, storage)
         try:
             super().__init__((ADDRESS, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -96,14 +123,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _ask(self, path: str, query: dict[str, str]) -> None:
         engine = self.server.engine
         if path == "/api/state":
-            self._answer(HTTPStatus.OK, api.state(engine, query.get("sweep"), self.server.storage))
+            self._send(HTTPStatus.OK, self.server.answers.state(query.get("sweep")), JSON)
         elif path == "/api/log" and "run" in query:
             self._answer(HTTPStatus.OK, api.log(engine, query["run"], self.server.storage))
         else:
             self._answer(HTTPStatus.NOT_FOUND, {"error": "nothing here"})
 
     def _answer(self, status: HTTPStatus, data: Any) -> None:
-        self._send(status, json.dumps(data).encode(), "application/json; charset=utf-8")
+        self._send(status, json.dumps(data).encode(), JSON)
 
     def _send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
         self.send_response(status)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress, detail, overview
+from analysis.progress.follower import Follower
+from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress
 from cluster.monitor.dashboard.api import short, whole
 from cluster.monitor.tally import clock
 from cse.cli import options, screen
@@ -27,13 +28,13 @@ Name = Annotated[
 
 def status(name: Name = None, ledger: options.LedgerUrl = None, form: FormatOption = "text") -> None:
     """Show how far each sweep is: runs by state, best so far, time left, what failed and where its log is."""
-    engine = connected(ledger)
-    sweeps = overview(engine).sweeps
+    follower = Follower(connected(ledger))
+    sweeps = follower.overview().sweeps
     if name is None:
         shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse run E7 starts one"
         print(json.dumps([short(row) for row in sweeps], indent=1) if form == "json" else screen.prose(shown, "    "))
         return
-    full = [row for sweep in chosen(name, sweeps) if (row := detail(engine, sweep.id))]
+    full = [row for sweep in chosen(name, sweeps) if (row := follower.detail(sweep.id))]
     if form == "json":
         print(json.dumps([whole(row) for row in full], indent=1))
     else:

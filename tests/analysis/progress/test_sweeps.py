@@ -7,7 +7,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.ledger.database import connect
-from analysis.progress.sweeps import detail
+from analysis.progress.follower import Follower
 from cse.cli.results.status import facts
 
 AXES = ("train.learning_rate", "method.temperature", "method.dup_rate", "method.queue_multiple")
@@ -40,7 +40,7 @@ def url(tmp_path: Path) -> str:
 
 
 def test_a_search_names_all_axes_and_counts_out_of_what_it_may_make(url: str) -> None:
-    shown = detail(connect(url, create=False), "s")
+    shown = Follower(connect(url, create=False)).detail("s")
     assert shown is not None
     names = [axis.rpartition(".")[2] for axis in AXES]
     assert all(f"{name}=" in run.label for run in shown.runs for name in names)

@@ -1,6 +1,10 @@
 """What a sweep's progress says, event by event."""
 
 import io
+import random
+import sys
+import threading
+import time
 
 import pytest
 from rich.console import Console
@@ -108,3 +112,49 @@ def test_a_hundred_running_runs_leave_the_block_short() -> None:
 @pytest.mark.parametrize(("seconds", "said"), [(8.4, "8 s"), (125, "2 min 05 s"), (11400, "3 h 10 min")])
 def test_clock(seconds: float, said: str) -> None:
     assert clock(seconds) == said
+
+
+def test_the_block_is_drawn_while_thousands_of_runs_begin_and_end() -> None:
+    progress, _, _ = shown(terminal=True)
+    errors: list[BaseException] = []
+    over = threading.Event()
+
+    def draw() -> None:
+        try:
+            while not over.is_set():
+                progress._block()
+        except BaseException as error:
+            errors.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    thread = threading.Thread(target=draw)
+    thread.start()
+    for number in range(3000):
+        for kind in ("started", "point", "done"):
+            progress(SweepEvent(kind=kind, signature=str(number), examples=1, total_examples=1))  # type: ignore[arg-type]
+    over.set()
+    thread.join(10)
+    sys.setswitchinterval(before)
+    assert errors == [] and progress.tally.count("done") == 3000 and not progress.tally.running
+
+
+def test_counts_cost_the_same_however_many_runs_there_are() -> None:
+    tally = Tally(100_000)
+    for number in range(100_000):
+        tally.add(SweepEvent(kind="reused", signature=str(number)), 0.0)
+    tally.add(SweepEvent(kind="started", signature="a", total_examples=100), 1.0)
+    begun = time.process_time()
+    for _ in range(1000):
+        tally.summary(2.0)
+    assert time.process_time() - begun < 0.5
+
+
+def test_running_counts_equal_a_count_of_all_states() -> None:
+    rng, tally = random.Random(0), Tally(50, state={"0": "reused"})
+    kinds = ("started", "point", "requeued", "resting", "done", "stopped", "failed", "reused", "scored")
+    for _ in range(2000):
+        tally.add(SweepEvent(kind=rng.choice(kinds), signature=str(rng.randrange(50))), 0.0)  # type: ignore[arg-type]
+        for kind in ("started", "done", "stopped", "failed", "reused"):
+            assert tally.count(kind) == sum(state == kind for state in tally.state.values())
+        assert set(tally.running) == {name for name, state in tally.state.items() if state == "started"}

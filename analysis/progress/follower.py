@@ -1,0 +1,76 @@
+"""Progress for somebody who looks again and again: each look reads what changed since the last one."""
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, Engine
+
+from analysis.ledger import cluster_log, queries
+from analysis.ledger.database import transaction
+from analysis.progress import rows as progress_rows
+from analysis.progress.rows import ProgressRow
+from analysis.progress.sweeps import Overview, SweepDetail, detail_of, labels_of, progress_of
+
+Names = Mapping[str, str]
+
+
+class Follower:
+    """One ledger's sweeps; safe between threads, of which one at a time reads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._lock = engine, threading.Lock()
+        self._rows: dict[str, list[ProgressRow]] = {}
+        self._since: float | None = None
+        self._names: dict[str, tuple[object, Names]] = {}
+
+    def overview(self) -> Overview:
+        """All sweeps. LedgerError."""
+        with self._lock, transaction(self._engine) as connection:
+            now = self._read(connection)
+            clusters = cluster_log.read(connection)
+            sweeps = [
+                progress_of(connection, sweep, self._rows.get(sweep.id, []), clusters, now, self._labels)
+                for sweep in queries.sweeps(connection)
+            ]
+        return Overview(now, sorted(sweeps, key=lambda sweep: (sweep.live, sweep.updated or 0.0), reverse=True))
+
+    def detail(self, sweep: str) -> SweepDetail | None:
+        """One sweep, or None where the ledger has no such. LedgerError."""
+        with self._lock, transaction(self._engine) as connection:
+            now = self._read(connection)
+            return detail_of(connection, sweep, self._rows.get(sweep, []), now, self._labels)
+
+    def _read(self, connection: Connection) -> float:
+        """Bring the rows up to date; the time of this look. Sweeps that got or lost runs are read whole."""
+        sizes = progress_rows.sizes(connection)
+        changed, now = progress_rows.changed(connection, self._since)
+        grown = [sweep for sweep, size in sizes.items() if len(self._rows.get(sweep, ())) != size]
+        if changed is None or len(grown) == len(sizes):
+            self._rows = progress_rows.rows(connection)
+        else:
+            self._rows = {sweep: rows for sweep, rows in self._rows.items() if sweep in sizes}
+            if grown:
+                self._rows |= progress_rows.rows(connection, grown)
+            for sweep, fresh in progress_rows.rows(connection, signatures=changed).items():
+                self._rows[sweep] = _replaced(self._rows.get(sweep, []), fresh)
+        self._since = now
+        return now
+
+    def _labels(self, sweep: str, rows: Sequence[ProgressRow], searched: bool) -> Names:
+        """They change as runs come, and as runs begin that are on other data."""
+        state = len(rows), sum(bool(row.identity) for row in rows), searched
+        before = self._names.get(sweep)
+        if before is None or before[0] != state:
+            before = self._names[sweep] = state, labels_of(sweep, rows, searched)
+        return before[1]
+
+
+def _replaced(rows: Sequence[ProgressRow], fresh: Sequence[ProgressRow]) -> list[ProgressRow]:
+    """The rows with these in the places of their former selves."""
+    by_run: dict[str, list[ProgressRow]] = {}
+    for row in fresh:
+        by_run.setdefault(row.signature, []).append(row)
+    return [
+        next((new for new in by_run.get(row.signature, ()) if (new.cell, new.seed) == (row.cell, row.seed)), row)
+        for row in rows
+    ]

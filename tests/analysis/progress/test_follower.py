@@ -1,0 +1,98 @@
+"""A page that looks again and again: what it says equals a first look, and it reads only what changed."""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger, queries
+from analysis.ledger.database import connect
+from analysis.progress import rows as progress_rows
+from analysis.progress.follower import Follower
+from analysis.progress.sweeps import SweepProgress
+
+ABOUT = {"method": "simcse", "owner": "me", "identity": {}, "provenance": {}}
+END = {"examples": 64, "best_examples": 64, "seconds": 1.0, "folder": None}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """Two sweeps that share a run; what was written a moment ago counts as old."""
+    monkeypatch.setattr(queries, "LATE_S", -0.001)
+    made = Ledger.open(tmp_path / "ledger.db")
+    for sweep in ("s", "t"):
+        made.record_sweep(sweep, {"title": sweep})
+    made.link("s", [(f"r{seed}", {"x": 1}, seed) for seed in range(4)])
+    made.link("t", [("r0", {"y": 2}, 0)])
+    for seed in range(2):
+        claim = made.claim(f"r{seed}", {"train.examples": 64, "train.batch_size": 16}, seed=seed, **ABOUT)
+        assert claim is not None
+        made.finish(claim, "done", best=50.0 + seed, **END)
+    return made
+
+
+def same(follower: Follower, ledger_file: Path) -> None:
+    fresh = Follower(connect(ledger_file, create=False))
+    assert timeless(follower.overview().sweeps) == timeless(fresh.overview().sweeps)
+    for sweep in ("s", "t"):
+        ours, theirs = follower.detail(sweep), fresh.detail(sweep)
+        assert ours is not None and theirs is not None
+        assert (ours.runs, ours.curves, ours.unlisted) == (theirs.runs, theirs.curves, theirs.unlisted)
+        assert timeless([ours.progress]) == timeless([theirs.progress])
+
+
+def timeless(sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
+    """Without what changes as the clock goes on."""
+    return [replace(sweep, seconds_left=None) for sweep in sweeps]
+
+
+def test_after_any_change_it_says_what_a_first_look_says(ledger: Ledger, tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    follower = Follower(connect(file, create=False))
+    same(follower, file)
+    claim = ledger.claim("r2", {"train.examples": 64, "train.batch_size": 16}, seed=2, **ABOUT)
+    assert claim is not None
+    ledger.running(claim)
+    same(follower, file)
+    assert follower.overview().sweeps[0].counts == {"done": 2, "running": 1, "unclaimed": 1}
+    point = {"examples": 32, "step": 2, "seconds": 1.0, "metrics": {}, "best": 60.0, "best_examples": 32}
+    ledger.add_points(claim, [point])
+    same(follower, file)
+    with sqlite3.connect(file) as connection:
+        connection.execute("update cse_runs set lease_until = 1 where signature = 'r2'")
+    same(follower, file)
+    assert next(s for s in follower.overview().sweeps if s.id == "s").counts["lost"] == 1
+    ledger.link("t", [("r9", {"y": 3}, 0)])
+    same(follower, file)
+    ledger.reopen(["r0"], "its folder is gone")
+    same(follower, file)
+    assert all("done" not in s.counts or s.id == "s" for s in follower.overview().sweeps)
+
+
+def test_a_look_reads_what_changed_alone(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    follower = Follower(connect(tmp_path / "ledger.db", create=False))
+    follower.overview()
+    read: list[str] = []
+    row_of = progress_rows._row
+    monkeypatch.setattr(progress_rows, "_row", lambda values: read.append(values["signature"]) or row_of(values))
+    follower.overview()
+    assert read == []
+    claim = ledger.claim("r3", {}, seed=3, **ABOUT)
+    assert claim is not None
+    follower.overview()
+    assert read == ["r3"]
+    ledger.finish(claim, "done", best=70.0, **END)
+    progress = next(s for s in follower.overview().sweeps if s.id == "s")
+    assert (progress.best, progress.counts["done"]) == (70.0, 3)
+
+
+def test_a_clock_that_was_set_back_hides_nothing(ledger: Ledger, tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    follower = Follower(connect(file, create=False))
+    follower.overview()
+    assert follower._since is not None
+    follower._since += 3600
+    ledger.reopen(["r1"], "its folder is gone")
+    same(follower, file)
