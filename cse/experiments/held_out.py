@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from analysis.ledger import Ledger, RunRow
 from analysis.ledger.selection_log import Look, count, looks_by_suite
-from cse.tables.held_out import HeldOutScores
 from cse.tables.lookup import require_files
-from cse.tables.selection import RULE, CellRuns
+from cse.tables.selection import RULE, CellRuns, HeldOutScores
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import split_of
 from cse_train.evaluate.score import score_checkpoint

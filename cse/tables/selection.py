@@ -1,4 +1,4 @@
-"""Which cell of a sweep wins, by which rule, and what the choice among so many is worth."""
+"""Which cell of a sweep wins, by which rule, what the choice among so many is worth, and its scores on test sets."""
 
 import json
 import statistics
@@ -65,3 +65,34 @@ def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
         by_cell.setdefault(row, (link.cell, {}))[1][link.signature] = done[link.signature]
     rows = [CellRuns(cell, tuple(runs.values()), apart[next(iter(runs))]) for cell, runs in by_cell.values()]
     return sorted(rows, key=lambda row: -row.mean)
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """The picked run on test sets."""
+
+    values: Mapping[str, float]
+    """Column -> value."""
+    scored: tuple[str, ...]
+    """Suites that were scored just now; the others were stored."""
+    look: int
+    """How many different runs of this sweep have been scored on one of these suites, this one included."""
+    sweep: str
+
+    @property
+    def warning(self) -> str:
+        """Empty for the first selection that looks."""
+        if self.look < 2:
+            return ""
+        return (
+            f"test looked at before: sweep={self.sweep}, this is selection number {self.look} scored on these sets; "
+            "report the first, or say how many there were"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"values": dict(self.values), "scored": list(self.scored), "look": self.look}
+
+    def lines(self) -> list[str]:
+        """For people."""
+        how = f"scored now: {', '.join(self.scored)}" if self.scored else "stored, not scored again"
+        return [f"test ({how}; look {self.look})", *(f"  {name} {value:.2f}" for name, value in self.values.items())]

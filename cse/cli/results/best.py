@@ -17,9 +17,8 @@ from cse.cli.listing import FormatOption, listing
 from cse.cli.loader import load
 from cse.cli.options import LedgerUrl, existing_ledger, sweep_named
 from cse.tables import baselines
-from cse.tables.held_out import HeldOutScores
 from cse.tables.lookup import space_of_sweep, sweep_of
-from cse.tables.selection import RULE, CellRuns, finished, ranked
+from cse.tables.selection import RULE, CellRuns, HeldOutScores, finished, ranked
 from cse_train.fields import ConfigError
 from cse_train.user_files import named_files
 from search_spaces.user_data.references import of_suites
