@@ -9,6 +9,7 @@ from typing import Any
 from cse_train import fields
 from cse_train.evaluate.suites import registry
 from cse_train.fields import ConfigError, Scalar
+from cse_train.plugins import registry as plugins
 from search_spaces import keys
 from search_spaces.domains import Domain, contains, parents_first, parse_domain
 from search_spaces.file_shape import brief, read
@@ -28,6 +29,10 @@ def parse_file(path: Path) -> Space:
 def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
     """The space, or None and every problem."""
     file, problems = read(SpaceFile, {"version": None, "id": None, **raw})
+    try:
+        plugins.use(file.plugins, path.absolute().parent)
+    except ConfigError as error:  # what names them would only be reported once more
+        return None, problems + error.problems
     problems += _cell_list_problems(raw) + _suite_problems(file.evaluate)
     axes, lines = _parse_axes(file.space or {})
     problems += lines
@@ -54,7 +59,8 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
     if problems:
         return None, problems
     space = Space(
-        id=file.id, title=file.title or file.id, file=path, method=file.method, profile=file.profile, seeds=seeds,
+        id=file.id, title=file.title or file.id, file=path, plugins=file.plugins, method=file.method,
+        profile=file.profile, seeds=seeds,
         settings=settings, axes=axes, cells=cells, evaluate=file.evaluate, set_for=file.set_for,
         search=search, paper=paper, components=components, notes=file.notes,
     )  # fmt: skip

@@ -3,7 +3,7 @@
 A suite states `NAME`; `COLUMNS`, what its scores are stored as (`Score.column`), in the order in which they are
 computed; `NEEDS`, the sets, tasks and corpora that it reads; and `evaluate(model, paths, **options) -> list[Score]`,
 which takes those of `run_suites.Options` that it names. Where `MEMBERS` names sets or tasks, each can be asked for
-alone: `evaluate` takes them as `members`.
+alone: `evaluate` takes them as `members`. Suites of a user's own come from `cse_train.plugins`, and have no members.
 """
 
 import functools
@@ -18,6 +18,7 @@ from cse_train.evaluate.pairs import load_pairs, set_name
 from cse_train.evaluate.protocol import CODE_VERSION
 from cse_train.evaluate.transfer.loaders import EVERY_TASK, load_task
 from cse_train.fields import ConfigError, nearest
+from cse_train.plugins import registry as plugins
 from cse_train.text.corpora.files import file_hash, texts_hash
 
 CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz"}
@@ -25,16 +26,26 @@ CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz"}
 
 
 @functools.cache
-def suites() -> Mapping[str, ModuleType]:
-    """Name -> suite, sorted."""
+def shipped() -> Mapping[str, ModuleType]:
+    """Name -> suite of this folder, sorted."""
     modules = sorted(module.name for module in pkgutil.iter_modules(folder.__path__) if module.name != "registry")
     loaded = [importlib.import_module(f"{folder.__name__}.{name}") for name in modules]
     return {suite.NAME: suite for suite in loaded}
 
 
-def members() -> dict[str, ModuleType]:
+def suites() -> list[str]:
+    """Every suite's name, those of plug-ins too, sorted. ConfigError where a plug-in has the name of a set or task."""
+    added = plugins.names("suite")
+    taken = [name for name in added if name in members()]
+    if taken:
+        raise ConfigError([f"name of ours: suite={name} is a set or task; rename the plug-in" for name in taken])
+    return sorted({*shipped(), *added})
+
+
+@functools.cache
+def members() -> Mapping[str, ModuleType]:
     """Single set or task -> the suite that scores it."""
-    return {member: suite for suite in suites().values() for member in getattr(suite, "MEMBERS", ())}
+    return {member: suite for suite in shipped().values() for member in getattr(suite, "MEMBERS", ())}
 
 
 def names() -> list[str]:
@@ -56,12 +67,14 @@ def require_known(suites: Iterable[str]) -> None:
 
 def suite_of(name: str) -> ModuleType:
     """The suite that scores a known name: the suite itself, or a set's or task's."""
-    return suites()[name] if name in suites() else members()[set_name(name)]
+    if plugin := plugins.get("suite", name):
+        return plugins.load(plugin)
+    return shipped()[name] if name in shipped() else members()[set_name(name)]
 
 
 def columns(name: str) -> tuple[str, ...]:
     """What the scores of a suite, a set or a task are stored as, in the order in which they are computed."""
-    return tuple(suites()[name].COLUMNS) if name in suites() else (name,)
+    return tuple(suite_of(name).COLUMNS) if name in suites() else (name,)
 
 
 def unscored(suites: Iterable[str], have: Container[str]) -> tuple[str, ...]:
@@ -90,7 +103,7 @@ def data_hash(suite: str, paths: DataPaths) -> str:
 
 def needs(suite: str) -> tuple[str, ...]:
     """The sets, tasks and corpora that a suite, a set or a task reads."""
-    return tuple(suites()[suite].NEEDS) if suite in suites() else (suite,)
+    return tuple(suite_of(suite).NEEDS) if suite in suites() else (suite,)
 
 
 def require_corpus(corpus: str, suite: str, paths: DataPaths) -> None:
