@@ -96,7 +96,7 @@ ROOMS: Mapping[str, str] = {
     "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.ledger cse_train.fields "
     "cse_train.data_paths cse_train.evaluate.suites cse_train.plugins",
     "cluster.monitor": "cluster.sweep analysis.ledger analysis.progress cse_train.fields",
-    "cluster.launch": "cluster.runtime search_spaces cse_train.fields",
+    "cluster.launch": "cluster.runtime search_spaces cse_train.fields cse_train.plugins",
     # the face
     "cse": "",
     "cse.tables": "cluster.plan search_spaces analysis.ledger analysis.tables analysis.render "

@@ -38,7 +38,7 @@ def snapshot(storage: Path) -> tuple[Plugin, ...]:
     if not folder.is_dir():
         aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
         for module, file in files.items():
-            place = aside / _path(module, file)
+            place = aside / path_of(module, file)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, place)
         try:
@@ -48,7 +48,7 @@ def snapshot(storage: Path) -> tuple[Plugin, ...]:
             if not folder.is_dir():
                 raise
     return tuple(
-        dataclasses.replace(plugin, file=folder / _path(plugin.module, files[plugin.module]), folder=folder)
+        dataclasses.replace(plugin, file=folder / path_of(plugin.module, files[plugin.module]), folder=folder)
         for plugin in registry.given()
     )
 
@@ -66,7 +66,7 @@ def code_problem(expected: Code) -> str | None:
     return None
 
 
-def _path(module: str, file: Path) -> Path:
+def path_of(module: str, file: Path) -> Path:
     """Where a module lies below the folder of its top-level package."""
     parts = Path(*module.split("."))
     return parts / file.name if file.name == "__init__.py" else parts.with_suffix(".py")
