@@ -25,6 +25,7 @@ from cse_train import methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, completed, parse_run
 from cse_train.distributed import agreed, barrier, rank
+from cse_train.fields import ConfigError
 from cse_train.files import replace_file
 
 if TYPE_CHECKING:
@@ -230,12 +231,14 @@ def _read_model(path: Path) -> tuple[RunConfig, dict[str, Any], dict[str, str], 
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
         if sum_of(_summed(header), tensors) != header.get("crc32"):
             raise CorruptCheckpoint(path, "it is not what was written, by its checksum")
-        run, facts = json.loads(header["run"]), json.loads(header["facts"])
-        return parse_run(completed(run)), dict(facts), header, tensors
+        flat, facts = dict(json.loads(header["run"])), dict(json.loads(header["facts"]))
+        if methods.unknown(flat["method"]) is None:
+            return parse_run(completed(flat)), facts, header, tensors
     except CorruptCheckpoint:
         raise
     except (SafetensorError, LookupError, OSError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CorruptCheckpoint(path, error) from error
+    raise ConfigError([f"{methods.unknown(flat['method'])}: {path} was made by it"])
 
 
 def _header(path: Path) -> dict[str, str]:

@@ -122,12 +122,10 @@ def _added(flat: Mapping[str, Any]) -> dict[str, Added]:
 def run_problems(flat: Mapping[str, object]) -> list[str]:
     """Every problem of a run's dotted keys: unknown method or key, wrong type, value out of range."""
     method = flat.get("method")
-    if method in methods.names():
-        problems = fields.problems(methods.config_module(str(method)).Config, _under(flat, "method."), "method.")
+    if line := methods.unknown(method):
+        problems = [line]
     else:
-        problems = [
-            f"unknown method: method={fields.brief(str(method))}; {fields.nearest(str(method), methods.names())}"
-        ]
+        problems = fields.problems(methods.config_module(str(method)).Config, _under(flat, "method."), "method.")
     problems += fields.problems(TrainConfig, _under(flat, "train."), "train.")
     problems += _encoder_problems(flat)
     problems += _length_problems(flat.get("train.examples"))

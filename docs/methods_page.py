@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.render.markup import MARKDOWN
+from cluster.plan.method_code import released
 from cse.cli.sweeps.variants import on_the_dev_set
 from cse_train import fields, methods
 from cse_train.fields import Scalar
@@ -95,7 +96,7 @@ def _table(space: Space, proofs: Proofs) -> str:
 def _options(spaces: list[Space], proofs: Proofs) -> str:
     used = {(s.settings["method"], key) for space in spaces for s in resolve(space, "paper").rows() for key in s.key}
     lines = []
-    for method in methods.names():
+    for method in sorted(released()):
         for name, default in _defaults(method):
             key = f"method.{name}"
             if (method, key) not in used:

@@ -29,8 +29,7 @@ def have(settings: Iterable[str], method: str) -> bool:
 def problem(key: str, value: object, method: str) -> str | None:
     """What is wrong with `key=value` in a run of `method`; None when nothing is."""
     if key == "method":
-        valid = methods.names()
-        return None if value in valid else f"unknown method: method={value}; {fields.nearest(str(value), valid)}"
+        return methods.unknown(value)
     if key == SEED:
         return f"wrong key: {SEED}={value}; seeds come from `seeds:` or --seeds"
     if key == DEV and isinstance(value, str) and (line := dev_problem(value)):
@@ -49,7 +48,7 @@ def problems(settings: Mapping[str, object], names: Iterable[str]) -> list[str]:
 
 
 def _unknown(key: str, value: object, method: str) -> str:
-    owners = [other for other in methods.names() if other != method and annotation(key, other) is not None]
+    owners = [other for other in methods.shipped() if other != method and annotation(key, other) is not None]
     if key.startswith("method.") and owners:
         return (
             f"key of another method: {key}={value} belongs to {', '.join(owners)}, this space runs {method}; "

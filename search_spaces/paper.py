@@ -190,7 +190,7 @@ class Paper:
 
 @functools.cache
 def _by_size() -> tuple[str, ...]:
-    return tuple(sorted(registry.names(), key=lambda suite: len(registry.columns(suite))))
+    return tuple(sorted((*registry.shipped(), *registry.members()), key=lambda suite: len(registry.columns(suite))))
 
 
 def read_paper(raw: Mapping[str, Any]) -> tuple[Paper | None, list[str]]:

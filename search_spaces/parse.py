@@ -9,6 +9,7 @@ from typing import Any
 from cse_train import fields
 from cse_train.evaluate.suites import registry
 from cse_train.fields import ConfigError, Scalar
+from cse_train.plugins import registry as plugins
 from search_spaces import keys
 from search_spaces.domains import Domain, contains, parents_first, parse_domain
 from search_spaces.file_shape import brief, read
@@ -31,6 +32,10 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
     collected = collect(raw, path.resolve().parent)
     raw = collected.raw
     file, problems = read(SpaceFile, {"version": None, "id": None, **raw})
+    try:
+        plugins.use(file.plugins, path.absolute().parent)
+    except ConfigError as error:  # what names them would only be reported once more
+        return None, problems + error.problems
     problems += collected.problems + _cell_list_problems(raw)
     suites = tuple(str(suite) for suite in file.evaluate)
     problems += _suite_problems(suites, {user_file.name for user_file in collected.files})
@@ -59,7 +64,8 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
     if problems:
         return None, problems
     space = Space(
-        id=file.id, title=file.title or file.id, file=path, method=file.method, profile=file.profile, seeds=seeds,
+        id=file.id, title=file.title or file.id, file=path, plugins=file.plugins, method=file.method,
+        profile=file.profile, seeds=seeds,
         settings=settings, axes=axes, cells=cells, evaluate=suites, set_for=file.set_for,
         search=search, paper=paper, components=components, notes=file.notes,
         files=tuple(dict.fromkeys(collected.files)),

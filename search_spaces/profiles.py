@@ -86,7 +86,7 @@ def load_profile(name: str) -> Profile:
     path = find_profile(name)
     file, problems = read(ProfileFile, {"version": None, **read_yaml(path)}, renamed=RENAMED)
     train = {f"train.{key}": value for key, value in file.train.items()}
-    problems += keys.problems(train, methods.names()[:1])
+    problems += keys.problems(train, methods.shipped()[:1])
     for method, settings in file.methods.items():
         problems += keys.problems({"method": method}, [method]) or keys.problems(settings, [method])
     problems += _substitution_problems(file.substitutions)
@@ -111,5 +111,5 @@ def _substitution_problems(substitutions: Mapping[str, Mapping[str, Any]]) -> li
 
 def _of_any_method(key: str, value: Scalar) -> str | None:
     """The problem of a setting that must suit one method at least."""
-    lines = [keys.problem(key, value, method) for method in methods.names()]
+    lines = [keys.problem(key, value, method) for method in methods.shipped()]
     return None if None in lines else lines[0]

@@ -4,6 +4,7 @@ The loader checks more than a schema can (conditions, published rows); the schem
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -28,9 +29,11 @@ class Untitled(GenerateJsonSchema):
         return False
 
 
-def schema() -> Json:
-    """The whole schema: what the dataclasses say, and what the methods' `Config`s say of each dotted key."""
-    values: Json = {"method": {"enum": list(methods.names())}, **_keys()}
+def schema(names: Sequence[str] | None = None) -> Json:
+    """The whole schema: what the dataclasses say, and what the `Config`s of methods (all that are shipped) say of each
+    dotted key."""
+    names = methods.shipped() if names is None else names
+    values: Json = {"method": {"enum": list(names)}, **_keys(names)}
     named = {key: {"$ref": f"#/$defs/{key}"} for key in values}
     file, paper, search = (_described(shape) for shape in (SpaceFile, Paper, SearchConfig))
     settings = _closed({key: value for key, value in named.items() if key != "method"})
@@ -71,9 +74,9 @@ def _closed(properties: Json) -> Json:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _keys() -> Json:
+def _keys(names: Sequence[str]) -> Json:
     """Dotted key -> schema of its value; a key that several methods have takes what any of them takes."""
-    configs = [("train", TrainConfig), *(("method", methods.config_module(name).Config) for name in methods.names())]
+    configs = [("train", TrainConfig), *(("method", methods.config_module(name).Config) for name in names)]
     values: Json = {}
     for part, config in configs:
         for name, value in _described(config)["properties"].items():
@@ -104,9 +107,9 @@ def _paper_alone() -> Json:
     return none | {"required": ["method", "paper"], "properties": {"paper": {"required": ["references"]}}}
 
 
-def text() -> str:
+def text(names: Sequence[str] | None = None) -> str:
     """The published file's content."""
-    return json.dumps(schema(), indent=1) + "\n"
+    return json.dumps(schema(names), indent=1) + "\n"
 
 
 if __name__ == "__main__":

@@ -82,6 +82,7 @@ class SpaceFile:
     id: Annotated[str, Strict(), Give("give the space a short name such as E7")]
     title: Text = ""
     notes: Text = ""
+    plugins: Annotated[tuple[Text, ...], Give("give a list of folders, .py files or modules such as [mine.py]")] = ()
     method: Any = None
     profile: Text = "small"
     seeds: Annotated[Seeds, Give(f"give a count of at most {MOST_SEEDS} such as 3 or a list such as [0, 1, 2]")] = 3
@@ -108,6 +109,8 @@ class Space:
     id: str
     title: str
     file: Path
+    plugins: tuple[str, ...] = ()
+    """Folders, files and modules of the user's own methods and suites; relative ones begin at the file's folder."""
     method: str | None = None
     """The one method of all cells; None where `method` is an axis or set by each cell."""
     profile: str = "small"

@@ -22,6 +22,7 @@ LOADERS = {
     "cse": "what a notebook asks for",
     "cse.cli.loader": "the module of a command, and what only one of its options needs",
     "cse_train.methods": "the module of a method, by its name in the configuration",
+    "cse_train.plugins.registry": "a module of the user's own, by the name that the user gave",
     "cluster.search.samplers": "the sampler that `search.sampler` names",
     "cluster.launch.targets": "the module of a launch target, by its name",
     "cse_train.evaluate.suites.registry": "the modules of its folder, each a suite",
@@ -41,7 +42,8 @@ ROOMS: Mapping[str, str] = {
     "cse_train.random_streams": "",
     "cse_train.distributed": "",
     "cse_train.user_files": "",
-    "cse_train.data_paths": "cse_train.user_files",
+    "cse_train.data_paths": "cse_train.user_files cse_train.fields",
+    "cse_train.plugins": "cse_train.reading cse_train.fields",
     "cse_train.methods.options": "cse_train.fields cse_train.text.synonyms cse_train.generator.identity",
     "cse_train.config": "cse_train.fields cse_train.methods cse_train.text.vector_files",
     "cse_train.losses": "",
@@ -52,22 +54,26 @@ ROOMS: Mapping[str, str] = {
     "cse_train.losses cse_train.encoder cse_train.backbone",
     "cse_train.modules": "cse_train.fields cse_train.distributed cse_train.losses cse_train.encoder",
     "cse_train.methods": "cse_train.fields cse_train.distributed cse_train.random_streams cse_train.methods.options "
-    "cse_train.losses cse_train.text cse_train.encoder cse_train.backbone cse_train.generator cse_train.modules",
-    "cse_train.checkpoint": "cse_train.files cse_train.distributed cse_train.config cse_train.methods "
+    "cse_train.plugins cse_train.losses cse_train.text cse_train.encoder cse_train.backbone cse_train.generator "
+    "cse_train.modules",
+    "cse_train.checkpoint": "cse_train.fields cse_train.files cse_train.distributed cse_train.config cse_train.methods "
     "cse_train.backbone",
     "cse_train.evaluate": "cse_train.reading cse_train.fields cse_train.files cse_train.numerics cse_train.distributed "
     "cse_train.user_files cse_train.data_paths cse_train.text cse_train.encoder cse_train.backbone cse_train.modules "
-    "cse_train.checkpoint",
+    "cse_train.checkpoint cse_train.plugins",
     "cse_train.training": "cse_train.fields cse_train.numerics cse_train.random_streams cse_train.distributed "
     "cse_train.data_paths cse_train.config cse_train.text cse_train.encoder cse_train.backbone cse_train.methods "
     "cse_train.checkpoint cse_train.evaluate",
+    "cse_train.contract": "cse_train.reading cse_train.fields cse_train.data_paths cse_train.random_streams "
+    "cse_train.config cse_train.plugins cse_train.text cse_train.encoder cse_train.backbone cse_train.methods "
+    "cse_train.checkpoint cse_train.training",
     "cse_train.export": "cse_train.fields cse_train.data_paths cse_train.config cse_train.encoder cse_train.backbone "
     "cse_train.modules cse_train.checkpoint cse_train.evaluate cse_train.training",
     "cse_train.pretrain": "cse_train.fields cse_train.files cse_train.data_paths cse_train.text cse_train.encoder "
     "cse_train.backbone cse_train.modules cse_train.checkpoint cse_train.evaluate",
     # what may vary
     "search_spaces": "cse_train.reading cse_train.fields cse_train.user_files cse_train.config cse_train.methods "
-    "cse_train.text cse_train.evaluate.pairs cse_train.evaluate.suites",
+    "cse_train.text cse_train.evaluate.pairs cse_train.evaluate.suites cse_train.plugins",
     # from the ledger to a page
     "analysis": "",
     "analysis.ledger": "",
@@ -84,13 +90,14 @@ ROOMS: Mapping[str, str] = {
     "cluster": "",
     "cluster.runtime": "cse_train.fields cse_train.data_paths",
     "cluster.plan": "search_spaces analysis.ledger cse_train.fields cse_train.user_files cse_train.data_paths "
-    "cse_train.config cse_train.methods cse_train.text cse_train.backbone cse_train.evaluate",
+    "cse_train.config cse_train.methods cse_train.plugins cse_train.text cse_train.backbone cse_train.evaluate",
     "cluster.search": "cluster.plan search_spaces analysis.ledger cse_train.fields",
-    "cluster.slots": "cluster.runtime cse_train.reading cse_train.fields cse_train.data_paths cse_train.config",
+    "cluster.slots": "cluster.runtime cse_train.reading cse_train.fields cse_train.data_paths cse_train.config "
+    "cse_train.plugins",
     "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.ledger cse_train.fields "
-    "cse_train.data_paths cse_train.evaluate.suites",
+    "cse_train.data_paths cse_train.evaluate.suites cse_train.plugins",
     "cluster.monitor": "cluster.sweep analysis.ledger analysis.progress cse_train.fields",
-    "cluster.launch": "cluster.runtime search_spaces cse_train.fields",
+    "cluster.launch": "cluster.runtime search_spaces cse_train.fields cse_train.plugins",
     # the face
     "cse": "",
     "cse.tables": "cluster.plan search_spaces analysis.ledger analysis.tables analysis.render "

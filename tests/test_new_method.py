@@ -66,6 +66,8 @@ class Noisy(nn.Module):
 def build(config, backbone, training=True):
     return Noisy(config, backbone)
 '''
+PICTURES = "tests/docs/test_pages.py::test_every_link_leads_somewhere"
+"""Pages link to files that the copy has not."""
 CLI = "import sys; from cse.cli.app import main; sys.exit(main(sys.argv[1:]))"
 SPACE = """version: 1
 id: noisy
@@ -88,9 +90,10 @@ space:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project with one module and one YAML more, and no line changed."""
     folder = tmp_path_factory.mktemp("copy")
-    for name in ("analysis", "cluster", "cse", "cse_train", "search_spaces", "tests"):
+    for name in ("analysis", "cluster", "cse", "cse_train", "docs", "search_spaces", "tests"):
         shutil.copytree(REPO / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(REPO / "pyproject.toml", folder)
+    for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"):
+        shutil.copy(REPO / name, folder)
     (folder / "cse_train" / "methods" / "noisy.py").write_text(MODULE, encoding="utf8")
     (folder / "search_spaces" / "methods" / "noisy.yaml").write_text(SPACE, encoding="utf8")
     return folder
@@ -108,6 +111,15 @@ def called(copy: Path, *arguments: str) -> str:
 def test_a_new_method_passes_the_contract(copy: Path) -> None:
     said = called(copy, "-m", "pytest", "-q", "-k", "noisy", "tests/cse_train/methods/test_contract.py")
     assert "5 passed" in said and "failed" not in said
+
+
+def test_no_list_must_name_a_new_method(copy: Path) -> None:
+    """Profiles, schema, proofs and pages are asked for when a release lists the method (`released_methods.json`)."""
+    spaces = [f"tests/search_spaces/test_{name}.py" for name in ("schema", "shipped_spaces", "components")]
+    plans = [f"tests/cluster/plan/test_{name}.py" for name in ("cost", "method_code")]
+    pages = ["tests/docs/test_methods_page.py", "tests/docs/test_pages.py"]
+    said = called(copy, "-m", "pytest", "-q", *spaces, *plans, *pages, "--deselect", PICTURES)
+    assert " passed" in said and "failed" not in said
 
 
 def test_a_new_method_sweeps_on_two_workers_and_prints_its_table(copy: Path) -> None:

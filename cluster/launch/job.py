@@ -2,11 +2,13 @@
 
 import shutil
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 
 from cluster.launch.config import ClusterConfig
+from cluster.launch.files import packed
 from cse_train.fields import ConfigError
 
 RESOURCES = '{"trial_slot": 1024}'
@@ -22,10 +24,16 @@ class Job:
     config: ClusterConfig
     command: tuple[str, ...] = ()
     """`run` or `reproduce` with all that follows; empty for a cluster without a sweep."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The user's own that the command names by relative paths -> text."""
 
     def argv(self, python: str, address: str) -> list[str]:
         """The driver's command line on the cluster."""
-        return [python, "-m", "cse.cli.app", *self.command, "--address", address]
+        command = [*self.command, "--address", address]
+        if not self.files:
+            return [python, "-m", "cse.cli.app", *command]
+        folder = str(Path(self.config.storage, "launched"))
+        return [python, "-m", "cluster.launch.files", folder, packed(self.files), *command]
 
 
 def ray_version() -> str:

@@ -2,6 +2,7 @@
 
 import operator
 import os
+import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ EXAMPLES_PER_SECOND = {
 docs/results/methods.md and learning_rates.md, two at a time, on a shared AMD EPYC. Flow and whitening: a run each at
 profile small, whose examples are three sentences. The last two lines have no such runs yet: SimCSE's figure times the
 ratio of CPU seconds, some steps of each in turn."""
+UNMEASURED = statistics.median(EXAMPLES_PER_SECOND.values())
+"""Of a method without such runs, a user's for one, until a ledger has some of its own."""
 BYTES = {
     "simcse": 30.9e6,
     "esimcse": 38.7e6,
@@ -64,7 +67,7 @@ RULE = "layers x width^2"
 
 @dataclass(frozen=True)
 class Cost:
-    """Of many runs; of `unknown` ones encoder, method or length is not known, and they count for no seconds."""
+    """Of many runs; of `unknown` ones encoder or length is not known, and they count for no seconds."""
 
     examples: int = 0
     core_seconds: float = 0.0
@@ -90,16 +93,16 @@ class Rates:
     workers: int = 1
 
     def seconds(self, run: RunConfig) -> float | None:
-        """Seconds of one run on `workers` cores; None where nothing is known of its method, encoder or length."""
+        """Seconds of one run on `workers` cores; None where nothing is known of its encoder or length."""
         examples = run.train.examples
         if not isinstance(examples, int):
             return None
         measured = self.measured.get((run.method, run.train.encoder))
         if measured:
             return examples / measured
-        shipped, scale = EXAMPLES_PER_SECOND.get(run.method), _relative(run.train.encoder)
+        shipped, scale = EXAMPLES_PER_SECOND.get(run.method, UNMEASURED), _relative(run.train.encoder)
         reference = self.measured.get((run.method, REFERENCE), shipped)
-        return None if reference is None or scale is None else examples * scale / reference
+        return None if scale is None else examples * scale / reference
 
     def cost(self, run: RunConfig) -> Cost:
         """Of one run; the bytes of an encoder that is not known are those of the reference."""
@@ -121,7 +124,7 @@ class Rates:
         cores = os.cpu_count() or 1
         return (
             f"time on {cores} cores, one run a core, by the examples per second of {measured}{shipped} (wiki-l4-h128); "
-            f"other encoders by {RULE}; without the scoring of suites"
+            f"other encoders by {RULE}, methods without such runs by the median; without the scoring of suites"
         )
 
 

@@ -1,13 +1,17 @@
 """The data between driver, slot and worker group: jobs, settings, events, results. Imports neither Ray nor torch."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypedDict
 
 from cluster.runtime.options import SweepOptions
 from cluster.slots.fault import Fault
-from cse_train.config import RunConfig
+from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.fields import Scalar
+from cse_train.plugins.registry import Plugin
+from cse_train.plugins.snapshot import Code
 
 Plain = dict[str, Any]
 """A point, a score or an outcome of `cse_train` as nested data: its class would bring torch into the mailbox."""
@@ -20,8 +24,9 @@ class Job:
     signature: str
     kind: Literal["train", "score"]
     """`score`: the run is finished and only its suites are wanted."""
-    run: RunConfig
-    """Its length is counted in examples."""
+    settings: Mapping[str, Scalar]
+    """The run's dotted keys, its length counted in examples: the class of a plug-in's options would bring the user's
+    libraries into slot and mailbox."""
     paths: DataPaths
     folder: Path
     previous: tuple[Path, ...] = ()
@@ -36,13 +41,20 @@ class Job:
     gated: bool
     """Whether the ranks wait for the scheduler's decision after each report."""
     threads: int
+    code: Code = field(default_factory=dict)
+    """Of the plug-ins that the job uses, as the driver has them."""
+
+    @property
+    def run(self) -> RunConfig:
+        """The run of these settings; its options are of the method's own class."""
+        return parse_run(self.settings)
 
     @property
     def total_examples(self) -> int:
         """Examples of the whole run: whole batches, at least one."""
-        train = self.run.train
-        assert isinstance(train.examples, int), train.examples
-        return max(1, train.examples // train.batch_size) * train.batch_size
+        examples, batch_size = self.settings["train.examples"], self.settings["train.batch_size"]
+        assert isinstance(examples, int) and isinstance(batch_size, int), examples
+        return max(1, examples // batch_size) * batch_size
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Job":
         """Itself, because nothing in it changes; Tune copies a trial's configuration several times."""
@@ -56,6 +68,8 @@ class GroupSettings:
     options: SweepOptions
     digest: str
     """Of the driver's code, which every rank must run."""
+    plugins: tuple[Plugin, ...] = ()
+    """The user's own, in files that every node sees."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,11 @@ from cluster.slots.fault import fault_of
 from cluster.slots.group_api import ErrorEvent, Job, Plain, ScoreEvent
 from cluster.slots.mailbox import RankFacts
 from cluster.slots.process_state import job_log, process_settings
+from cse_train.fields import ConfigError
+from cse_train.plugins import registry
+from cse_train.plugins.faults import LIBRARIES
+from cse_train.plugins.registry import Plugin
+from cse_train.plugins.snapshot import code_problem
 from cse_train.reading import first_line, out_of_memory
 
 GRACE_S = 2.0
@@ -39,7 +44,8 @@ class Channel:
 
 
 def serve(config: dict[str, Any]) -> None:
-    """The Train function: jobs until the group ends. `config` holds mailbox, generation and the driver's digest."""
+    """The Train function: jobs until the group ends. `config` holds mailbox, generation, and the driver's digest and
+    plug-ins."""
     import ray
     import ray.train
 
@@ -52,7 +58,7 @@ def serve(config: dict[str, Any]) -> None:
         host=platform.node(),
         node=context.get_node_id(),
         actor=context.current_actor,
-        problem=digest_problem(config["digest"]),
+        problem=digest_problem(config["digest"]) or _plugin_problem(config["plugins"]),
     )
     channel.call("hello", rank, facts)
     done = 0
@@ -64,6 +70,19 @@ def serve(config: dict[str, Any]) -> None:
             serve_job(channel, number, job)
             _collect(first=done == 0)
             done = number
+
+
+def _plugin_problem(plugins: tuple[Plugin, ...]) -> str | None:
+    """Let jobs name the user's plug-ins; one line where this process cannot have them."""
+    try:
+        registry.adopt(plugins)
+    except ConfigError as error:
+        return f"{'; '.join(error.problems)} (on {platform.node()})"
+    return None
+
+
+class OtherCode(RuntimeError):
+    """This process would run other code of a plug-in than the driver; the message says which."""
 
 
 def serve_job(channel: Channel, number: int, job: Job) -> None:
@@ -108,6 +127,8 @@ class Reporter:
 
 def run_job(reporter: Reporter, job: Job) -> Plain:
     """Train, unless the job is to score alone; then score the best checkpoint of a finished run."""
+    if problem := code_problem(job.code):
+        raise OtherCode(problem)
     outcome: Plain = {"state": "done"}
     if job.kind == "train":
         train = pkgutil.resolve_name(job.function)
@@ -130,6 +151,8 @@ def _score(reporter: Reporter, job: Job) -> None:
 def error_event(error: BaseException, rank: int = 0) -> ErrorEvent:
     """An exception in one line, and whose it is; its traceback is in the rank's log."""
     text = str(error).strip() or type(error).__name__
+    if isinstance(error, OtherCode):
+        return ErrorEvent(cause="setup", reason=text, rank=rank)
     return ErrorEvent(cause=fault_of(error), reason=_one_line(error, text), rank=rank)
 
 
@@ -156,10 +179,6 @@ def places(error: BaseException) -> list[str]:
     frames = traceback.extract_tb(error.__traceback__)
     users = [frame for frame in frames if not any(part in frame.filename for part in LIBRARIES)] or list(frames)
     return [f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}" for frame in reversed(users[-FRAMES:])]
-
-
-LIBRARIES = ("site-packages", "dist-packages", os.path.dirname(os.__file__), "<frozen")
-"""Parts of the paths of files that the user did not write."""
 
 
 def _is_message(error: BaseException) -> bool:

@@ -56,7 +56,12 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
     failures = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
     return TorchTrainer(
         serve,
-        train_loop_config={"mailbox": mailbox, "generation": generation, "digest": settings.digest},
+        train_loop_config={
+            "mailbox": mailbox,
+            "generation": generation,
+            "digest": settings.digest,
+            "plugins": settings.plugins,
+        },
         torch_config=TorchConfig(backend=backend(gpus), timeout_s=int(options.timeout_s)),
         scaling_config=ScalingConfig(num_workers=options.workers, use_gpu=bool(gpus), resources_per_worker=per_worker),
         run_config=RunConfig(

@@ -20,6 +20,7 @@ from cluster.sweep.events import OnEvent
 from cluster.sweep.recorder import ClaimedRun, Recorder
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import still_valid, unscored
+from cse_train.plugins.snapshot import code_of
 
 POLL_S = 2.0
 """Seconds between two looks at runs that other drivers hold."""
@@ -97,7 +98,7 @@ class Dispatcher:
         return Job(
             signature=planned.signature,
             kind="train" if claim else "score",
-            run=planned.counted,
+            settings=planned.counted.flat(),
             paths=self.paths,
             folder=claimed.folder,
             previous=earlier(claim, self._home(claim.signature)) if claim else (),
@@ -106,6 +107,7 @@ class Dispatcher:
             scorer=options.scorer,
             gated=options.asha is not None,
             threads=max(1, int(options.cpus_per_worker)),
+            code=code_of(planned.run.method, claimed.suites),
         )
 
     def _consider(self, planned: PlannedRun) -> ClaimedRun | None:

@@ -21,6 +21,7 @@ from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.recorder import ClaimedRun
 from cluster.sweep.unsaved import Unsaved
 from cse_train.fields import ConfigError
+from cse_train.plugins.snapshot import snapshot
 
 QUIET_RATE = 16.0
 """Results without news that the driver takes in a second from all slots; each slot is silent for a second or more."""
@@ -54,7 +55,9 @@ class DispatchSearcher(Unsaved, Searcher):
     def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], guard: Guard, slots: int) -> None:
         super().__init__(metric="best", mode="max")
         self._dispatcher, self._trials, self._guard = dispatcher, trials, guard
-        self._group = GroupSettings(options=dispatcher.options, digest=code_digest())
+        self._group = GroupSettings(
+            options=dispatcher.options, digest=code_digest(), plugins=snapshot(dispatcher.options.storage)
+        )
         self._quiet_s = max(1.0, slots / QUIET_RATE)
         self._slots: dict[str, int] = {}
         """Trial -> the number of its slot, from 1."""

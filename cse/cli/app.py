@@ -24,6 +24,7 @@ FOLDERS = {
     "sweeps": "Plan and train",
     "results": "Read results",
     "models": "Work with one model",
+    "extend": "Write methods and spaces of your own",
     "upkeep": "Look after machine and disk",
 }
 """Folder of command modules -> its heading in `cse --help`."""

@@ -7,7 +7,7 @@ LedgerError, a line for each problem.
 import contextlib
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,7 @@ class ShownPlan:
 
 def plan(
     *spaces: PathLike,
+    plugins: Sequence[PathLike] | None = None,
     profile: str | None = None,
     data: PathLike | None = None,
     train_file: PathLike | None = None,
@@ -102,7 +103,11 @@ def plan(
     ledger: str | None = None,
     workers: int = 1,
 ) -> ShownPlan:
-    """Count the runs of spaces (YAML files, folders, IDs such as "E7"), and what is left of them. Trains nothing."""
+    """Count the runs of spaces (YAML files, folders, IDs such as "E7"), and what is left of them. Trains nothing.
+
+    `plugins`: folders, files and modules with methods and suites of your own, as of every function here.
+    """
+    options.use_plugins(plugins)
     paths = options.data_paths(_path(data), _path(train_file), _path(senteval), train_columns)
     opened = options.existing_ledger(ledger)
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=set, workers=workers)
@@ -129,6 +134,7 @@ def run(space: PathLike, *, set: Settings | None = None, **given: Any) -> ShownT
 def table(
     space: PathLike,
     *,
+    plugins: Sequence[PathLike] | None = None,
     profile: str | None = None,
     seeds: int | None = None,
     set: Settings | None = None,
@@ -137,6 +143,7 @@ def table(
     data_hash: str | None = None,
 ) -> ShownTable:
     """The table of a space or a sweep from the ledger, finished or not; `data_hash` picks one of several data sets."""
+    options.use_plugins(plugins)
     opened = options.existing_ledger(ledger, storage)
     resolved = space_first(str(space), opened, profile, set or {})
     return _shown(build.build(resolved, opened, range(seeds) if seeds else None, data_hash=data_hash))
@@ -155,6 +162,7 @@ def reproduce(*ids: PathLike, set: Settings | None = None, **given: Any) -> list
 def load_model(
     name: PathLike,
     *,
+    plugins: Sequence[PathLike] | None = None,
     pooler: str | None = None,
     max_length: int | None = None,
     ledger: str | None = None,
@@ -164,6 +172,7 @@ def load_model(
 
     `embed(texts)` gives float32 [len(texts), width] on the CPU, in order.
     """
+    options.use_plugins(plugins)
     folder = options.model_folder(str(name), ledger, storage)
     return models.open_model(folder, pooler=pooler, max_length=max_length)
 
@@ -178,6 +187,7 @@ def _arguments(settings: Settings | None, given: Mapping[str, Any]) -> SweepArgu
     wrong = [name for name in given if name not in valid]
     if wrong:
         raise ConfigError([f"unknown option: {name}={given[name]}; {nearest(name, valid)}" for name in wrong])
+    options.use_plugins(given.get("plugins"))
     pairs = [f"{key}={json.dumps(value)}" for key, value in (settings or {}).items()]
     paths = {name: _path(given[name]) for name in ("data", "train_file", "senteval") if name in given}
     return SweepArguments(settings=pairs or None, **{**given, **paths})

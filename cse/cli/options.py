@@ -15,6 +15,7 @@ from cse.cli.loader import load
 from cse_train.backbone.folders import shipped_names
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.plugins import registry
 from cse_train.text.corpora.user_text import user_source
 from cse_train.user_files import UserFile
 from search_spaces.space import MOST_SEEDS
@@ -22,6 +23,8 @@ from search_spaces.strict_yaml import parse_yaml
 from search_spaces.user_data.references import ROLES
 
 RESULTS = Path("results")
+PLUGINS = "CSE_PLUGINS"
+"""Environment variable with what --plugins gives, a colon between two."""
 
 SpaceName = Annotated[str, typer.Argument(metavar="FILE|ID", help="A space: a YAML file, or a shipped ID such as E7.")]
 SpaceOrSweep = Annotated[str, typer.Argument(metavar="ID|FILE|SWEEP", help="A space, or a sweep (cse ls).")]
@@ -73,6 +76,26 @@ DataHash = Annotated[
 LedgerUrl = Annotated[
     str | None,
     typer.Option("--ledger", help="SQLite path or postgresql:// URL (default: results/ledger.db).", show_default=False),
+]
+
+
+def use_plugins(given: Sequence[str | Path] | None) -> list[str]:
+    """Let this command's spaces and runs name the plug-ins given, else those of the environment; ConfigError."""
+    sources = list(map(str, given or filter(None, os.environ.get(PLUGINS, "").split(os.pathsep))))
+    registry.use(sources)
+    return sources
+
+
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugins",
+        metavar="DIR|FILE|MODULE",
+        callback=use_plugins,
+        is_eager=True,
+        help="Methods and suites of your own; may be given again (CSE_PLUGINS).",
+        show_default=False,
+    ),
 ]
 Storage = Annotated[
     str | None,

@@ -68,6 +68,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more 
 class SweepArguments:
     """Where, how widely and with what a sweep runs, as a person gave it."""
 
+    plugins: arguments.Plugins = None
     profile: arguments.Profile = None
     data: arguments.Data = None
     train_file: arguments.TrainFile = None

@@ -16,11 +16,11 @@ def run_of(*, seed: int = 0, examples: int = 128, evaluations: int = 4) -> RunCo
 
 
 def job(**changes: Any) -> Job:
-    """A job of the stub (`stub_training`)."""
+    """A job of the stub (`stub_training`); `run` stands for its settings."""
     values = {
         "signature": "signature0",
         "kind": "train",
-        "run": run_of(),
+        "settings": changes.pop("run", run_of()).flat(),
         "paths": DataPaths(),
         "folder": Path("/nonexistent/here"),
         "function": "stub_training:train",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cse_train import methods
+from cluster.plan.method_code import released
 from search_spaces.catalog import catalog, load_space, shipped
 from search_spaces.cells import resolve
 from search_spaces.profiles import load_profile
@@ -28,7 +28,7 @@ def test_profiles_hold_every_scale_setting(name):
     profile = load_profile(name)
     keys = ("encoder", "corpus", "dev", "examples", "batch_size", "evaluations", "max_seq_length")
     assert {f"train.{key}" for key in keys} <= set(profile.train)
-    assert all("train.learning_rate" in profile.settings(method) for method in methods.names() if method not in FITTED)
+    assert all("train.learning_rate" in profile.settings(method) for method in released() if method not in FITTED)
 
 
 def test_demo_is_two_methods_three_settings_two_seeds():
@@ -37,7 +37,7 @@ def test_demo_is_two_methods_three_settings_two_seeds():
 
 
 def test_every_method_has_a_search():
-    for method in methods.names():
+    for method in released():
         space = load_space(method)
         assert space.methods() == [method] and space.sampled
         assert ("train.learning_rate" in space.axes) == (method not in FITTED)

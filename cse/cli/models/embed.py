@@ -24,6 +24,7 @@ def embed(
     file: File,
     to: To,
     column: Column = None,
+    plugins: options.Plugins = None,
     pooler: Pooler = None,
     max_length: MaxLength = None,
     ledger: options.LedgerUrl = None,

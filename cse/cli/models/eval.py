@@ -53,6 +53,7 @@ FormatOption = Annotated[ResultFormat, typer.Option("--format", help="text, md, 
 
 def eval(
     model: Model,
+    plugins: options.Plugins = None,
     suite: Suites = None,
     data: options.Data = None,
     senteval: options.SentEval = None,

@@ -23,6 +23,7 @@ FormatOption = Annotated[Layout, typer.Option("--format", help="sentence-transfo
 def export(
     run: Run,
     to: To,
+    plugins: options.Plugins = None,
     form: FormatOption = "sentence-transformers",
     data: options.Data = None,
     senteval: options.SentEval = None,

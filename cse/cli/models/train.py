@@ -17,7 +17,7 @@ from cse.cli.loader import Deferred
 from cse_train import methods
 from cse_train.config import RunConfig, counted, effective, parse_run
 from cse_train.evaluate.pairs import dev_problem
-from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.fields import ConfigError, Scalar
 from cse_train.text.sources import rows_of
 from search_spaces.profiles import load_profile
 from search_spaces.user_data.references import of_settings
@@ -30,6 +30,7 @@ Folder = Annotated[Path | None, typer.Option("--to", help="The run's folder (res
 
 def train(
     method: Method,
+    plugins: arguments.Plugins = None,
     profile: arguments.Profile = None,
     data: arguments.Data = None,
     train_file: arguments.TrainFile = None,
@@ -39,8 +40,7 @@ def train(
     to: Folder = None,
 ) -> None:
     """Train one run of a method in this process, without Ray; the same command continues an interrupted one."""
-    if method not in methods.names():
-        raise ConfigError([f"unknown method: method={method}; {nearest(method, methods.names())}"])
+    methods.require(method)
     given, files = of_settings(arguments.settings(settings), Path.cwd())
     paths = with_user_files(arguments.data_paths(data, train_file, senteval, train_columns), files)
     exit.say(described(paths))

@@ -36,6 +36,7 @@ Suites = Annotated[
 
 def best(
     sweep: Sweep,
+    plugins: options.Plugins = None,
     ledger: LedgerUrl = None,
     top: Top = 3,
     form: FormatOption = "text",

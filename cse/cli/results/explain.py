@@ -181,6 +181,7 @@ CellKey = Annotated[
 def explain(
     space: options.SpaceOrSweep,
     cell: CellKey = None,
+    plugins: options.Plugins = None,
     profile: options.Profile = None,
     seeds: options.Seeds = None,
     settings: options.Set = None,

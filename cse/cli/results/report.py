@@ -35,6 +35,7 @@ def report(
     ledger: options.LedgerUrl = None,
     out: Out = None,
     figures: Figures = False,
+    plugins: options.Plugins = None,
     profile: options.Profile = None,
     seeds: options.Seeds = None,
     settings: options.Set = None,

@@ -36,6 +36,7 @@ Figure = Annotated[Path | None, typer.Option(help="Also draw the table into this
 def table(
     space: options.SpaceOrSweep,
     form: FormatOption = None,
+    plugins: options.Plugins = None,
     profile: options.Profile = None,
     seeds: options.Seeds = None,
     settings: options.Set = None,

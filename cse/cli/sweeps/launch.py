@@ -8,13 +8,14 @@ import typer
 
 from cluster.launch import targets
 from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger
+from cluster.launch.files import brought
 from cluster.launch.job import Job
 from cluster.runtime.resources import Node, slots_that_fit
 from cse.cli import exit
 from cse.cli import options as arguments
 from cse.cli.sweep_options import BudgetOption, SweepArguments, with_sweep_arguments
 from cse_train.fields import ConfigError
-from search_spaces.catalog import ALL, catalog, find_profile, load_all, shipped
+from search_spaces.catalog import ALL, load_all
 from search_spaces.cells import resolve
 
 TARGETS = targets.names()
@@ -32,7 +33,7 @@ Ids = Annotated[
 ]
 Config = Annotated[Path, typer.Option(help="The cluster; cluster/launch/cluster.yaml is an example.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be submitted.")]
-OURS = ("target", "ids", "config", "dry_run", "address")
+OURS = ("target", "ids", "config", "dry_run", "address", "plugins")
 """Parameters that stay here; the others travel."""
 PATHS = ("storage", "data", "train_file", "senteval")
 
@@ -54,41 +55,33 @@ def launch(
         print(module.render(Job(cluster), settings), end="")
         exit.say([module.AFTERWARDS])
         return exit.DONE
-    job = Job(cluster, tuple(_command(ctx, cluster, given, ids or [], target)))
+    job = _job(ctx, cluster, given, ids or [], target)
     print(module.render(job, settings) if dry_run else module.submit(job, settings) + "\n", end="")
     return exit.DONE
 
 
-def _command(
-    ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids: list[str], target: str
-) -> list[str]:
-    """`run ID` or `reproduce ID...` with all options; nothing for a cluster that stays."""
+def _job(ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids: list[str], target: str) -> Job:
+    """`run ID` or `reproduce ID...` with all options and files; nothing for a cluster that stays."""
     if not ids and getattr(targets.load(target), "STAYS", False):
-        return []
+        return Job(cluster)
     if not ids:
         raise ConfigError([f"nothing to run: target={target}; name a table, such as cse launch {target} E7"])
     _check(cluster, given, ids)
+    sent = brought(ids, given.profile, given.plugins or [])
     options = _settled(cluster) | _travelling(ctx)
-    verb = "run" if len(ids) == 1 and ids[0].lower() != "all" else "reproduce"
+    if "--profile" in sent.options:
+        del options["--profile"]
+    verb = "run" if len(sent.ids) == 1 and sent.ids[0].lower() != ALL else "reproduce"
     pairs = ((name, value) for name, values in options.items() for value in values)
     words = [word for name, value in pairs for word in ([name] if value is None else [name, value])]
-    return [verb, *ids, *words]
+    return Job(cluster, (verb, *sent.ids, *words, *sent.options), sent.files)
 
 
 def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> None:
     """ConfigError for spaces, settings and paths that cannot be, and where not one run fits the nodes of the file."""
-    shipped_ids = {name.lower() for name in catalog()} | {ALL}
-    problems = [
-        f"own file: space={name}; the cluster has only shipped spaces, give an ID"
-        for name in ids
-        if name.lower() not in shipped_ids and Path(name).exists()
-    ]
-    problems += [line for name in PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))]
+    problems = [line for name in PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))]
     if line := wrong_ledger(given.ledger):
         problems.append(line)
-    if given.profile is not None and find_profile(given.profile).parent != shipped() / "profiles":
-        what = f"own file: profile={given.profile}; the cluster has only shipped profiles"
-        problems.append(f"{what}, name one and say the rest by --set")
     if given.address is not None:
         problems.append(f"address of a driver: address={given.address}; leave it out, the cluster's is in cluster.yaml")
     if problems:

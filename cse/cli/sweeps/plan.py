@@ -13,6 +13,7 @@ from search_spaces.catalog import load_all
 
 def plan(
     spaces: options.SpaceNames,
+    plugins: options.Plugins = None,
     profile: options.Profile = None,
     data: options.Data = None,
     train_file: options.TrainFile = None,

@@ -4,7 +4,7 @@ A suite states `NAME`; `COLUMNS`, what its scores are stored as (`Score.column`)
 computed; `NEEDS`, the sets, tasks and corpora that it reads; and `evaluate(model, paths, **options) -> list[Score]`,
 which takes those of `run_suites.Options` that it names. Where `MEMBERS` names sets or tasks, each can be asked for
 alone: `evaluate` takes them as `members`. `LOWER` names the metrics whose lower value is the better one, `UNRANKED`
-those of which none is better.
+those of which none is better. Suites of a user's own come from `cse_train.plugins`, and have no members.
 """
 
 import contextlib
@@ -23,6 +23,7 @@ from cse_train.evaluate.transfer.loaders import EVERY_TASK, load_task
 from cse_train.evaluate.user_sets import judgements
 from cse_train.evaluate.user_sets.kinds import opened
 from cse_train.fields import ConfigError, nearest
+from cse_train.plugins import registry as plugins
 from cse_train.text.corpora.files import file_hash, texts_hash
 
 CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz"}
@@ -30,16 +31,26 @@ CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz"}
 
 
 @functools.cache
-def suites() -> Mapping[str, ModuleType]:
-    """Name -> suite, sorted."""
+def shipped() -> Mapping[str, ModuleType]:
+    """Name -> suite of this folder, sorted."""
     modules = sorted(module.name for module in pkgutil.iter_modules(folder.__path__) if module.name != "registry")
     loaded = [importlib.import_module(f"{folder.__name__}.{name}") for name in modules]
     return {suite.NAME: suite for suite in loaded}
 
 
-def members() -> dict[str, ModuleType]:
+def suites() -> list[str]:
+    """Every suite's name, those of plug-ins too, sorted. ConfigError where a plug-in has the name of a set or task."""
+    added = plugins.names("suite")
+    taken = [name for name in added if name in members()]
+    if taken:
+        raise ConfigError([f"name of ours: suite={name} is a set or task; rename the plug-in" for name in taken])
+    return sorted({*shipped(), *added})
+
+
+@functools.cache
+def members() -> Mapping[str, ModuleType]:
     """Single set or task -> the suite that scores it."""
-    return {member: suite for suite in suites().values() for member in getattr(suite, "MEMBERS", ())}
+    return {member: suite for suite in shipped().values() for member in getattr(suite, "MEMBERS", ())}
 
 
 def names() -> list[str]:
@@ -67,8 +78,14 @@ def suite_of(name: str, paths: DataPaths) -> ModuleType:
     ConfigError for a user's file that cannot be read.
     """
     if (file := paths.data_set(name)) is not None:
-        return {"ratings": suites()["sts"], "labels": suites()["transfer"], "retrieval": judgements}[opened(file).kind]
-    return suites()[name] if name in suites() else members()[set_name(name)]
+        kinds = {"ratings": shipped()["sts"], "labels": shipped()["transfer"], "retrieval": judgements}
+        return kinds[opened(file).kind]
+    return _suite(name) if name in suites() else members()[set_name(name)]
+
+
+def _suite(name: str) -> ModuleType:
+    plugin = plugins.get("suite", name)
+    return shipped()[name] if plugin is None else plugins.load(plugin)
 
 
 def columns(name: str) -> tuple[str, ...]:
@@ -76,14 +93,14 @@ def columns(name: str) -> tuple[str, ...]:
 
     A user's own set stands under its name.
     """
-    return tuple(suites()[name].COLUMNS) if name in suites() else (name,)
+    return tuple(_suite(name).COLUMNS) if name in suites() else (name,)
 
 
 def sense(column: str) -> Literal["higher", "lower"] | None:
     """Which value of a stored column is the better one; None where none is."""
     metric = column.partition(":")[2].partition(" (")[0]
     by_metric: dict[str, Literal["higher", "lower"] | None] = {}
-    for suite in suites().values():
+    for suite in map(_suite, suites()):
         by_metric |= dict.fromkeys(getattr(suite, "LOWER", ()), "lower")
         by_metric |= dict.fromkeys(getattr(suite, "UNRANKED", ()))
     return by_metric.get(metric, "higher")
@@ -134,7 +151,7 @@ def data_hash(suite: str, paths: DataPaths) -> str:
 
 def needs(suite: str) -> tuple[str, ...]:
     """The sets, tasks and corpora that a suite, a set or a task reads."""
-    return tuple(suites()[suite].NEEDS) if suite in suites() else (suite,)
+    return tuple(_suite(suite).NEEDS) if suite in suites() else (suite,)
 
 
 def require_corpus(corpus: str, suite: str, paths: DataPaths) -> None:

@@ -1,17 +1,27 @@
 """`cse launch`: what travels, what is refused, and what a Ray job would upload."""
 
+import base64
+import os
+import random
+import re
 import shlex
+import subprocess
+import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from cluster.launch import targets
+from cluster.launch import files, targets
 from cluster.launch.config import load
 from cluster.launch.targets import ray_job
 from cse.cli.app import main
+from cse.cli.extend.new import method_text
 from cse_train.fields import ConfigError
+from cse_train.plugins import registry
+from search_spaces.catalog import load_space
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "cluster" / "launch" / "cluster.yaml"
 
@@ -130,8 +140,8 @@ def test_an_unknown_target_is_refused_with_the_nearest(capsys: pytest.CaptureFix
         (("slurm", "E7", "--data", "here"), "relative path: data=here"),
         (("slurm", "E7", "--ledger", "postgresql://me:hunter2@x/y"), "password in a file"),
         (("slurm", "E7", "--set", "train.exampels=3"), "unknown key: train.exampels"),
-        (("slurm", "cluster.yaml"), "own file: space=cluster.yaml"),
-        (("slurm", "E7", "--profile", "cluster.yaml"), "own file: profile=cluster.yaml"),
+        (("slurm", "absent.yaml"), "no such file: space=absent.yaml"),
+        (("slurm", "E7", "--plugins", "absent.py"), "no such path: plugins=absent.py"),
         (("slurm", "E7", "--profile", "smal"), "unknown profile: profile=smal; did you mean small?"),
         (("slurm", "E7", "--disk-quota", "much"), "no size: disk_quota=much"),
         (("slurm", "E7", "--address", "auto"), "address of a driver: address=auto"),
@@ -206,3 +216,70 @@ def test_the_example_names_every_key() -> None:
     config, text = load(EXAMPLE), EXAMPLE.read_text(encoding="utf8")
     for block in (config, *(getattr(config, targets.key(name)) for name in targets.names())):
         assert [name for name in type(block).model_fields if f"{name}:" not in text] == []
+
+
+OWN_SPACE = """version: 1
+id: mine
+plugins: [methods]
+method: {method}
+set: {{train.examples: 64, train.warmup_ratio: 1e-5}}
+space: {{train.learning_rate: {{grid: [1e-4]}}}}
+"""
+
+
+@pytest.fixture
+def own_files(somewhere: Path) -> Iterator[None]:
+    """A space, a profile, and a method with a module that it imports."""
+    Path("methods", "lab_of_mine").mkdir(parents=True)
+    Path("methods", "lab_of_mine", "__init__.py").touch()
+    Path("methods", "lab_of_mine", "margin.py").write_text("MARGIN = 1\n", encoding="utf8")
+    start = method_text("margin_loss")
+    Path("methods", "margin_loss.py").write_text(f"{start}\nfrom lab_of_mine.margin import MARGIN\n", encoding="utf8")
+    Path("mine.yaml").write_text(OWN_SPACE.format(method="margin_loss"), encoding="utf8")
+    Path("tiny.yaml").write_text("version: 1\ntrain: {encoder: wiki-l1-h64}\n", encoding="utf8")
+    yield
+    registry.forget()
+
+
+@pytest.mark.parametrize("kind", ["ray-job", "slurm", "kuberay"])
+def test_files_of_ones_own_travel_by_content(
+    own_files: None, capsys: pytest.CaptureFixture[str], somewhere: Path, kind: str
+) -> None:
+    assert main(["launch", kind, "mine.yaml", "--profile", "tiny.yaml", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert str(somewhere) not in out
+    (text,) = re.findall(r"cluster.launch.files /shared/results/launched ([\w=-]+) run spaces/mine.yaml --storage", out)
+    assert "--profile profiles/tiny.yaml" in out and "--profile tiny.yaml" not in out
+    registry.forget()
+
+    place = files.unpacked(somewhere / "launched", text)
+    names = sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
+    assert names == [
+        "plugins/lab_of_mine/__init__.py",
+        "plugins/lab_of_mine/margin.py",
+        "plugins/margin_loss.py",
+        "profiles/tiny.yaml",
+        "spaces/mine.yaml",
+    ]
+    space = load_space(place / "spaces" / "mine.yaml")
+    assert space.settings == {"train.examples": 64, "train.warmup_ratio": 1e-5}
+    (plugin,) = registry.given()
+    assert plugin.file == (place / "spaces" / ".." / "plugins" / "margin_loss.py")
+
+
+def test_too_much_to_bring_is_refused_in_one_line(own_files: None, capsys: pytest.CaptureFixture[str]) -> None:
+    noise = base64.b64encode(random.Random(0).randbytes(200_000)).decode()
+    Path("methods", "lab_of_mine", "margin.py").write_text(f"MARGIN = '{noise}'\n", encoding="utf8")
+    (line,) = refused(capsys, "slurm", "mine.yaml", "--dry-run")
+    assert line.startswith("cse: too much to bring: 4 files=") and line.count("100000 at most") == 1
+
+
+def test_the_driver_starts_in_the_folder_of_its_files(tmp_path: Path) -> None:
+    text = files.packed({"spaces/mine.yaml": OWN_SPACE.format(method="simcse").replace("plugins: [methods]\n", "")})
+    words = [sys.executable, "-m", "cluster.launch.files", str(tmp_path), text, "plan", "spaces/mine.yaml"]
+    environment = os.environ | {"PYTHONPATH": str(EXAMPLE.parents[2]), "CSE_DATA": ""}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "1 cells x 3 seeds = 3 runs" in done.stdout
+    with pytest.raises(ValueError, match="no place for a file"):
+        files.unpacked(tmp_path / "inner", files.packed({"../out.txt": "x"}))

@@ -1,5 +1,6 @@
 """Costs by hand: examples over throughput, and the stated rule for other encoders."""
 
+import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +43,14 @@ def test_what_is_not_known_is_said_to_be() -> None:
     rates_of_two = Rates(workers=2)
     total = rates_of_two.cost(run()) + rates_of_two.cost(run(encoder="some/model"))
     assert (total.examples, total.core_seconds, total.unknown) == (5020, 20.0, 1)
+
+
+def test_a_method_without_figures_costs_as_the_median_until_the_ledger_has_its_own() -> None:
+    mine = dataclasses.replace(run(), method="mine")
+    figures = sorted(EXAMPLES_PER_SECOND.values())
+    assert Rates().seconds(mine) == 2510 / figures[len(figures) // 2]
+    assert Rates().cost(mine).unknown == 0 and "methods without such runs by the median" in Rates().source()
+    assert Rates({("mine", "wiki-l4-h128"): 100.0}).seconds(mine) == 25.1
 
 
 def test_disk_grows_with_the_parameters() -> None:

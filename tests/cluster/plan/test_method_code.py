@@ -17,6 +17,7 @@ from cse.cli.app import main
 from cse_train import methods
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.plugins import source
 from search_spaces.catalog import load_space
 
 MODULE = """from mine_losses.margin import margin
@@ -34,10 +35,10 @@ space: {train.learning_rate: {grid: [1e-4]}}
 
 def test_every_method_is_as_released() -> None:
     """Run `python -m cluster.plan.method_code` after an edit of a method, and raise its VERSION where numbers move."""
-    assert json.loads(method_code.RELEASED.read_text(encoding="utf8")) == {
-        name: method_code.digest_of(name, of_release=True) for name in methods.names()
-    }
-    assert [name for name in methods.names() if method_code.own_digest(name)] == []
+    released = json.loads(method_code.RELEASED.read_text(encoding="utf8"))
+    assert set(released) <= set(methods.shipped())
+    assert released == {name: method_code.digest_of(name, of_release=True) for name in released}
+    assert [name for name in released if method_code.own_digest(name)] == []
 
 
 def test_a_released_method_has_no_code_among_its_inputs() -> None:
@@ -48,10 +49,10 @@ def test_a_released_method_has_no_code_among_its_inputs() -> None:
 def test_comments_docstrings_and_blank_lines_are_no_code() -> None:
     plain = "def f(x):\n    return x + 1\n"
     noted = '"""Doc."""\n# a word\n\ndef f(x):\n    """Two\n    lines."""\n    return x + 1  # why\n'
-    texts = [method_code.code_alone(text, ast.parse(text)) for text in (plain, noted, plain.replace("1", "2"))]
+    texts = [source.code_alone(text, ast.parse(text)) for text in (plain, noted, plain.replace("1", "2"))]
     assert texts[0] == texts[1] == plain.rstrip() and texts[2] != texts[0]
     marks = 'x = "# no comment"\n'
-    assert method_code.code_alone(marks, ast.parse(marks)) == marks.rstrip()
+    assert source.code_alone(marks, ast.parse(marks)) == marks.rstrip()
 
 
 @pytest.fixture
@@ -63,15 +64,15 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (package / "__init__.py").touch()
     (package / "margin.py").write_text("def margin(x):\n    return x - 0.1\n", encoding="utf8")
     monkeypatch.syspath_prepend(tmp_path)
-    real = method_code._file_of
+    real = source.file_of
 
     def file_of(module: str) -> Path | None:
         return tmp_path / "mine.py" if module == "cse_train.methods.mine" else real(module)
 
-    monkeypatch.setattr(method_code, "_file_of", file_of)
+    monkeypatch.setattr(source, "file_of", file_of)
     yield tmp_path
     method_code._digests.clear()
-    method_code._installed.cache_clear()
+    source.installed.cache_clear()
 
 
 def test_the_digest_of_a_users_method_follows_what_it_imports_of_the_users(mine: Path) -> None:
@@ -89,7 +90,7 @@ def test_the_digest_of_a_users_method_follows_what_it_imports_of_the_users(mine:
 
 def test_shared_code_of_ours_and_libraries_are_not_the_users(mine: Path) -> None:
     (mine / "mine.py").write_text(MODULE + "import torch\nimport json\n", encoding="utf8")
-    reached = method_code._reached(["cse_train.methods.mine"], lambda name: method_code._is_own(False, name))
+    reached = source.reached(["cse_train.methods.mine"], lambda name: method_code._is_own(False, name))
     assert sorted(reached) == [
         "cse_train.methods.mine",
         "cse_train.methods.options.simcse",

@@ -1,0 +1,115 @@
+"""Files of a user's own that a job brings: spaces, a profile and plug-ins, as text within its command line.
+
+`python -m cluster.launch.files FOLDER TEXT WORDS...` writes them on the cluster and runs `cse WORDS` there.
+"""
+
+import base64
+import binascii
+import json
+import os
+import sys
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster.runtime.code_version import package_parents
+from cse_train.fields import ConfigError
+from cse_train.plugins import registry
+from cse_train.plugins.registry import Plugin
+from cse_train.plugins.snapshot import path_of
+from search_spaces.catalog import ALL, catalog, find_profile, load_spaces, shipped
+from search_spaces.space import Space
+from search_spaces.strict_yaml import read_yaml
+
+MOST = 100_000
+"""Characters of all files, packed: Linux takes 131,072 in one word of a command line."""
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What a command names, as the cluster has it."""
+
+    ids: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    """`--profile` and `--plugins` of the user's own."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Relative path -> text."""
+
+
+def brought(ids: Sequence[str], profile: str | None, plugins: Sequence[str]) -> Brought:
+    """The spaces of IDs, files and folders, a profile and plug-ins; ConfigError for what cannot travel."""
+    files: dict[str, str] = {}
+    names = [name for given in ids for name in _names(given, files)]
+    options: list[str] = []
+    if profile is not None and find_profile(profile).parent != shipped() / "profiles":
+        place = f"profiles/{Path(profile).name}"
+        files[place] = Path(profile).read_text(encoding="utf8")
+        options += ["--profile", place]
+    for plugin in registry.use(plugins):
+        options += ["--plugins", _plugin(plugin, files)]
+    if len(packed(files)) > MOST:
+        line = f"too much to bring: {len(files)} files={len(packed(files))} characters packed, {MOST} at most"
+        raise ConfigError([f"{line}; install the methods on the cluster as a package (docs/your_method.md)"])
+    return Brought(tuple(names), tuple(options), files)
+
+
+def _names(given: str, files: dict[str, str]) -> list[str]:
+    """The spaces that one word names: an ID as it is, a user's files by where the cluster has them."""
+    if given.lower() in {name.lower() for name in catalog()} | {ALL} and not Path(given).is_file():
+        return [given]
+    return [_space(space, files) for space in load_spaces(given)]
+
+
+def _space(space: Space, files: dict[str, str]) -> str:
+    place = f"spaces/{space.file.name}"
+    text = space.file.read_text(encoding="utf8")
+    if space.plugins:
+        plugins = registry.use(space.plugins, space.file.absolute().parent)
+        there = [f"../{_plugin(plugin, files)}" for plugin in plugins]
+        text = json.dumps({**read_yaml(space.file), "plugins": there}, indent=1)
+    if files.setdefault(place, text) != text:
+        raise ConfigError([f"two files of one name: space={space.file}; rename one, they travel into one folder"])
+    return place
+
+
+def _plugin(plugin: Plugin, files: dict[str, str]) -> str:
+    """Where the cluster has a plug-in, which goes there with all that it imports of the user's."""
+    modules = registry.files(plugin)
+    places = {module: f"plugins/{path_of(module, file)}" for module, file in modules.items()}
+    files.update({places[module]: file.read_text(encoding="utf8") for module, file in modules.items()})
+    return places[plugin.module]
+
+
+def packed(files: Mapping[str, str]) -> str:
+    """The files as one word of letters, digits and _ - =; the same for the same files."""
+    return base64.urlsafe_b64encode(zlib.compress(json.dumps(files, sort_keys=True).encode(), 9)).decode()
+
+
+def unpacked(folder: Path, text: str) -> Path:
+    """Write the files below `folder`, in a folder that their content names; gives that one. ValueError for no files."""
+    try:
+        files = json.loads(zlib.decompress(base64.urlsafe_b64decode(text)))
+    except (binascii.Error, zlib.error) as error:
+        raise ValueError(f"no packed files: {error}") from error
+    place = folder / f"{binascii.crc32(text.encode()):08x}"
+    for name, content in files.items():
+        path = place / name
+        if not path.resolve().is_relative_to(place.resolve()):
+            raise ValueError(f"no place for a file: {name}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf8")
+    return place
+
+
+def main(folder: str, text: str, *words: str) -> None:
+    """Become `cse WORDS` in the folder of the files."""
+    place = unpacked(Path(folder), text)
+    before = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, package_parents()), *before])
+    os.chdir(place)
+    os.execv(sys.executable, [sys.executable, "-m", "cse.cli.app", *words])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

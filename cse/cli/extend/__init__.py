@@ -1,0 +1,1 @@
+"""Commands for methods and spaces of a user's own."""

@@ -1,0 +1,46 @@
+"""`cse check-method`: whether a method keeps the contract, on a few steps of a tiny run."""
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cse.cli import exit, options
+from cse.cli.loader import Deferred
+from cse_train import methods
+from cse_train.fields import ConfigError
+from cse_train.plugins import registry
+
+contract = Deferred("cse_train.contract")
+
+Method = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A method's name, or a .py file with one.")]
+
+
+def check_method(
+    method: Method,
+    plugins: options.Plugins = None,
+    train_file: options.TrainFile = None,
+    settings: options.Set = None,
+) -> int:
+    """Check that a method keeps the contract and trains: one line for each check, exit code 1 where one fails."""
+    name = named(method)
+    methods.require(name)
+    paths = None if train_file is None else options.data_paths(None, train_file, None)
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="cse-check-") as folder:
+        for result in contract.checked(name, options.settings(settings), Path(folder), paths):
+            failed += bool(result.problem)
+            print(f"FAILS  {result.text}: {result.problem}" if result.problem else f"ok     {result.text}", flush=True)
+    print(f"{name}: {failed} checks failed" if failed else f"{name}: keeps the contract")
+    return exit.FAILED if failed else exit.DONE
+
+
+def named(method: str) -> str:
+    """The name of a method, or of the one that a file holds."""
+    if Path(method).suffix != ".py" and not Path(method).is_file():
+        return method
+    (plugin,) = registry.use([method])
+    if plugin.kind != "method":
+        raise ConfigError([f"no method: {method} is the suite {plugin.name}; name a method"])
+    return plugin.name

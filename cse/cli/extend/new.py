@@ -1,0 +1,85 @@
+"""`cse new`: a commented file to start from, for a method or for a space."""
+
+import importlib.resources
+import importlib.util
+import keyword
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cse.cli import options
+from cse_train import methods
+from cse_train.fields import ConfigError
+from search_spaces.catalog import catalog
+
+Kind = Literal["method", "space"]
+KindArgument = Annotated[Kind, typer.Argument(help="What to begin: a method or a space.", show_default=False)]
+Name = Annotated[str, typer.Argument(help="Its name, and that of the file.", show_default=False)]
+To = Annotated[Path, typer.Option(help="The folder of the file.")]
+Method = Annotated[str | None, typer.Option(help="Of a space: the method that it trains (simcse).", show_default=False)]
+
+
+def new(
+    kind: KindArgument, name: Name, to: To = Path(), method: Method = None, plugins: options.Plugins = None
+) -> None:
+    """Write the commented start of a method or a space, which trains as it is; overwrites nothing."""
+    if method is not None and kind == "method":
+        raise ConfigError([f"option of a space: --method={method}; leave it out, or write cse new space"])
+    if not to.is_dir():
+        raise ConfigError([f"no such folder: to={to}; make it first"])
+    if problem := (method_problem if kind == "method" else space_problem)(name):
+        raise ConfigError([problem])
+    suffix = ".py" if kind == "method" else ".yaml"
+    file = to / f"{name}{suffix}"
+    text = method_text(name) if kind == "method" else space_text(name, method or "simcse", to, plugins or [])
+    try:
+        with file.open("x", encoding="utf8") as opened:
+            opened.write(text)
+    except FileExistsError:
+        raise ConfigError([f"file exists: {file}; give another name or --to, nothing is overwritten"]) from None
+    print(f"wrote {file}")
+    after = f"cse check-method {file}" if kind == "method" else f"cse plan {file}; cse run {file}"
+    print(f"next: {after}")
+
+
+def method_problem(name: str) -> str | None:
+    """Why no method of the user's can have this name; None where it can."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or keyword.iskeyword(name):
+        return f"wrong name: name={name}; give lower-case letters, digits and _, a letter first, and no word of Python"
+    if name in methods.names():
+        return f"name taken: name={name} is a method; give another"
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.origin is not None:
+        return f"name taken: name={name}, `import {name}` gives {spec.origin}; give another"
+    return None
+
+
+def space_problem(name: str) -> str | None:
+    """Why no space of the user's can have this name; None where it can."""
+    if not re.fullmatch(r"[A-Za-z][\w-]{0,39}", name, re.ASCII):
+        return f"wrong name: name={name}; give letters, digits, _ and -, a letter first"
+    if name.lower() in map(str.lower, catalog()):
+        return f"name taken: name={name} is a shipped space; give another"
+    return None
+
+
+def method_text(name: str) -> str:
+    """The module of a method; ready to train."""
+    return _start("method.txt").replace("NAME", name)
+
+
+def space_text(name: str, method: str, folder: Path, plugins: list[str]) -> str:
+    """The YAML of a space; a method that lies in the folder or comes from `plugins` is named in its `plugins:`."""
+    named = [str(Path(source).resolve()) if Path(source).exists() else source for source in plugins]
+    if (folder / f"{method}.py").is_file():
+        named = [f"{method}.py"]
+    elif not named:
+        methods.require(method)
+    line = f"\nplugins: [{', '.join(named)}]" if named else ""
+    return _start("space.txt").replace("PLUGINS", line).replace("NAME", name).replace("METHOD", method)
+
+
+def _start(file: str) -> str:
+    return importlib.resources.files("cse.cli.extend").joinpath(file).read_text(encoding="utf8")

@@ -1,0 +1,1 @@
+"""A user's methods and suites from outside of the repository: where they are, what they import, how they travel."""

@@ -1,0 +1,64 @@
+"""The `Config` of a user's method, checked when it is first imported: a frozen dataclass of plain values."""
+
+import dataclasses
+import functools
+from types import ModuleType
+from typing import Any
+
+from cse_train import fields
+from cse_train.fields import ConfigError
+from cse_train.plugins import registry
+from cse_train.plugins.registry import Plugin
+
+SHAPE = "write @dataclass(frozen=True, kw_only=True) above it"
+
+
+def checked(plugin: Plugin) -> ModuleType:
+    """The module that holds a plug-in's `Config` and `VERSION`; ConfigError with a line for each fault of them."""
+    module = registry.load(plugin, plugin.options)
+    problems = config_problems(plugin.name, module, str(plugin))
+    if problems:
+        raise ConfigError(problems)
+    return module
+
+
+@functools.cache
+def config_problems(name: str, module: ModuleType, where: str) -> tuple[str, ...]:
+    """Each fault of a method's `Config` and `VERSION`."""
+    problems = []
+    version = getattr(module, "VERSION", None)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        problems.append(f"wrong version: method={name} VERSION={version!r} in {where}; write VERSION = 1")
+    shape: Any = getattr(module, "Config", None)
+    if not (isinstance(shape, type) and dataclasses.is_dataclass(shape) and shape.__dataclass_params__.frozen):  # type: ignore[attr-defined]
+        return (*problems, f"no frozen dataclass: method={name} Config={_shown(shape)} in {where}; {SHAPE}")
+    declared = dataclasses.fields(shape)
+    if not all(field.kw_only for field in declared):
+        problems.append(f"positional options: method={name} Config in {where}; {SHAPE}")
+    bare = [f.name for f in declared if f.default is f.default_factory is dataclasses.MISSING]
+    problems += [f"option without a default: method.{option} of {name} in {where}; give it one" for option in bare]
+    return tuple(problems or _value_problems(name, shape, where))
+
+
+def _value_problems(name: str, shape: type, where: str) -> list[str]:
+    """Of options whose type YAML has no value for, or whose default is not of it."""
+    try:
+        default = shape()
+        annotations = fields.hints(shape)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        return [f"Config without defaults: method={name} Config() in {where} ({reason}); let it be made from nothing"]
+    problems = []
+    for option, annotation in annotations.items():
+        value = getattr(default, option)
+        try:
+            line = fields.problem(shape, option, value, "method.")
+        except (TypeError, AttributeError):
+            line = f"no plain type: method.{option}: {annotation}; use bool, int, float, str, Literal or None"
+        if line:
+            problems.append(f"wrong default: method={name} in {where}: {line}")
+    return problems
+
+
+def _shown(shape: object) -> str:
+    return shape.__name__ if isinstance(shape, type) else repr(shape)

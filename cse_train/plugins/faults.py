@@ -1,0 +1,41 @@
+"""What goes wrong in a user's code while it is imported or asked: one line with the place in the user's own file."""
+
+import contextlib
+import os
+import traceback
+from collections.abc import Iterator
+
+from cse_train.fields import ConfigError
+from cse_train.plugins.source import HOME, OURS
+from cse_train.reading import first_line
+
+LIBRARIES = ("site-packages", "dist-packages", os.path.dirname(os.__file__), "<frozen")
+"""Parts of the paths of files that the user did not write."""
+
+
+@contextlib.contextmanager
+def importing(what: str, plugin: object) -> Iterator[None]:
+    """Within it any error becomes ConfigError: what failed, where in the user's code, and why."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except (Exception, SystemExit) as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise ConfigError(
+            [f"plug-in fails at import: {what} at {place(error) or plugin} ({reason}); correct it"]
+        ) from (error)
+
+
+def place(error: BaseException) -> str | None:
+    """`FILE:LINE` of the last frame in a file that is neither a library's nor ours; None where there is none."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    ours = tuple(str(HOME / package) + os.sep for package in OURS)
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    users = [
+        f"{file}:{line}"
+        for file, line in frames
+        if not file.startswith(ours) and not any(part in file for part in LIBRARIES)
+    ]
+    return users[-1] if users else None

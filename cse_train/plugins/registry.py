@@ -1,0 +1,275 @@
+"""Methods and suites of a user's own: from folders, files and modules that are named, and from installed packages.
+
+An installed package offers them as entry points, `cse.methods` and `cse.suites`, of the form `NAME = "package.module"`.
+What is named (`use`) lies in files, and travels to the workers of a sweep (`cse_train.plugins.snapshot`). Nothing is
+imported before a run or a space names it, so that a plan of other spaces needs none of the user's libraries.
+"""
+
+import functools
+import importlib
+import importlib.metadata
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from cse_train.fields import ConfigError
+from cse_train.plugins import source
+from cse_train.plugins.faults import importing
+from cse_train.plugins.scan import CONTRACT, Definitions, Kind, scan
+
+OPTIONS = "_options"
+"""A module of the method's name with this at its end holds `Config` and `VERSION` where they need no torch."""
+GROUPS: dict[Kind, str] = {"method": "cse.methods", "suite": "cse.suites"}
+SHIPPED: dict[Kind, Path] = {
+    "method": Path(__file__).parents[1] / "methods",
+    "suite": Path(__file__).parents[1] / "evaluate" / "suites",
+}
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A method or a suite from outside."""
+
+    kind: Kind
+    name: str
+    """What a space calls it."""
+    module: str
+    """What is imported."""
+    options: str | None = None
+    """The module of a method's `Config` and `VERSION` where that is another one."""
+    file: Path | None = None
+    """Its source; None for an entry point."""
+    folder: Path | None = None
+    """Where the top-level module lies; None for an entry point."""
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The modules that it is made of, without what they import."""
+        return (self.module, self.options) if self.options else (self.module,)
+
+    def __str__(self) -> str:
+        return str(self.file or f"entry point {self.module}")
+
+
+_given: dict[tuple[Kind, str], Plugin] = {}
+"""By kind and name, in the order in which they were named."""
+_loaded: dict[str, str] = {}
+"""Plug-in's module -> the digest of its code when it was imported."""
+
+
+def names(kind: Kind) -> tuple[str, ...]:
+    """Every plug-in of a kind, sorted."""
+    return tuple(sorted({name for given, name in _given if given == kind} | set(_entry_points(kind))))
+
+
+def given() -> tuple[Plugin, ...]:
+    """The plug-ins that were named, but no entry points."""
+    return tuple(_given.values())
+
+
+def get(kind: Kind, name: str) -> Plugin | None:
+    """The plug-in of this name, or None. ConfigError where two packages, or one and ours, offer it."""
+    plugin = _given.get((kind, name))
+    if plugin is not None:
+        return plugin
+    offered = _entry_points(kind).get(name, ())
+    if offered and name in shipped_names(kind):
+        line = f"name of ours: {kind}={name} is offered by {', '.join(offered)} too"
+        raise ConfigError([f"{line}; rename that entry point, or remove its package"])
+    if len(offered) > 1:
+        line = f"two plug-ins of one name: {kind}={name} is offered by {', '.join(offered)}"
+        raise ConfigError([f"{line}; rename one of these entry points"])
+    return _of_entry_point(kind, name, offered[0]) if offered else None
+
+
+def use(sources: Iterable[str | Path], base: Path | None = None) -> tuple[Plugin, ...]:
+    """Let spaces and runs name the plug-ins of folders, files and modules; relative paths begin at `base`.
+
+    ConfigError with a line for each source that is none, name that is taken, and name of the contract that is missing.
+    What was imported and edited since is imported anew.
+    """
+    plugins: list[Plugin] = []
+    problems: list[str] = []
+    for given_source in sources:
+        try:
+            plugins += _plugins_of(str(given_source), base or Path.cwd())
+        except ConfigError as error:
+            problems += error.problems
+    for plugin in plugins:
+        problems += _name_problems(plugin, plugins)
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))
+    adopt(plugins)
+    return tuple(plugins)
+
+
+def adopt(plugins: Sequence[Plugin]) -> None:
+    """Let runs name these plug-ins, whose files were looked at before."""
+    folders = dict.fromkeys(str(plugin.folder) for plugin in plugins if plugin.folder is not None)
+    added = [folder for folder in folders if folder not in sys.path]
+    before = dict(_given)
+    sys.path += added
+    _given.update({(plugin.kind, plugin.name): plugin for plugin in plugins})
+    _look_again()
+    problems = [line for plugin in plugins for line in _module_problems(plugin)]
+    if problems:
+        sys.path[:] = [folder for folder in sys.path if folder not in added]
+        _given.clear()
+        _given.update(before)
+        raise ConfigError(list(dict.fromkeys(problems)))
+    for plugin in plugins:
+        if _loaded.get(plugin.module, digest(plugin)) != digest(plugin):
+            _unload(plugin)
+
+
+def _look_again() -> None:
+    """Folders have come or gone from Python's path: what was remembered of modules may be wrong."""
+    importlib.invalidate_caches()
+    source.installed.cache_clear()
+
+
+def forget() -> None:
+    """Take back every `use`: for a process that goes on with other plug-ins, such as a test's."""
+    for plugin in given():
+        _unload(plugin)
+        if str(plugin.folder) in sys.path:
+            sys.path.remove(str(plugin.folder))
+    _given.clear()
+    _look_again()
+
+
+def load(plugin: Plugin, module: str | None = None) -> ModuleType:
+    """The plug-in's module, or one of its `roots`; ConfigError with the place where importing it fails."""
+    name = module or plugin.module
+    if name in sys.modules:
+        return sys.modules[name]
+    _loaded.setdefault(plugin.module, digest(plugin))
+    with importing(f"{plugin.kind}={plugin.name}", plugin):
+        return importlib.import_module(name)
+
+
+def files(plugin: Plugin) -> dict[str, Path]:
+    """Module -> file, of the plug-in and of what it imports of the user's own, at any depth."""
+    top = plugin.module.partition(".")[0]
+    return source.reached(plugin.roots, functools.partial(_is_users, top))
+
+
+def digest(plugin: Plugin) -> str:
+    """16 hex digits over the code of the user's that a plug-in is made of."""
+    return source.digest(files(plugin))
+
+
+def shipped_names(kind: Kind) -> frozenset[str]:
+    """Our own, by their files."""
+    beside = ("__init__", "base", "registry")
+    return frozenset(file.stem for file in SHIPPED[kind].glob("*.py") if file.stem not in beside)
+
+
+def _is_users(top: str, module: str) -> bool:
+    first = module.partition(".")[0]
+    return first == top or (first not in source.OURS and not source.installed(first))
+
+
+def _plugins_of(text: str, base: Path) -> list[Plugin]:
+    path = (base / Path(text).expanduser()).absolute()
+    if path.is_dir():
+        return _of_folder(path)
+    if path.is_file():
+        if path.suffix != ".py":
+            raise ConfigError([f"no plug-in: plugins={text} is no .py file; give one, a folder or a module"])
+        return [_of_file(path, scan(path))]
+    if path.suffix == ".py" or len(Path(text).parts) > 1:
+        raise ConfigError([f"no such path: plugins={text}; give a folder, a .py file or a module"])
+    file = source.file_of(text)
+    if file is None:
+        raise ConfigError([f"no such plug-in: plugins={text}; give a folder, a .py file or a module that Python finds"])
+    return _of_folder(file.parent) if file.name == "__init__.py" else [_of_file(file, scan(file))]
+
+
+def _of_folder(folder: Path) -> list[Plugin]:
+    scanned = {file: scan(file) for file in sorted(folder.glob("*.py")) if not file.name.startswith(("_", "."))}
+    plugins = [_of_file(file, definitions) for file, definitions in scanned.items() if definitions.kind()]
+    if not plugins:
+        line = f"no plug-in: plugins={folder} has no method and no suite"
+        raise ConfigError([f"{line}; a method is a .py file with {', '.join(CONTRACT['method'])}"])
+    return plugins
+
+
+def _of_file(file: Path, definitions: Definitions) -> Plugin:
+    kind = definitions.kind() or _nearest_kind(file, definitions)
+    root, parts = file.parent, [file.stem]
+    while (root / "__init__.py").is_file():
+        root, parts = root.parent, [root.name, *parts]
+    module, beside = ".".join(parts), file.with_name(f"{file.stem}{OPTIONS}.py")
+    options = f"{module}{OPTIONS}" if kind == "method" and beside.is_file() else None
+    missing = definitions.missing(kind)
+    missing = [name for name in missing if name not in scan(beside).names] if options else missing
+    name = file.stem if kind == "method" else definitions.name or file.stem
+    if missing:
+        line = f"missing name: {kind}={name} has no {', '.join(missing)} in {file}"
+        raise ConfigError([f"{line}; define {'it' if len(missing) == 1 else 'them'}, see docs/your_method.md"])
+    return Plugin(kind, name, module, options, file, root)
+
+
+def _nearest_kind(file: Path, definitions: Definitions) -> Kind:
+    """What a file that was named should be; ConfigError for one that has nothing of a method or a suite."""
+    counts = {kind: len(set(contract) & definitions.names) for kind, contract in CONTRACT.items()}
+    kind = max(counts, key=lambda kind: counts[kind])
+    if not counts[kind]:
+        line = f"no plug-in: {file} defines no method and no suite"
+        raise ConfigError([f"{line}; a method has {', '.join(CONTRACT['method'])}"])
+    return kind
+
+
+def _name_problems(plugin: Plugin, beside: Sequence[Plugin]) -> list[str]:
+    """Lines for a name that ours, or another plug-in, has."""
+    if plugin.name in shipped_names(plugin.kind):
+        return [f"name of ours: {plugin.kind}={plugin.name} in {plugin}; rename yours"]
+    others = [other for other in (*given(), *beside) if (other.kind, other.name) == (plugin.kind, plugin.name)]
+    places = {str(other) for other in others}
+    offered = _entry_points(plugin.kind).get(plugin.name, ())
+    places |= {f"entry point {module}" for module in offered if module != plugin.module}
+    if len(places) > 1:
+        line = f"two plug-ins of one name: {plugin.kind}={plugin.name} in {' and '.join(sorted(places))}"
+        return [f"{line}; rename one, or give one of them"]
+    return []
+
+
+def _module_problems(plugin: Plugin) -> list[str]:
+    """A line where Python has another module under the name of the plug-in's, or two folders have one that it takes."""
+    there = source.file_of(plugin.module)
+    if plugin.file is not None and (there is None or there.resolve() != plugin.file.resolve()):
+        line = (
+            f"name of another module: {plugin.kind}={plugin.name} in {plugin}, `import {plugin.module}` gives {there}"
+        )
+        return [f"{line}; rename the file"]
+    folders = {other.folder for other in given() if other.folder is not None}
+    taken = {module.partition(".")[0] for module in files(plugin)}
+    twice = [top for top in sorted(taken) if sum(_holds(folder, top) for folder in folders) > 1]
+    return [f"two modules of one name: {top} in several folders of plugins; rename one" for top in twice]
+
+
+def _holds(folder: Path, top: str) -> bool:
+    return (folder / f"{top}.py").is_file() or (folder / top / "__init__.py").is_file()
+
+
+def _unload(plugin: Plugin) -> None:
+    for module in files(plugin):
+        sys.modules.pop(module, None)
+    _loaded.pop(plugin.module, None)
+
+
+def _of_entry_point(kind: Kind, name: str, module: str) -> Plugin:
+    beside = f"{module}{OPTIONS}"
+    return Plugin(kind, name, module, beside if kind == "method" and source.file_of(beside) else None)
+
+
+@functools.cache
+def _entry_points(kind: Kind) -> dict[str, tuple[str, ...]]:
+    """Name -> the modules that installed packages offer under it."""
+    offered: dict[str, tuple[str, ...]] = {}
+    for point in importlib.metadata.entry_points(group=GROUPS[kind]):
+        offered[point.name] = tuple(dict.fromkeys((*offered.get(point.name, ()), point.module)))
+    return offered

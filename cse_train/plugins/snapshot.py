@@ -1,0 +1,72 @@
+"""Plug-ins as a sweep's workers get them: a copy of their files in the sweep's storage, which every node sees."""
+
+import dataclasses
+import platform
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from cse_train.plugins import registry, source
+from cse_train.plugins.registry import Plugin
+from cse_train.plugins.scan import Kind
+
+FOLDER = "plugins"
+
+Code = Mapping[tuple[Kind, str], str]
+"""(kind, name) of plug-ins -> the digests of their code."""
+
+
+def code_of(method: str, suites: Iterable[str]) -> dict[tuple[Kind, str], str]:
+    """The code of the plug-ins among a run's method and suites."""
+    named: list[tuple[Kind, str]] = [("method", method), *(("suite", suite) for suite in suites)]
+    plugins = {key: registry.get(*key) for key in named}
+    return {key: registry.digest(plugin) for key, plugin in plugins.items() if plugin is not None}
+
+
+def snapshot(storage: Path) -> tuple[Plugin, ...]:
+    """The plug-ins that were named, copied under `storage` into a folder of their content's digest; () for none.
+
+    What is edited later changes nothing in the sweep that has begun.
+    """
+    files: dict[str, Path] = {}
+    for plugin in registry.given():
+        files |= registry.files(plugin)
+    if not files:
+        return ()
+    folder = storage / FOLDER / source.digest(files)
+    if not folder.is_dir():
+        aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
+        for module, file in files.items():
+            place = aside / path_of(module, file)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, place)
+        try:
+            aside.rename(folder)
+        except OSError:  # another driver was faster
+            shutil.rmtree(aside)
+            if not folder.is_dir():
+                raise
+    return tuple(
+        dataclasses.replace(plugin, file=folder / path_of(plugin.module, files[plugin.module]), folder=folder)
+        for plugin in registry.given()
+    )
+
+
+def code_problem(expected: Code) -> str | None:
+    """One line when this process would run other code of a plug-in than the driver; None when it is the same."""
+    for (kind, name), digest in expected.items():
+        plugin = registry.get(kind, name)
+        here = registry.digest(plugin) if plugin else None
+        if here != digest:
+            what = (
+                f"digest={here} on {platform.node()}, the driver has {digest}" if here else f"none on {platform.node()}"
+            )
+            return f"different plug-in: {kind}={name} {what}; install its package in the same version on every node"
+    return None
+
+
+def path_of(module: str, file: Path) -> Path:
+    """Where a module lies below the folder of its top-level package."""
+    parts = Path(*module.split("."))
+    return parts / file.name if file.name == "__init__.py" else parts.with_suffix(".py")

@@ -1,0 +1,131 @@
+"""Modules as source files: where they lie, what they import, and a digest of their code. Nothing is imported here."""
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import io
+import os
+import sys
+import sysconfig
+import tokenize
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+OURS = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
+HOME = Path(__file__).absolute().parents[2]
+
+
+def reached(roots: Iterable[str], follow: Callable[[str], bool]) -> dict[str, Path]:
+    """Module -> file, of the roots and of what they import as far as `follow` says."""
+    files: dict[str, Path] = {}
+    waiting = list(roots)
+    while waiting:
+        name = waiting.pop()
+        file = None if name in files else file_of(name)
+        if file is not None:
+            files[name] = file
+            waiting += [other for other in _imports(name, file) if other not in files and follow(other)]
+    return files
+
+
+def digest(files: Mapping[str, Path]) -> str:
+    """16 hex digits over the names and the code of modules; comments, docstrings and blank lines do not count."""
+    total = hashlib.sha256()
+    for name, file in sorted(files.items()):
+        total.update(f"{name}\0{_read(file)[0]}\0".encode())
+    return total.hexdigest()[:16]
+
+
+def state(file: Path) -> tuple[int, int]:
+    """What changes when a file is written: its time and its size; zeros for one that is gone."""
+    try:
+        about = os.stat(file)
+    except FileNotFoundError:
+        return 0, 0
+    return about.st_mtime_ns, about.st_size
+
+
+def file_of(module: str) -> Path | None:
+    """The source file of a module, without importing it; None where it is none."""
+    top, *rest = module.split(".")
+    folder = folder_of(top)
+    if folder is None:
+        return None
+    base = folder.joinpath(top, *rest)
+    return next((path for path in (base / "__init__.py", base.with_suffix(".py")) if path.is_file()), None)
+
+
+def folder_of(top: str) -> Path | None:
+    """The folder in which a top-level module or package lies."""
+    if top in OURS:
+        return HOME
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return None
+    if spec is None:
+        return None
+    locations = [*(spec.submodule_search_locations or [])]
+    return Path(locations[0]).parent if locations else Path(spec.origin).parent if spec.origin else None
+
+
+@functools.cache
+def installed(top: str) -> bool:
+    """Whether a top-level module belongs to Python or to an installed package, whose versions the ledger has."""
+    folder = None if top in sys.stdlib_module_names else folder_of(top)
+    roots = [Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib", "stdlib", "platstdlib")]
+    return folder is None or any(folder.resolve().is_relative_to(root) for root in roots)
+
+
+def _imports(name: str, file: Path) -> Iterator[str]:
+    """Modules that a file may import: of `from a import b` both a and a.b."""
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    for level, module, parts in _read(file)[1]:
+        base = ".".join([*package.split(".")[: len(package.split(".")) - level + 1], *filter(None, [module])])
+        start = base if level else module
+        names = start.split(".")
+        yield from (".".join(names[:count]) for count in range(1, len(names) + 1))  # a package's __init__ runs too
+        yield from (f"{start}.{part}" for part in parts)
+
+
+Imported = tuple[int, str, tuple[str, ...]]
+"""Dots before the module's name, the name, and what is taken from it."""
+
+
+def _read(file: Path) -> tuple[str, tuple[Imported, ...]]:
+    """The digest of a file's code, and what it imports; read again when the file has changed."""
+    return _parsed(file, *state(file))
+
+
+@functools.lru_cache(maxsize=512)
+def _parsed(file: Path, changed: int, size: int) -> tuple[str, tuple[Imported, ...]]:
+    data = file.read_bytes()
+    try:
+        text = data.decode("utf8")
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):  # importing it says where
+        return hashlib.sha256(data).hexdigest(), ()
+    imported: list[Imported] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported += [(0, alias.name, ()) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            imported.append((node.level, node.module or "", tuple(alias.name for alias in node.names)))
+    return hashlib.sha256(code_alone(text, tree).encode()).hexdigest(), tuple(imported)
+
+
+def code_alone(text: str, tree: ast.Module) -> str:
+    """The lines of a module without comments, docstrings and blank lines; the same under every version of Python."""
+    lines = text.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for statement in node.body:
+                if isinstance(statement, ast.Expr) and isinstance(getattr(statement.value, "value", None), str):
+                    count = (statement.end_lineno or statement.lineno) - statement.lineno + 1
+                    lines[statement.lineno - 1 : statement.lineno - 1 + count] = [""] * count
+    return "\n".join(line.rstrip() for line in lines if line.strip())

@@ -1,0 +1,289 @@
+"""Methods and suites of a user's own: how they are named, what is refused, and what their digest follows."""
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cluster.plan.method_code import own_digest
+from cse_train import methods
+from cse_train.config import parse_run
+from cse_train.evaluate.suites import registry as suites
+from cse_train.fields import ConfigError
+from cse_train.plugins import registry
+from cse_train.plugins.snapshot import code_of, code_problem, snapshot
+from tests.cse_train.plugins.conftest import METHOD
+
+REPO = Path(__file__).resolve().parents[3]
+SUITE = """
+NAME = "norms"
+COLUMNS = ("norms",)
+NEEDS = ("generated_dev:20",)
+
+
+def evaluate(model, paths):
+    return []
+"""
+Write = Callable[..., Path]
+
+
+def refused(*sources: Path | str, base: Path | None = None) -> str:
+    """The one line that says why these are no plug-ins."""
+    with pytest.raises(ConfigError) as error:
+        registry.use(sources, base)
+    (line,) = error.value.problems
+    return line
+
+
+def test_a_file_is_a_method_with_options_of_its_own(write: Write) -> None:
+    registry.use([write("margin_loss.py")])
+    assert "margin_loss" in methods.names() and "margin_loss" not in methods.shipped()
+    run = parse_run({"method": "margin_loss", "method.scale": 3})
+    assert run.options == methods.load("margin_loss").Config(scale=3.0)
+    assert methods.version("margin_loss", run.options) == 1
+    with pytest.raises(ConfigError, match="unknown key: method.scal=3"):
+        parse_run({"method": "margin_loss", "method.scal": 3})
+
+
+def test_a_folder_holds_methods_suites_and_what_they_import(write: Write, tmp_path: Path) -> None:
+    write("first_loss.py")
+    write("second_loss.py", "from beside import VERSION, Config, make_collate, build")
+    write("beside.py", METHOD.replace("def build", "def build_it") + "build = build_it\n")
+    write("norms.py", SUITE)
+    write("notes.py", "def build():\n    pass\n")
+    plugins = registry.use(["."], tmp_path)
+    assert [(plugin.kind, plugin.name) for plugin in plugins] == [
+        ("method", "beside"),
+        ("method", "first_loss"),
+        ("suite", "norms"),
+        ("method", "second_loss"),
+    ]
+    assert "norms" in suites.names() and suites.columns("norms") == ("norms",)
+    assert suites.needs("norms") == ("generated_dev:20",)
+    assert suites.suite_of("norms").__file__ == str(tmp_path / "norms.py")
+
+
+def test_a_module_of_a_package_is_found_by_its_path_and_by_its_name(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("lab/__init__.py", "")
+    write("lab/losses.py", "MARGIN = 1\n")
+    file = write("lab/margin_loss.py", "from .losses import MARGIN\n" + METHOD)
+    (plugin,) = registry.use([file])
+    assert (plugin.module, plugin.folder) == ("lab.margin_loss", tmp_path)
+    assert set(registry.files(plugin)) == {"lab", "lab.losses", "lab.margin_loss"}
+    assert methods.load("margin_loss").MARGIN == 1
+    registry.forget()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert registry.use(["lab.margin_loss"]) == (plugin,)
+    assert registry.use(["lab"]) == (plugin,)
+
+
+def test_options_in_a_file_of_their_own_need_no_torch(write: Write, tmp_path: Path) -> None:
+    head, _, rest = METHOD.partition("def make_collate")
+    write("margin_loss_options.py", head)
+    write("margin_loss.py", f"import torch\nfrom margin_loss_options import *\n\ndef make_collate{rest}")
+    write("late_loss.py", METHOD.replace("    return None", "    import torch\n    return None"))
+    program = (
+        "import sys; from cse_train.plugins import registry; from cse_train.config import parse_run\n"
+        f"registry.use([{str(tmp_path)!r}])\n"
+        "for name in ('margin_loss', 'late_loss'): print(parse_run({'method': name}).options, 'torch' in sys.modules)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(REPO)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "Config(scale=2.0) False\n" * 2, done.stderr
+
+
+def test_what_fails_at_import_names_the_line_of_the_users_code(write: Write) -> None:
+    file = write("margin_loss.py", METHOD + "\nimport json\njson.loads('{')\n")
+    registry.use([file])
+    with pytest.raises(ConfigError) as error:
+        parse_run({"method": "margin_loss"})
+    (line,) = error.value.problems
+    lines = len(file.read_text().splitlines())
+    assert line.startswith(f"plug-in fails at import: method=margin_loss at {file}:{lines} (JSONDecodeError: Expecting")
+    registry.forget()
+    registry.use([write("other_loss.py", "import no_such_library\n" + METHOD)])
+    with pytest.raises(ConfigError, match=r"at .*other_loss.py:1 \(ModuleNotFoundError: No module named 'no_such_lib"):
+        methods.load("other_loss")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        (
+            "margin_loss.py",
+            METHOD.replace("def build", "def built"),
+            "missing name: method=margin_loss has no build in ",
+        ),
+        ("margin_loss.py", METHOD + "\ndef f(:\n", "no Python: plugin={folder}/margin_loss.py:19 (invalid syntax)"),
+        ("margin_loss.py", "x = 1\n", "no plug-in: {folder}/margin_loss.py defines no method and no suite; a method"),
+        ("simcse.py", METHOD, "name of ours: method=simcse in {folder}/simcse.py; rename yours"),
+        ("json.py", METHOD, "name of another module: method=json in {folder}/json.py, `import json` gives "),
+        ("margin_loss.txt", METHOD, "no plug-in: plugins={folder}/margin_loss.txt is no .py file; give one,"),
+        ("norms.py", SUITE.replace("NEEDS", "NEED"), "missing name: suite=norms has no NEEDS in {folder}/norms.py;"),
+        (
+            "norms.py",
+            SUITE.replace('"norms"', '"transfer"'),
+            "name of ours: suite=transfer in {folder}/norms.py; rename",
+        ),
+    ],
+)
+def test_what_is_no_plug_in_is_refused_in_one_line(
+    write: Write, tmp_path: Path, name: str, text: str, line: str
+) -> None:
+    assert refused(write(name, text)).startswith(line.format(folder=tmp_path))
+    assert registry.given() == ()
+
+
+def test_what_is_not_there_is_refused_in_one_line(write: Write, tmp_path: Path) -> None:
+    assert refused("no_such_module").startswith("no such plug-in: plugins=no_such_module; give a folder, a .py file or")
+    assert refused("mine/none.py", base=tmp_path).startswith("no such path: plugins=mine/none.py; give a folder")
+    write("empty/notes.txt", "")
+    assert refused(tmp_path / "empty").startswith(
+        f"no plug-in: plugins={tmp_path / 'empty'} has no method and no suite"
+    )
+
+
+def test_two_plug_ins_of_one_name_are_refused_and_one_may_be_given_twice(write: Write, tmp_path: Path) -> None:
+    first, second = write("a/margin_loss.py"), write("b/margin_loss.py")
+    line = refused(first, second)
+    assert (
+        line.startswith("two plug-ins of one name: method=margin_loss in ")
+        and str(first) in line
+        and str(second) in line
+    )
+    registry.use([first])
+    registry.use([tmp_path / "a"])
+    assert refused(second).startswith("two plug-ins of one name: method=margin_loss in ")
+    assert methods.load("margin_loss").__file__ == str(first)
+
+
+def test_helpers_of_one_name_in_two_folders_are_refused(write: Write, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        write(f"{folder}/helper_of_mine.py", "")
+        write(f"{folder}/loss_{folder}.py", "import helper_of_mine\n" + METHOD)
+    line = refused(tmp_path / "a", tmp_path / "b")
+    assert line.startswith("two modules of one name: helper_of_mine in several folders of plugins; rename one")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ("frozen=True, ", "", "no frozen dataclass: method=margin_loss Config=Config in "),
+        ("@dataclass(frozen=True, kw_only=True)", "", "no frozen dataclass: method=margin_loss Config=Config in "),
+        (", kw_only=True", "", "positional options: method=margin_loss Config in "),
+        ("float = 2.0", "float", "option without a default: method.scale of margin_loss in "),
+        ("float = 2.0", "int = 2.5", "wrong default: method=margin_loss in "),
+        ("float = 2.0", "list[int] | None = None", "wrong default: method=margin_loss in "),
+        ("VERSION = 1", "VERSION = '1'", "wrong version: method=margin_loss VERSION='1' in "),
+    ],
+)
+def test_a_config_that_is_none_is_refused_in_one_line(write: Write, before: str, after: str, line: str) -> None:
+    assert before in METHOD
+    registry.use([write("margin_loss.py", METHOD.replace(before, after))])
+    with pytest.raises(ConfigError) as error:
+        parse_run({"method": "margin_loss"})
+    (problem,) = error.value.problems
+    assert problem.startswith(line)
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Lets installed packages offer entry points of methods."""
+    points: list[importlib.metadata.EntryPoint] = []
+
+    def entry_points(group: str) -> list[importlib.metadata.EntryPoint]:
+        return [point for point in points if point.group == group]
+
+    def offer(name: str, *modules: str) -> None:
+        registry._entry_points.cache_clear()
+        points.extend(importlib.metadata.EntryPoint(name, module, "cse.methods") for module in modules)
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    monkeypatch.setattr(registry, "_entry_points", registry.functools.cache(registry._entry_points.__wrapped__))
+    return offer
+
+
+def test_an_installed_package_offers_a_method(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offered: Callable[..., None]
+) -> None:
+    write("lab_of_mine/__init__.py", "")
+    write("lab_of_mine/margin.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    offered("margin_loss", "lab_of_mine.margin")
+    assert "margin_loss" in methods.names() and registry.given() == ()
+    assert parse_run({"method": "margin_loss"}).options == methods.load("margin_loss").Config()
+    assert own_digest("margin_loss") == registry.digest(registry.get("method", "margin_loss"))
+
+
+def test_entry_points_of_one_name_are_refused_where_the_name_is_used(
+    write: Write, offered: Callable[..., None]
+) -> None:
+    offered("margin_loss", "lab.margin", "other.margin")
+    offered("simcse", "lab.simcse")
+    with pytest.raises(
+        ConfigError, match="two plug-ins of one name: method=margin_loss is offered by lab.margin, other"
+    ):
+        parse_run({"method": "margin_loss"})
+    with pytest.raises(
+        ConfigError, match="name of ours: method=simcse is offered by lab.simcse too; rename that entry"
+    ):
+        parse_run({"method": "simcse"})
+    assert refused(write("margin_loss.py")).startswith("two plug-ins of one name: method=margin_loss in ")
+    parse_run({"method": "ct"})
+
+
+def test_the_digest_follows_the_users_code_alone(write: Write) -> None:
+    helper = write("helper_of_mine.py", "SCALE = 1\n")
+    file = write("margin_loss.py", "import torch, helper_of_mine\nfrom cse_train.losses import info_nce\n" + METHOD)
+    registry.use([file])
+    first = own_digest("margin_loss")
+    file.write_text("# a comment\n" + file.read_text())
+    assert own_digest("margin_loss") == first
+    helper.write_text("SCALE = 2\n")
+    assert own_digest("margin_loss") != first
+
+
+def test_an_edited_plug_in_is_imported_anew(write: Write) -> None:
+    helper = write("helper_of_mine.py", "SCALE = 1\n")
+    file = write("margin_loss.py", "from helper_of_mine import SCALE\n" + METHOD)
+    registry.use([file])
+    assert methods.load("margin_loss").SCALE == 1
+    registry.use([file])
+    before = methods.load("margin_loss")
+    registry.use([file])
+    assert methods.load("margin_loss") is before, "what has not changed stays as it is"
+    helper.write_text("SCALE = 22\n")
+    registry.use([file])
+    assert methods.load("margin_loss").SCALE == 22
+
+
+def test_a_snapshot_is_what_workers_import_and_an_edit_afterwards_is_none(write: Write, tmp_path: Path) -> None:
+    write("lab/__init__.py", "")
+    helper = write("lab/losses.py", "SCALE = 1\n")
+    registry.use([write("lab/margin_loss.py", "from .losses import SCALE\n" + METHOD)])
+    expected = code_of("margin_loss", ["sts_dev"])
+    plugins = snapshot(tmp_path / "storage")
+    assert plugins == snapshot(tmp_path / "storage"), "the second driver takes the first one's"
+    (folder,) = {plugin.folder for plugin in plugins}
+    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.py"))
+    assert files == ["lab/__init__.py", "lab/losses.py", "lab/margin_loss.py"]
+    helper.write_text("SCALE = 22\n")
+    assert code_of("margin_loss", []) != expected
+    registry.forget()
+    assert (code_problem(expected) or "").startswith("different plug-in: method=margin_loss none on ")
+    registry.adopt(plugins)
+    assert code_problem(expected) is None and methods.load("margin_loss").SCALE == 1
+    (line,) = {code_problem({("method", "margin_loss"): "0" * 16})}
+    assert line is not None and line.startswith(
+        f"different plug-in: method=margin_loss digest={expected['method', 'margin_loss']}"
+    )
+
+
+def test_nothing_is_copied_where_nothing_was_named(tmp_path: Path) -> None:
+    assert snapshot(tmp_path) == () and list(tmp_path.iterdir()) == []
