@@ -52,5 +52,7 @@ def kept_cosines(study: Study, cells: Sequence[str]) -> tuple[str, dict[str, lis
     kept: dict[str, list[Rated]] = {cell: [] for cell in cells}
     for signature, score in newest.items():
         with contextlib.suppress(TableError):
-            kept[wanted[signature]].append(read_cosines(score))
+            cosines, gold = read_cosines(score)
+            if gold.min() >= 0 and gold.max() <= len(GROUPS):  # a user's ratings may have another scale
+                kept[wanted[signature]].append((cosines, gold))
     return suite, kept

@@ -72,11 +72,16 @@ class Pairs:
     gold: np.ndarray
     """float64 [pairs]."""
     content_hash: str
-    split: str
-    """train, dev or test."""
+    role: str | None = None
+    """dev or test, of a user's own set."""
 
     def __len__(self) -> int:
         return len(self.gold)
+
+    @property
+    def split(self) -> str:
+        """train, dev or test."""
+        return self.role or split_of(self.name)
 
 
 def suite_names() -> list[str]:
@@ -228,7 +233,7 @@ def _from_hub(name: str, split: str) -> Pairs:
 
 @lru_cache(maxsize=16)
 def _of_user(file: UserFile, _state: FileState) -> Pairs:
-    return replace(_joined(file.name, read_ratings(file)), split=file.role)
+    return replace(_joined(file.name, read_ratings(file)), role=file.role)
 
 
 def _pairs(name: str, graded: Iterable[Graded]) -> Pairs:
@@ -240,4 +245,4 @@ def _pairs(name: str, graded: Iterable[Graded]) -> Pairs:
 def _joined(name: str, graded: Iterable[Graded]) -> Pairs:
     left, right, gold = zip(*graded, strict=True)
     content = texts_hash([*left, *right, *(repr(g) for g in gold)])
-    return Pairs(name, left, right, np.array(gold, dtype=np.float64), content, split_of(name))
+    return Pairs(name, left, right, np.array(gold, dtype=np.float64), content)

@@ -79,6 +79,13 @@ def is_reference(value: Any) -> bool:
     return isinstance(value, dict) or (isinstance(value, str) and (value.startswith("{") or is_file_name(value)))
 
 
+def file_of(value: Any) -> str | None:
+    """The path as it was given; None where the mapping has none, or names a data set of the hub."""
+    given = mapping(value, "file")
+    file = given.get("file") if isinstance(given, dict) else given
+    return file if isinstance(file, str) and not file.startswith(HUB) else None
+
+
 def referenced(key: str, value: Any, folder: Path, where: str) -> tuple[Any, list[UserFile], list[str]]:
     """A setting's value with the name in place of a file, the file, and every problem."""
     if key not in ROLES or not is_reference(value):

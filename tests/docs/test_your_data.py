@@ -30,7 +30,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Path(name).write_text("sentence1\tsentence2\tscore\n" + "".join(lines), encoding="utf8")
     pairs = "".join(f"a house {i},a garden {i * 3},{i % 4}\n" for i in range(30))
     Path("pairs.csv").write_text("left text,right text,how near\n" + pairs, encoding="utf8")
-    Path("posts.jsonl").write_text("".join(json.dumps({"id": i, "body": r[0]}) + "\n" for i, r in enumerate(rows)))
+    Path("mails.jsonl").write_text("".join(json.dumps({"id": i, "body": r[0]}) + "\n" for i, r in enumerate(rows)))
     Path("reviews.txt").write_text("".join(f"{right}\n" for _, right, _ in rows), encoding="utf8")
     intents = [{"text": f"where is my order {i}" if i % 2 else f"send {i} back", "label": i % 2} for i in range(30)]
     Path("intents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in intents), encoding="utf8")
@@ -88,7 +88,7 @@ def test_a_space_with_files_is_run_on_workers_and_scored_again_when_a_set_change
     (row,) = ledger.runs()
     scores = {score.suite: score for score in ledger.scores([row.signature])}
     assert {"shop_test", "intents", "faq", "faq:ndcg@10", "faq:recall@1"} <= scores.keys()
-    assert row.config["train.dev"] == "shop_dev" and row.config["train.corpus"] == "posts"
+    assert row.config["train.dev"] == "shop_dev" and row.config["train.corpus"] == "mails"
     assert "1/1 already in the ledger, 0 run" in run(first)
 
     with (files / "pairs.csv").open("a", encoding="utf8") as file:

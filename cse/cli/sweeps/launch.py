@@ -17,6 +17,7 @@ from cse.cli.sweep_options import BudgetOption, SweepArguments, with_sweep_argum
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cells import resolve
+from search_spaces.user_data.references import ROLES, file_of, is_reference
 
 TARGETS = targets.names()
 Target = Annotated[
@@ -84,9 +85,11 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
         problems.append(line)
     if given.address is not None:
         problems.append(f"address of a driver: address={given.address}; leave it out, the cluster's is in cluster.yaml")
+    overrides = arguments.settings(given.settings)
+    files = {key: overrides[key] for key in ROLES if key in overrides and is_reference(overrides[key])}
+    problems += [line for key, file in files.items() if (line := not_absolute(f"--set {key}", file_of(file)))]
     if problems:
         raise ConfigError(problems)
-    overrides = arguments.settings(given.settings)
     for space in load_all(ids):
         resolve(space, given.profile, overrides)
     node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))

@@ -138,6 +138,7 @@ def test_an_unknown_target_is_refused_with_the_nearest(capsys: pytest.CaptureFix
         (("slurm", "E7", "--config", "absent.yaml"), "no such file: config=absent.yaml"),
         (("slurm", "E7", "--workers", "40"), "a run does not fit: workers=40"),
         (("slurm", "E7", "--data", "here"), "relative path: data=here"),
+        (("slurm", "E7", "--set", "train.dev=mine.tsv"), "relative path: --set train.dev=mine.tsv"),
         (("slurm", "E7", "--ledger", "postgresql://me:hunter2@x/y"), "password in a file"),
         (("slurm", "E7", "--set", "train.exampels=3"), "unknown key: train.exampels"),
         (("slurm", "absent.yaml"), "no such file: space=absent.yaml"),
