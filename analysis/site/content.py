@@ -136,10 +136,12 @@ class Sheet:
         names: dict[RowId, str] = {}
         for scale in self.scales:
             for (index, column), verdict in scale.verdicts.items():
-                tone, row = TONES.get(verdict.word, ""), scale.table.rows[index]
-                if tone in DECIDED:
+                colour, row = tone(verdict.word), scale.table.rows[index]
+                if colour in DECIDED:
                     names[identify(row.key)] = self.row_name(row)
-                    says.setdefault((identify(row.key), column), {}).setdefault(tone, f"{verdict.word} at {scale.name}")
+                    says.setdefault((identify(row.key), column), {}).setdefault(
+                        colour, f"{verdict.word} at {scale.name}"
+                    )
         return [
             f"{names[row]}, {column}: {', but '.join(tones.values())}"
             for (row, column), tones in says.items()
@@ -191,6 +193,11 @@ class Site:
             return -judged, papers[citation][0].source.rpartition(" ")[2]
 
         return {citation: papers[citation] for citation in sorted(papers, key=rank)}
+
+
+def tone(word: str) -> str:
+    """What a verdict's colour says; none for a value that nobody ran."""
+    return "" if word == "not run" else TONES.get(word, "")
 
 
 def words(sheets: Sequence[Sheet]) -> Iterator[str]:

@@ -14,6 +14,8 @@ HEADROOM = 1.25
 """The scale's end over the largest difference; an interval beyond it ends in an arrow."""
 TICKS = 2
 """Marks at most on either side of 0."""
+SPARE = ' class="spare"'
+"""A mark that a narrow screen goes without."""
 
 
 @dataclass(frozen=True)
@@ -127,14 +129,20 @@ def _strip(mark: Mark, limit: float, band: float | None) -> str:
 
 
 def _axis(limit: float) -> str:
-    step = next(
-        step for power in range(-6, 12) for step in (10.0**power * n for n in (1, 2, 5)) if limit / step <= TICKS
-    )
-    numbers = [step * n for n in range(-int(0.9 * limit / step), int(0.9 * limit / step) + 1)]
+    room = 0.9 * limit
+    steps = (10.0**power * n for power in range(-6, 12) for n in (1, 2, 5))
+    step = next(step for step in steps if int(room / step) <= TICKS)
+    most = int(room / step)
     digits = max(0, -math.floor(math.log10(step)))
-    named = [(number, f"{number:+.{digits}f}".replace("-", "−") if number else "0") for number in numbers]
-    texts = "".join(f'<text x="{_percent(number, limit)}" y="13">{name}</text>' for number, name in named)
+    texts = "".join(
+        f'<text x="{_percent(step * n, limit)}" y="13"{SPARE * (most > 1 and n % 2)}>{_signed(step * n, digits)}</text>'
+        for n in range(-most, most + 1)
+    )
     return f'<svg class="ticks" aria-hidden="true">{texts}</svg>'
+
+
+def _signed(number: float, digits: int) -> str:
+    return f"{number:+.{digits}f}".replace("-", "−") if number else "0"
 
 
 def bump(rows: Sequence[tuple[str, float, float]], lower_is_better: bool) -> str:

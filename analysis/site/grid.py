@@ -6,9 +6,9 @@ from html import escape
 
 from analysis.render.formats.html import HTML
 from analysis.render.grid import NO_AXES, baseline_grid, grid, text_columns
-from analysis.render.verdicts import GLYPHS, TONES
+from analysis.render.verdicts import GLYPHS
 from analysis.report.facts import folder_name, slug
-from analysis.site.content import Scale, Sheet
+from analysis.site.content import Scale, Sheet, tone
 from analysis.tables.aggregate import Table
 from analysis.tables.columns import Verdict
 from analysis.tables.verdict import Verdicts
@@ -95,15 +95,15 @@ def _untrained(table: Table, axes: int) -> str:
 
 
 def _entry(value: Value, verdict: Verdict | None, row: int, column: str, scale: Scale | None) -> str:
-    ours, tone = value.ours, ""
+    ours, colour = value.ours, ""
     if ours and scale is not None and row < len(scale.table.rows):
         ours = f'<a href="#{anchor(scale.name, row, column)}">{ours}</a>'
     if verdict is not None:
-        tone = TONES.get(verdict.word, "")
+        colour = tone(verdict.word)
         ours = f"{ours} {sign(verdict.word)}".strip()
     delta = value.delta + _from_reference(verdict, scale)
     parts = {"ours": ours, "paper": value.paper, "delta": delta}
-    kind = f' class="{tone}"' if tone and verdict is not None and verdict.word != "not run" else ""
+    kind = f' class="{colour}"' if colour else ""
     shown = "".join(f'<span class="{name}">{text}</span>' for name, text in parts.items() if text)
     return f"<td{kind}>{shown}</td>"
 
@@ -126,7 +126,7 @@ def legend(verdicts: Verdicts) -> str:
     """The signs that stand in the table, with their words."""
     said: Mapping[str, None] = dict.fromkeys(verdict.word for verdict in verdicts.values())
     items = [
-        f'<li><span class="sign {TONES.get(word, "")}" aria-hidden="true">{glyph}</span> {escape(word)}</li>'
+        f'<li><span class="sign {tone(word)}" aria-hidden="true">{glyph}</span> {escape(word)}</li>'
         for word, glyph in GLYPHS.items()
         if word in said
     ]

@@ -3,8 +3,7 @@
 import re
 
 from analysis.render.formats.html import HTML
-from analysis.render.verdicts import TONES
-from analysis.site.content import Scale, Sheet
+from analysis.site.content import Scale, Sheet, tone
 from analysis.site.drawing import Mark, bump, forest
 from analysis.site.grid import anchor, sign
 from analysis.tables.columns import Column, Verdict
@@ -50,16 +49,16 @@ def _mark(sheet: Sheet, scale: Scale, index: int, column: str, verdict: Verdict)
     row = scale.table.rows[index]
     name = sheet.row_name(row)
     link = f'<a href="#{anchor(scale.name, index, column)}">{HTML.escape(name)}</a> {sign(verdict.word)}'
-    tone = TONES.get(verdict.word, "")
+    colour = tone(verdict.word)
     low, high = verdict.interval or (0.0, 0.0)
     ours = (low + high) / 2 if verdict.interval else None
     said = f"{name}: {verdict.word}; {verdict.reason}"
     if scale.same:
         shift, interval = verdict.published, verdict.interval and (low - verdict.published, high - verdict.published)
-        return Mark(link, 0.0, None if ours is None else ours - shift, interval or None, verdict.word, tone, said)
+        return Mark(link, 0.0, None if ours is None else ours - shift, interval or None, verdict.word, colour, said)
     needs = re.search(r"needs (over )?(\d+) seeds", verdict.reason)
     note = f"{'> ' if needs[1] else ''}{needs[2]}" if needs else ""
-    return Mark(link, verdict.published, ours, verdict.interval, note, tone, said)
+    return Mark(link, verdict.published, ours, verdict.interval, note, colour, said)
 
 
 def _bump(sheet: Sheet, scale: Scale, column: str) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from analysis.ledger import RunRow
 from analysis.ledger.queries import measured
 from analysis.render.formats.html import HTML
-from analysis.render.verdicts import TONES, signed
+from analysis.render.verdicts import signed
 from analysis.report.facts import Grid
 from analysis.report.page import boxed, grid_table
-from analysis.site.content import Scale, Sheet
+from analysis.site.content import Scale, Sheet, tone
 from analysis.site.drawing import Curve, curves, swatch
 from analysis.site.grid import anchor
 from analysis.study.study import Member
@@ -64,7 +64,7 @@ def _said(scale: Scale, index: int, row: Row) -> str:
         ours = "no value" if entry.mean is None else f"{entry.mean:.2f}{spread}"
         word = ""
         if verdict is not None:
-            word = f', <b class="{TONES.get(verdict.word, "")}">{HTML.escape(signed(verdict.word))}</b>: '
+            word = f', <b class="{tone(verdict.word)}">{HTML.escape(signed(verdict.word))}</b>: '
             word += HTML.escape(verdict.reason)
         lines.append(f'<li id="{anchor(scale.name, index, column)}"><b>{HTML.escape(column)}</b> {ours}{word}</li>')
     return "".join(lines)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from analysis.render.verdicts import GLYPHS, PLURALS, TONES
+from analysis.render.verdicts import GLYPHS, PLURALS
 from analysis.report.facts import slug
 from analysis.site.citation import Citation, read
-from analysis.site.content import STATES, Scale, Sheet, Site, counts
+from analysis.site.content import STATES, Scale, Sheet, Site, counts, tone
 from analysis.site.frame import framed
 from analysis.tables.aggregate import Table
 from analysis.tables.verdict import Verdicts
@@ -78,7 +78,7 @@ def banner(site: Site) -> str:
 
 def _tally(said: Mapping[str, int]) -> str:
     items = [
-        f'<li class="{TONES.get(word, "")}"><span class="sign" aria-hidden="true">{GLYPHS[word]}</span> '
+        f'<li class="{tone(word)}"><span class="sign" aria-hidden="true">{GLYPHS[word]}</span> '
         f"<b>{number:,}</b> {escape(_word(word, number))}</li>"
         for word, number in said.items()
     ]
@@ -173,11 +173,11 @@ def _scale(sheet: Sheet, scale: Scale, *, alone: bool) -> str:
     order = next((order for order in scale.ordering if order.tau is not None), None)
     badges = [] if alone else [("", f"profile {scale.name}")]
     if order is not None:
-        tone = ORDER_TONES[order.word]
-        badges.append((tone, f"order {order.word.replace('ordering ', '')}, τ {order.tau:.2f}".replace("-", "−")))
+        colour = ORDER_TONES[order.word]
+        badges.append((colour, f"order {order.word.replace('ordering ', '')}, τ {order.tau:.2f}".replace("-", "−")))
     badges += [("", f"{scale.seeds} seed{'s' * (scale.seeds != 1)}"), ("", f"{scale.spent.runs} runs")]
     badges.append(("", duration(scale.spent.seconds)))
-    shown = "".join(f'<li class="badge {tone}">{escape(text)}</li>' for tone, text in badges)
+    shown = "".join(f'<li class="badge {colour}">{escape(text)}</li>' for colour, text in badges)
     drawn = _strip_of(sheet, scale.table, scale.verdicts)
     return f'{drawn}<ul class="badges">{shown}</ul>'
 
@@ -221,8 +221,8 @@ def _glyph(verdicts: Verdicts, place: tuple[int, str]) -> str:
     verdict = verdicts.get(place)
     if verdict is None:
         return "<i> </i>"
-    tone = "" if verdict.word == "not run" else TONES.get(verdict.word, "ref")
-    return f"<i class={tone}>{GLYPHS[verdict.word]}</i>" if tone else f"<i>{GLYPHS[verdict.word]}</i>"
+    colour = "ref" if verdict.word == "reference" else tone(verdict.word)
+    return f"<i class={colour}>{GLYPHS[verdict.word]}</i>" if colour else f"<i>{GLYPHS[verdict.word]}</i>"
 
 
 def _foot(site: Site) -> str:

@@ -13,15 +13,25 @@ def mark(paper: float, ours: float, interval: tuple[float, float]) -> Mark:
     return Mark("row", paper, ours, interval, "12", "open", "words")
 
 
+def ticks(text: str) -> list[tuple[str, str]]:
+    """Places in percent and numbers of a plot's axis."""
+    return re.findall(r'<text x="([\d.]+)%" y="13"[^>]*>([^<]+)<', text)
+
+
 def test_a_mark_stands_at_its_difference() -> None:
     text = forest([mark(1.0, -1.0, (-2.0, 0.5))], ("row", "difference", "seeds"), 0.5, "key")
     assert '<circle class="ours" cx="10.00%"' in text, "-1 of a scale from -1.25 to 1.25"
     assert '<svg x="90.00%" y="50%"' in text, "the paper's square"
     assert '<rect class="band" x="30.00%" width="40.00%"' in text, "a tie: -0.5 to 0.5"
     assert '<line class="reach" x1="0.00%" x2="70.00%"' in text and text.count('class="cut"') == 1
-    assert re.findall(r'<text x="([\d.]+)%" y="13">([^<]+)<', text) == [
-        ("10.00", "−1"), ("50.00", "0"), ("90.00", "+1")
-    ]  # fmt: skip
+    assert ticks(text) == [("10.00", "−1.0"), ("30.00", "−0.5"), ("50.00", "0"), ("70.00", "+0.5"), ("90.00", "+1.0")]
+
+
+@pytest.mark.parametrize("paper", [10.0**power * n for power in (-3, 0, 2) for n in (1, 1.3, 2, 3.9, 5, 7, 9.9)])
+def test_every_scale_has_some_ticks_and_not_too_many(paper: float) -> None:
+    numbers = ticks(forest([mark(paper, 0.0, (0.0, 0.0))], ("row", "difference", "seeds"), None, "key"))
+    assert len(numbers) in (3, 5) and len({name for _, name in numbers}) == len(numbers)
+    assert all(5 <= float(place) <= 95 for place, _ in numbers)
 
 
 def test_rows_stand_in_both_orders() -> None:

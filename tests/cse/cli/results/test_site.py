@@ -1,12 +1,16 @@
 """`cse site` as it is typed: from a bundle and from a ledger the same site, and a line for each mistake."""
 
+import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
 from tests.site_ledger import noise, small, train
+
+REPO = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture
@@ -32,6 +36,20 @@ def test_a_bundle_and_its_ledger_give_the_same_tables(lab: Path, capsys: pytest.
     assert first.keys() == again.keys() and "E7-small.json" in first
     assert [name for name in first if first[name] != again[name]] == []
     assert "from lab.jsonl.gz" in (lab / "site" / "index.html").read_text(encoding="utf8")
+
+
+def test_the_workflow_builds_the_site_of_the_repository_s_bundles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workflow = yaml.safe_load((REPO / ".github" / "workflows" / "pages.yml").read_text(encoding="utf8"))
+    steps = workflow["jobs"]["build"]["steps"]
+    (command,) = (step["run"] for step in steps if step.get("run", "").startswith("cse "))
+    bundles = sorted(str(file) for file in (REPO / "docs" / "results" / "bundles").glob("*.jsonl.gz"))
+    words = [word for part in shlex.split(command)[1:] for word in (bundles if "*" in part else [part])]
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 0
+    (uploaded,) = (step["with"]["path"] for step in steps if "upload-pages-artifact" in step.get("uses", ""))
+    assert (tmp_path / uploaded / "index.html").stat().st_size < 200_000
 
 
 def test_mistakes_are_one_line_each(
