@@ -72,9 +72,13 @@ def _sheet(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Shee
 
 
 def _layout(space: Space) -> Table:
-    """The table as the paper prints it."""
+    """The table as the paper prints it; of a search its printed rows alone."""
     resolved = resolve(space, PAPER)
-    return with_left_out(aggregate(spec_of(resolved), []), resolved)
+    table = with_left_out(aggregate(spec_of(resolved), []), resolved)
+    if space.search is None or space.paper is None:
+        return table
+    printed = {identify(full_key(resolved, row.key)) for row in space.paper.rows}
+    return replace(table, rows=[row for row in table.rows if identify(row.key) in printed])
 
 
 def _printed(space: Space) -> list[RowId]:

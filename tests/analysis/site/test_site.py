@@ -161,6 +161,8 @@ def test_the_paper_s_layout_is_kept(site: Site) -> None:
             axes = sheet.layout.spec.axes
             printed = [{axis: row.key.get(axis) for axis in axes} for row in space.paper.rows]
             assert keys[: len(printed)] == printed, sheet.id
+        if space.search is not None:
+            assert len(sheet.layout.rows) == len(space.paper.rows), "a search's other cells are not the paper's"
         shown = [scale.table.spec.columns for scale in sheet.scales]
         assert all(columns == sheet.layout.spec.columns for columns in shown), sheet.id
 
