@@ -86,6 +86,7 @@ ROOMS: Mapping[str, str] = {
     "analysis.study": "analysis.ledger analysis.statistics analysis.tables",
     "analysis.figures": "analysis.statistics analysis.tables analysis.study",
     "analysis.report": "analysis.statistics analysis.tables analysis.render analysis.study analysis.figures",
+    "analysis.site": "analysis.ledger analysis.tables analysis.render analysis.study analysis.report",
     # many runs
     "cluster": "",
     "cluster.runtime": "cse_train.fields cse_train.data_paths",
@@ -101,8 +102,8 @@ ROOMS: Mapping[str, str] = {
     # the face
     "cse": "",
     "cse.tables": "cluster.plan search_spaces analysis.ledger analysis.tables analysis.render "
-    "analysis.study analysis.report cse_train.fields cse_train.data_paths cse_train.files cse_train.config "
-    "cse_train.evaluate.suites cse_train.export",
+    "analysis.study analysis.report analysis.site cse_train.fields cse_train.data_paths cse_train.files "
+    "cse_train.config cse_train.evaluate.suites cse_train.export",
     "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
     "search_spaces analysis.ledger analysis.statistics analysis.tables cse_train.fields cse_train.data_paths "
     "cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone cse_train.evaluate",

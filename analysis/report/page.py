@@ -40,15 +40,15 @@ def _section(id: str, section: Section) -> str:
     parts = [f'<section aria-labelledby="{id}"><h2 id="{id}">{html.escape(section.heading)}</h2>']
     parts += [f"<p>{html.escape(text)}</p>" for text in section.texts]
     if section.table is not None:
-        parts.append(_boxed(render(section.table, "html"), len(section.table.rows), "Results"))
+        parts.append(boxed(render(section.table, "html"), len(section.table.rows), "Results"))
     parts += [_picture(picture) for picture in section.pictures]
-    parts += [_boxed(_grid(grid), len(grid.body), grid.caption) for grid in section.grids]
+    parts += [boxed(grid_table(grid), len(grid.body), grid.caption) for grid in section.grids]
     if section.code:
         parts.append(f"<pre><code>{html.escape(section.code)}</code></pre>")
     return "\n".join([*parts, "</section>"])
 
 
-def _boxed(text: str, rows: int, name: str) -> str:
+def boxed(text: str, rows: int, name: str) -> str:
     """A table that may be wider than the page, or longer than a screen; the keyboard scrolls it."""
     long = " long" if rows > LONG else ""
     return f'<div class="wide{long}" role="region" aria-label="{html.escape(name)}" tabindex="0">{text}</div>'
@@ -64,7 +64,8 @@ def _picture(picture: Picture) -> str:
     )
 
 
-def _grid(grid: Grid) -> str:
+def grid_table(grid: Grid) -> str:
+    """A small table; every text is escaped."""
     marks = [' class="text"' if place < grid.texts else "" for place in range(len(grid.header))]
     head = "".join(
         f'<th scope="col"{mark}>{html.escape(name)}</th>' for name, mark in zip(grid.header, marks, strict=True)

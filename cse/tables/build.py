@@ -12,7 +12,7 @@ from analysis.tables.labels import some
 from analysis.tables.results import DEV, Planned, results_of
 from analysis.tables.spec import TableSpec
 from cluster.plan.match import match_on
-from cse.tables import baselines, evaluated
+from cse.tables import baselines
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import columns
 from search_spaces import cells
@@ -62,10 +62,10 @@ def of_planned(
     data = data_of(lines, runs or [])
     untrained = baselines.stored(setups(resolved), spec.columns, ledger, data) if ledger else []
     rows = [Baseline(row["name"], row["cells"]) for row in untrained]
-    models = evaluated.models_of(resolved, spec, ledger)
+    models = baselines.models_of(resolved, spec, ledger)
     made = aggregate(spec, lines, baselines=rows, untrained=_starting_point(resolved, rows), models=models)
     remarks = [
-        *evaluated.lacking(resolved, models, unevaluated),
+        *baselines.unscored_models(resolved, models, unevaluated),
         *(baselines.harm(runs or [], ledger) if ledger else []),
     ]
     return replace(made, notes=[*made.notes, *remarks])

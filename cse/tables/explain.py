@@ -22,7 +22,7 @@ def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Seq
     counted = seeds if list(seeds) == list(range(len(seeds))) else None
     workers = {run.identity["workers"] for run in runs if "workers" in run.identity}
     more = ("--workers", str(workers.pop())) if len(workers) == 1 else ()
-    return run_command(_space_name(resolved), profile, narrowed(resolved, cell), counted, more)
+    return run_command(space_name(resolved), profile, narrowed(resolved, cell), counted, more)
 
 
 def run_command(
@@ -112,7 +112,8 @@ def narrowed(resolved: ResolvedSpace, cell: Cell) -> dict[str, Any]:
     return {**kept, **{axis: flat[axis] for axis in (*axes, *apart)}}
 
 
-def _space_name(resolved: ResolvedSpace) -> str:
+def space_name(resolved: ResolvedSpace) -> str:
+    """The space as a command takes it: a shipped ID, else its file."""
     space = resolved.space
     shipped = catalog().get(space.id)
     return space.id if shipped is not None and shipped.resolve() == space.file.resolve() else str(space.file)

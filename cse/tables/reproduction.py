@@ -14,7 +14,7 @@ from analysis.report.facts import environment, inputs
 from analysis.study.cost import Spent, spent
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Entry, Row, Table
-from analysis.tables.directions import Terms
+from analysis.tables.directions import Terms, declared_terms
 from analysis.tables.labels import label, some
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.pair_cosines import column_cosines
@@ -26,7 +26,7 @@ from cluster.plan.missing_inputs import IncompleteCell, by_reason
 from cluster.plan.plan import SpacePlan
 from cse.tables import build
 from cse_train.files import replace_file
-from search_spaces.cells import PART, full_key, unlike_paper
+from search_spaces.cells import PART, ResolvedSpace, full_key, sweep_name, unlike_paper
 
 NAMED = 8
 """Missing runs that a line names."""
@@ -131,19 +131,37 @@ def gather(
     resolved = plan.resolved
     planned = planned_rows(plan, seeds, ledger)
     made = build.of_planned(resolved, ledger, planned, unevaluated=plan.unevaluated)
-    if not plan.is_search:
-        made = with_left_out(made, resolved)
-    else:
-        printed = resolved.space.paper.rows if resolved.space.paper else ()
-        made = best_cells(made, [full_key(resolved, row.key) for row in printed])
-    unlike = unlike_paper(resolved)
     space = resolved.space
     axes = [*space.axis_names, PART]
     study = read_study(
         ledger, planned, id=space.id, title=space.title, axes=axes, command=command, searched=space.sampled
     )
-    cost = spent(study, elsewhere)
-    terms = replace(terms or Terms(), seconds=cost.seconds / max(1, cost.runs))
+    return judged(resolved, study, made, ledger, planned, elsewhere=elsewhere, incomplete=plan.incomplete, terms=terms)
+
+
+def judged(
+    resolved: ResolvedSpace,
+    study: Study,
+    made: Table,
+    ledger: Ledger,
+    planned: Sequence[Planned],
+    *,
+    elsewhere: Iterable[str] = (),
+    incomplete: Sequence[IncompleteCell] = (),
+    terms: Terms | None = None,
+) -> Reproduction:
+    """The study's table with all rows that the paper prints, or a search's best cells; verdicts, order and cost.
+
+    `terms`: those that the sweep declared, where none are given.
+    """
+    if resolved.space.search is None:
+        made = with_left_out(made, resolved)
+    else:
+        printed = resolved.space.paper.rows if resolved.space.paper else ()
+        made = best_cells(made, [full_key(resolved, row.key) for row in printed])
+    unlike, cost = unlike_paper(resolved), spent(study, elsewhere)
+    terms = terms or declared_terms(ledger.sweep_spec(sweep_name(resolved)))
+    terms = replace(terms, seconds=cost.seconds / max(1, cost.runs))
     return Reproduction(
         table=made,
         verdicts=judge(made, same_scale=not unlike, terms=terms),
@@ -152,7 +170,7 @@ def gather(
         study=study,
         spent=cost,
         unlike=unlike,
-        incomplete=plan.incomplete,
+        incomplete=incomplete,
     )
 
 
@@ -172,7 +190,7 @@ def kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dic
     return {column: cosines for column, cosines in by_column.items() if cosines is not None}
 
 
-def with_left_out(made: Table, resolved: Any) -> Table:
+def with_left_out(made: Table, resolved: ResolvedSpace) -> Table:
     """The table with an empty row, in the paper's order, for each published one that profile or `--set` leaves out."""
     rows = {identify(row.key): row for row in made.rows}
     printed = resolved.space.paper.rows if resolved.space.paper else ()

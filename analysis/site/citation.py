@@ -1,0 +1,50 @@
+"""What a paper is called, where it is to be had, and its BibTeX entry, from the words of a table's file."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+ANTHOLOGY = re.compile(r"ACL Anthology ([\w.-]+)")
+ARXIV = re.compile(r"arXiv (\d{4}\.\d{4,5})")
+PARTS = re.compile(r"\A(?P<authors>.+?), (?P<title>(?P<name>[^,:]+): .+), (?P<venue>[^,]*?) ?(?P<year>(?:19|20)\d\d)\Z")
+"""`Gao, Yao and Chen, SimCSE: Simple Contrastive Learning of Sentence Embeddings, EMNLP 2021`."""
+SPECIAL = str.maketrans({char: f"\\{char}" for char in "&%$#_{}"} | {"\\": r"\textbackslash{}"})
+
+
+@dataclass(frozen=True)
+class Citation:
+    """The parts of a citation; all but `text` may be empty."""
+
+    text: str
+    name: str
+    """What the paper's method is called."""
+    links: Mapping[str, str]
+    """Where it is to be had -> address."""
+    bibtex: str
+
+
+def read(text: str, source: str) -> Citation:
+    """A citation `AUTHORS, NAME: TITLE, VENUE YEAR` and a source with numbers of ACL's Anthology and of arXiv."""
+    anthology, arxiv = (pattern.search(source) for pattern in (ANTHOLOGY, ARXIV))
+    links = {f"ACL Anthology {anthology[1]}": f"https://aclanthology.org/{anthology[1]}"} if anthology else {}
+    links |= {f"arXiv {arxiv[1]}": f"https://arxiv.org/abs/{arxiv[1]}"} if arxiv else {}
+    parts = PARTS.match(text)
+    name = parts["name"] if parts else text.partition(",")[0]
+    fields = _fields(parts) if parts else {"note": text.translate(SPECIAL)}
+    if arxiv:
+        fields |= {"eprint": arxiv[1], "archiveprefix": "arXiv"}
+    if links:
+        fields["url"] = next(iter(links.values()))
+    kind = "inproceedings" if "booktitle" in fields else "misc"
+    lines = [f"  {field} = {{{value}}}," for field, value in fields.items()]
+    key = re.sub(r"\W+", "", name).lower() + (parts["year"] if parts else "")
+    return Citation(text, name, links, "\n".join([f"@{kind}{{{key or 'paper'},", *lines, "}"]) + "\n")
+
+
+def _fields(parts: re.Match[str]) -> dict[str, str]:
+    """BibTeX's fields; names as the citation has them, which is family names alone."""
+    authors = parts["authors"].replace(" et al.", " and others")
+    title = parts["title"].translate(SPECIAL).replace(parts["name"], f"{{{parts['name']}}}", 1)
+    venue = {"booktitle": parts["venue"].translate(SPECIAL)} if parts["venue"] else {}
+    author = authors.replace(", ", " and ").translate(SPECIAL)
+    return {"author": author, "title": title, **venue, "year": parts["year"]}

@@ -1,0 +1,210 @@
+"""The site in a real browser: on a desk, on a phone, in the dark and on paper; filters, keyboard, no script; axe-core.
+
+axe-core comes from the npm registry into a temporary folder, or from the file that CSE_AXE names.
+"""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chromium import chromium
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
+AXE = "axe-core@4.10.3"
+NO_AXE = f"no axe-core: name axe.min.js in CSE_AXE, or install npm where the registry can be reached (npm pack {AXE})"
+PAGES = ("index.html", "tables/E7.html", "tables/S3.html", "tables/E8.html", "tables/L5.html", "tables/systems.html")
+SCREENS = {"desk": (1280, "light"), "dark desk": (1280, "dark"), "phone": (390, "light"), "dark phone": (390, "dark")}
+OVERLAPS = r"""
+const boxes = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+for (let node; (node = walk.nextNode());) {
+  const parent = node.parentElement;
+  if (!node.data.trim() || parent.closest('script, style, .skip') || !parent.checkVisibility()) continue;
+  range.selectNodeContents(node);
+  for (const box of range.getClientRects()) {
+    if (box.width < 1 || box.height < 1) continue;
+    const spare = box.height * 0.25;
+    boxes.push([box.left + 1, box.top + spare, box.right - 1, box.bottom - spare, node.data.trim().slice(0, 40)]);
+  }
+}
+boxes.sort((a, b) => a[1] - b[1]);
+const clashes = [];
+for (let i = 0; i < boxes.length; i++) for (let j = i + 1; j < boxes.length && boxes[j][1] < boxes[i][3]; j++)
+  if (boxes[i][0] < boxes[j][2] && boxes[j][0] < boxes[i][2]) clashes.push([boxes[i][4], boxes[j][4]]);
+return clashes;
+"""
+"""Pairs of texts that lie on each other."""
+CLIPPED = r"""
+return [...document.querySelectorAll('body *')].filter(element => {
+  const style = getComputedStyle(element), scrolls = /auto|scroll/.test(style.overflowX + style.overflowY);
+  return element.checkVisibility() && !scrolls && style.overflowX !== 'visible' && element.clientWidth > 0
+    && element.scrollWidth > element.clientWidth + 1 && !element.matches('svg, svg *');
+}).map(element => element.outerHTML.slice(0, 80));
+"""
+RIGHT, ENTER = "\ue014", "\ue007"
+"""Keys as WebDriver names them."""
+WIDTH = "return document.documentElement.scrollWidth"
+CARDS = "return [...document.querySelectorAll('.card')].filter(card => card.checkVisibility()).length"
+SHOWN = (
+    "return [...document.querySelectorAll('.sheet td > span')].filter(s => s.checkVisibility()).map(s => s.className)"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium(1280, 1000) as opened:
+        opened.set_page_load_timeout(600)
+        opened.set_script_timeout(600)
+        yield opened
+
+
+def shown(browser: Any, url: str, screen: str = "desk", media: str = "screen") -> None:
+    """Open a page on a screen."""
+    width, scheme = SCREENS[screen]
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [feature]})
+    browser.get("about:blank")
+    browser.get(url)
+
+
+def unfold(browser: Any) -> None:
+    browser.execute_script("document.querySelectorAll('details').forEach(block => { block.open = true; })")
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("page", PAGES)
+def test_every_text_is_readable(browser: Any, folder: Path, page: str, screen: str) -> None:
+    shown(browser, (folder / page).as_uri(), screen)
+    unfold(browser)
+    views = browser.find_elements("css selector", ".scale:first-of-type .toggle input")
+    for view in views or [None]:
+        if view is not None:
+            view.click()
+        assert browser.execute_script(WIDTH) <= SCREENS[screen][0]
+        assert browser.execute_script(OVERLAPS) == []
+        assert browser.execute_script(CLIPPED) == []
+    assert browser.get_log("browser") == []
+
+
+def test_paper_has_everything_and_no_controls(browser: Any, folder: Path) -> None:
+    shown(browser, (folder / "tables" / "E7.html").as_uri(), "dark desk", media="print")
+    classes = browser.execute_script(SHOWN)
+    assert classes.count("ours") == classes.count("paper") == 24 and classes.count("delta") == 8 + 8 + 1
+    colours = browser.execute_script("const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]")
+    assert colours == ["rgb(27, 31, 36)", "rgb(255, 255, 255)"]
+    assert browser.execute_script(OVERLAPS) == []
+    pdf = base64.b64decode(
+        browser.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})["data"]
+    )
+    assert pdf.startswith(b"%PDF") and pdf.count(b"/Type /Page\n") > 2
+    shown(browser, (folder / "index.html").as_uri(), media="print")
+    assert browser.execute_script(CARDS) == 46
+    assert not browser.execute_script("return document.querySelector('.filters').checkVisibility()")
+
+
+def test_nothing_is_asked_for_but_the_page(browser: Any, folder: Path) -> None:
+    for page in PAGES:
+        browser.get_log("performance")
+        shown(browser, (folder / page).as_uri())
+        messages = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
+        asked = {m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"}
+        assert {url for url in asked if not url.startswith(("data:", "about:"))} == {(folder / page).as_uri()}
+
+
+def chosen(browser: Any, name: str, value: str) -> None:
+    script = "const s = document.querySelector(`select[name=${arguments[0]}]`); s.value = arguments[1];"
+    browser.execute_script(f"{script} s.dispatchEvent(new Event('change', {{bubbles: true}}))", name, value)
+
+
+def test_filters_stand_in_the_address(browser: Any, folder: Path) -> None:
+    url = (folder / "index.html").as_uri()
+    shown(browser, url)
+    every = browser.execute_script(CARDS)
+    chosen(browser, "paper", "SimCSE")
+    assert browser.execute_script(CARDS) == 9
+    chosen(browser, "verdict", "opposite-direction")
+    left = browser.execute_script(CARDS)
+    assert 0 < left < 9
+    link = browser.current_url
+    assert link.endswith("#paper=SimCSE&verdict=opposite-direction")
+    assert browser.find_element("css selector", "output").text == f"{left} of {every} tables"
+    shown(browser, link)
+    assert browser.execute_script(CARDS) == left
+    browser.find_element("css selector", ".filters button").click()
+    browser.execute_async_script("setTimeout(arguments[0], 100)")
+    assert browser.execute_script(CARDS) == every and not browser.current_url.endswith("direction")
+    shown(browser, f"{url}#paper=nobody&method=%3Cscript%3E")
+    assert browser.execute_script(CARDS) == every, "an address that no filter wrote"
+    assert browser.get_log("browser") == []
+
+
+def test_radios_work_by_keyboard_and_an_entry_opens_its_runs(browser: Any, folder: Path) -> None:
+    shown(browser, (folder / "tables" / "S3.html").as_uri())
+    assert set(browser.execute_script(SHOWN)) == {"ours"}
+    browser.find_element("css selector", ".show-ours").send_keys(RIGHT)
+    assert set(browser.execute_script(SHOWN)) == {"paper"}
+    browser.switch_to.active_element.send_keys(RIGHT)
+    assert set(browser.execute_script(SHOWN)) == {"delta"}
+    browser.switch_to.active_element.send_keys(RIGHT)
+    assert set(browser.execute_script(SHOWN)) == {"ours", "paper", "delta"}
+    link = browser.find_element("css selector", "table.sheet td a")
+    block = "return document.querySelector(arguments[0]).closest('details').open"
+    target = "#" + link.get_attribute("href").partition("#")[2]
+    assert browser.execute_script(block, target) is False
+    link.send_keys(ENTER)
+    assert browser.execute_script(block, target) is True
+    assert browser.find_element("css selector", f"{target}").is_displayed()
+
+
+def test_without_script_all_is_there(browser: Any, folder: Path) -> None:
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        shown(browser, (folder / "index.html").as_uri())
+        cards = browser.find_elements("css selector", ".card")
+        assert len(cards) == 46 and all(card.is_displayed() for card in cards)
+        assert not browser.find_element("css selector", ".filters").is_displayed()
+        shown(browser, (folder / "tables" / "S3.html").as_uri())
+        browser.find_element("css selector", ".show-paper").click()
+        spans = browser.find_elements("css selector", "table.sheet td > span")
+        assert {span.get_attribute("class") for span in spans if span.is_displayed()} == {"paper"}
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """axe-core's source."""
+    given, npm = os.environ.get("CSE_AXE"), shutil.which("npm")
+    if given:
+        return Path(given).read_text(encoding="utf8")
+    if npm is None:
+        pytest.skip(NO_AXE)
+    folder = tmp_path_factory.mktemp("axe")
+    done = subprocess.run([npm, "pack", AXE], cwd=folder, capture_output=True, text=True, timeout=120)
+    packed = next(folder.glob("axe-core-*.tgz"), None)
+    if done.returncode or packed is None:
+        pytest.skip(NO_AXE)
+    with tarfile.open(packed) as archive:
+        member = archive.extractfile("package/axe.min.js")
+        assert member is not None
+        return member.read().decode("utf8")
+
+
+@pytest.mark.parametrize("screen", ["desk", "dark phone"])
+@pytest.mark.parametrize("page", PAGES)
+def test_axe_has_no_finding(browser: Any, folder: Path, axe: str, page: str, screen: str) -> None:
+    shown(browser, (folder / page).as_uri(), screen)
+    unfold(browser)
+    browser.execute_script(axe)
+    run = "axe.run().then(result => arguments[0](result.violations), error => arguments[0]([{id: String(error)}]))"
+    violations = browser.execute_async_script(run)
+    assert [(v["id"], v.get("impact"), [n["html"][:120] for n in v.get("nodes", ())][:3]) for v in violations] == []
