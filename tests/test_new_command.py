@@ -44,8 +44,8 @@ def called(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_new_command_is_listed_under_its_folder(copy: Path) -> None:
     text = called(copy, "--help").stdout
-    results = text[text.index("Read results:") : text.index("Work with one model:")]
-    assert "newest-run  Name the run that was written last." in results
+    results = text[text.index("Read results:") : text.index("Pass results on:")]
+    assert "newest-run Name the run that was written last." in " ".join(results.split())
 
 
 def test_a_new_command_runs_and_its_mistakes_are_one_line(copy: Path) -> None:

@@ -23,6 +23,7 @@ from cse.cli.printing import plain_output
 FOLDERS = {
     "sweeps": "Plan and train",
     "results": "Read results",
+    "sharing": "Pass results on",
     "models": "Work with one model",
     "extend": "Write methods and spaces of your own",
     "upkeep": "Look after machine and disk",
