@@ -26,6 +26,7 @@ from cluster.runtime.storage import check_here, check_nodes, inputs_of
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
+from cluster.sweep.places import described, wait_for_nodes
 from cluster.sweep.tune import run_trials
 from cse_train.data_paths import DataPaths
 
@@ -97,17 +98,21 @@ def _run(
         import ray
 
         signals.install()
+        if options.address is not None:
+            wait_for_nodes(options, over, lambda line: on_event(SweepEvent(kind="waiting", reason=line)))
+            if over.is_set():
+                return
         check_nodes(options.storage, inputs_of(dispatcher.paths))
-        slots = slots_that_fit(options, cluster_nodes())
+        nodes = cluster_nodes()
         if options.address is None:
-            slots = min(slots, slots_that_fit(options, [this_machine()]))
-        on_event(SweepEvent(kind="cluster", reason=_described(slots, options, ray)))
+            nodes = min(nodes, [this_machine()], key=lambda some: slots_that_fit(options, some))
+        slots = slots_that_fit(options, nodes)
+        on_event(SweepEvent(kind="cluster", reason=_with_dashboard(described(options, slots, nodes), ray)))
         with cluster_watch(over):
             run_trials(dispatcher, options, slots, over)
 
 
-def _described(slots: int, options: SweepOptions, ray: Any) -> str:
-    shape = f"{slots} x {options.workers} workers, isolation {options.isolation}"
+def _with_dashboard(shape: str, ray: Any) -> str:
     dashboard = ray._private.worker.global_worker.node.address_info.get("webui_url") if ray.is_initialized() else None
     return f"{shape}; dashboard {dashboard}" if dashboard else shape
 
