@@ -31,6 +31,8 @@ from cluster.sweep.tune import run_trials
 from cse_train.data_paths import DataPaths
 
 HEARTBEAT_S = 10.0
+AGAIN_S = 1.0
+"""Seconds between two tries of a heartbeat while the database is away."""
 PROMPT_S = 5.0
 """Seconds after a stop was requested in which runs may still report, before others may have them."""
 
@@ -60,7 +62,7 @@ def run_sweep(
     retrying = RetryingLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
     owner = f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     dispatcher = Dispatcher(chosen, retrying, _absolute_paths(paths), options, owner, suites or {}, on_event)  # type: ignore[arg-type]
-    heartbeats = partial(_heartbeats, ledger, owner, over)
+    heartbeats = partial(_heartbeats, ledger, retrying, owner, over)
     given_back = partial(_given_back, ledger, owner, over)
     with _Signals(over) as signals, background(heartbeats), background(given_back):
         try:
@@ -154,19 +156,26 @@ class _Signals:
             signal.signal(name, handler)
 
 
-def _heartbeats(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:
-    """Renew this driver's leases until `done`; a database that is away for a while is tried again.
+def _heartbeats(
+    ledger: Ledger, retrying: RetryingLedger, owner: str, over: threading.Event, done: threading.Event
+) -> None:
+    """Renew this driver's leases until `done`, and at once when a database that was away answers again.
 
     A ledger whose file was removed ends the sweep, which would else go on writing into nothing.
     """
-    while not done.wait(HEARTBEAT_S):
+    wait_s = 0.0
+    while not done.wait(wait_s):
         try:
             ledger.require_file()
         except LedgerError:
             over.set()
             return
-        with contextlib.suppress(LedgerError):
+        try:
             ledger.heartbeat(owner)
+            wait_s = HEARTBEAT_S
+        except LedgerError:
+            retrying.away()
+            wait_s = AGAIN_S
 
 
 def _given_back(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:
