@@ -5,6 +5,7 @@ import glob
 import os
 import re
 import socket
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,7 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file beside `path`, flush it to disk and rename it; nothing half-written is ever at `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(path)
-    aside = path.with_name(f".{path.name}.{HOST}.{os.getpid()}")
+    aside = path.with_name(f".{path.name}.{HOST}.{uuid.uuid4().hex[:8]}.{os.getpid()}")
     try:
         _written(write, aside)
         with aside.open("rb+") as written:

@@ -2,8 +2,8 @@
 
 import base64
 import io
-import os
 import statistics
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ def data_uri(figure: Figure) -> str:
 def save(figure: Figure, to: Path) -> Path:
     """Draws aside and renames, so that no reader ever finds half a picture; the suffix names the format (png)."""
     to.parent.mkdir(parents=True, exist_ok=True)
-    aside = to.with_name(f".{to.name}.{os.getpid()}.part")
+    aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}.part")
     try:
         aside.write_bytes(encoded(figure, to.suffix.lstrip(".") or "png"))
         aside.replace(to)

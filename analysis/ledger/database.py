@@ -271,6 +271,7 @@ NETWORK_FILE_SYSTEMS = frozenset(
     {
         *("nfs", "nfs4", "cifs", "smb", "smbfs", "smb2", "smb3", "ncpfs", "afs", "davfs"),
         *("lustre", "gpfs", "beegfs", "ceph", "glusterfs", "pvfs2", "orangefs", "ocfs2"),
+        *("panfs", "wekafs", "virtiofs", "juicefs", "fuse.juicefs", "fuse.weka", "fuse.panfs"),
         *("fuse.sshfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.davfs2"),
     }
 )

@@ -58,7 +58,9 @@ def gaps(isolation: str, trials: int, workers: int) -> list[float]:
 
         planned = [near_empty(seed) for seed in range(trials + 1)]
         run_sweep(planned, folder / "ledger.db", DataPaths(train_file=folder / "text.txt"), options, note)
-        stamps = sorted((folder / "runs" / "runs").glob("*/final/last/state.pt"), key=lambda path: path.stat().st_mtime)
+        stamps = sorted(
+            (folder / "runs" / "runs").glob("*/final*/last/state.pt"), key=lambda path: path.stat().st_mtime
+        )
         times = [path.stat().st_mtime for path in stamps]
     return [after - before for before, after in itertools.pairwise(times)]
 

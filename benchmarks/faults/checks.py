@@ -93,7 +93,7 @@ def _continued(sweep: Sweep, then: Before) -> list[str]:
 
 
 def _files(sweep: Sweep) -> list[str]:
-    finals = sweep.storage.glob("runs/*/final/**/.*")
+    finals = sweep.storage.glob("runs/*/final*/**/.*")
     return [f"half-written file {path.relative_to(sweep.folder)}" for path in finals if path.is_file()]
 
 

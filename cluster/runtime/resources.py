@@ -1,5 +1,7 @@
 """Whether a run's worker group fits the machine or the cluster, and how many fit at once: CPUs, GPUs and RAM alike."""
 
+import bisect
+import dataclasses
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -14,11 +16,15 @@ from cse_train.fields import ConfigError
 
 GROUP_GB = 0.6
 """RAM of a slot without its ranks: the slot, Train's controller and its helpers, the mailbox; most pages are shared.
-Slots live on the head (`cluster.sweep.tune`), ranks on any node."""
+Slots live on the head where they fit there, else on every node that offers SLOT; ranks live on any node."""
 WORKER_GB = 1.2
 """RAM of one rank, measured at L4 H128 and batch 64 (0.8 for a near-empty run); a group of 2 takes about 3 GB."""
 HEAD = "node:__internal_head__"
 """The resource that the head of a Ray cluster alone has."""
+SLOT = "trial_slot"
+"""The resource of nodes on which slots may live."""
+MUCH = 1e6
+"""More of a resource than any cluster has."""
 NAMED = 4
 """Nodes that a message names; the others are counted."""
 _GB = 1024**3
@@ -33,6 +39,8 @@ class Node:
     memory_gb: float
     name: str = "this machine"
     head: bool = False
+    slots: float = 0
+    """Slots that may live here beside those of the head."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.cpus:g} CPUs, {self.gpus:g} GPUs, {self.memory_gb:.1f} GB free"
@@ -86,17 +94,72 @@ def slots_that_fit(options: SweepOptions, nodes: Sequence[Node]) -> int:
     """
     check_options(options)
     fit = sum(_ranks_on(node, options, slots=0) for node in nodes) // options.workers
-    while fit and not _fit(options, nodes, fit):
-        fit -= 1
+    fit = min(fit, options.max_concurrent or fit)
+    fit = bisect.bisect_left(range(1, fit + 1), True, key=lambda slots: not _fit(options, nodes, slots))
     if fit < 1:
         raise ConfigError([_misfit(options, nodes)])
-    return min(fit, options.max_concurrent or fit)
+    return fit
 
 
 def _fit(options: SweepOptions, nodes: Sequence[Node], slots: int) -> bool:
-    head = next((node for node in nodes if node.head), nodes[0])
+    return fit_on_head(options, nodes, slots) or _fit_anywhere(options, nodes, slots)
+
+
+def fit_on_head(options: SweepOptions, nodes: Sequence[Node], slots: int) -> bool:
+    """Whether so many groups fit with all slots on the head; there a lost node costs a slot its ranks, not itself."""
+    head = _head(nodes)
     ranks = sum(_ranks_on(node, options, slots if node is head else 0) for node in nodes)
     return head.memory_gb >= slots * GROUP_GB and ranks >= slots * options.workers
+
+
+def _fit_anywhere(options: SweepOptions, nodes: Sequence[Node], slots: int) -> bool:
+    """With slots on all nodes that take them, as Ray spreads them: by memory."""
+    hosts = [node for node in nodes if node.slots]
+    memory, places = sum(node.memory_gb for node in hosts), sum(node.slots for node in hosts)
+    if not hosts or places < slots or memory < slots * GROUP_GB:
+        return False
+    share = slots / memory
+    ranks = sum(_ranks_on(node, options, math.ceil(share * node.memory_gb) if node.slots else 0) for node in nodes)
+    return ranks >= slots * options.workers
+
+
+def _head(nodes: Sequence[Node]) -> Node:
+    return next((node for node in nodes if node.head), nodes[0])
+
+
+def limit(options: SweepOptions, nodes: Sequence[Node]) -> str:
+    """What keeps the number of slots from being larger, for a person; ConfigError as `slots_that_fit`."""
+    fit, free = slots_that_fit(options, nodes), dataclasses.replace(options, max_concurrent=None)
+    if slots_that_fit(free, nodes) > fit:
+        return f"--max-concurrent {fit}"
+    head = _head(nodes)
+    memory = f"the head's memory ({head.memory_gb:.1f} GB, {GROUP_GB:g} a slot)"
+    if not any(node.slots for node in nodes if node is not head):
+        memory += "; start the other nodes with places for slots: --resources '{\"trial_slot\": 1024}'"
+    more = {
+        "GPUs": [dataclasses.replace(node, gpus=MUCH) for node in nodes],
+        "CPUs": [dataclasses.replace(node, cpus=MUCH) for node in nodes],
+        memory: [dataclasses.replace(node, memory_gb=MUCH) if node is head else node for node in nodes],
+        "memory": [dataclasses.replace(node, memory_gb=MUCH) for node in nodes],
+        "places for slots (trial_slot)": [dataclasses.replace(node, slots=MUCH) for node in nodes],
+    }
+    if len(nodes) == 1:
+        del more[memory]
+    alone = [name for name, other in more.items() if slots_that_fit_or_0(free, other) > fit]
+    return alone[0] if alone else "CPUs, GPUs and memory" if options.gpus_per_worker else "CPUs and memory"
+
+
+def slots_that_fit_or_0(options: SweepOptions, nodes: Sequence[Node]) -> int:
+    """As `slots_that_fit`, 0 where not one fits."""
+    try:
+        return slots_that_fit(options, nodes)
+    except ConfigError:
+        return 0
+
+
+def memory_bytes(gb: float) -> int:
+    """As Ray counts memory."""
+    return int(gb * _GB)
 
 
 def group_memory_gb(options: SweepOptions) -> float:
@@ -125,6 +188,7 @@ def _node(facts: Mapping[str, Any]) -> Node:
         memory_gb=resources.get("memory", 0) / _GB,
         name=facts.get("NodeManagerHostname") or facts.get("NodeManagerAddress", "a node"),
         head=HEAD in resources,
+        slots=resources.get(SLOT, 0),
     )
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from cluster.runtime import processes
 from cluster.runtime.code_version import package_parents
 from cluster.runtime.join import check_address, connect
+from cluster.runtime.resources import SLOT
 from cluster.runtime.security import keep_token_private, on_loopback, require_token
 
-SLOT = "trial_slot"
 TRIAL_SLOTS = 1024
 OBJECT_STORE_BYTES = 256 * 1024**2
 """Messages between slots and ranks are small; models never pass through the object store."""

@@ -80,6 +80,8 @@ class SlotSettings:
     group: GroupSettings
     quiet_s: float
     """Seconds without news after which `step` returns."""
+    proven: bool = False
+    """Runs have ended in order in this sweep, so that ranks that cannot begin are their machine's doing."""
 
 
 class SlotResult(TypedDict):

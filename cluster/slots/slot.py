@@ -203,7 +203,7 @@ class Slot(tune.Trainable):
         if event.cause == "echo":
             self.echo = self.echo or (time.monotonic(), event.reason)
             return None
-        if event.cause == "machine" or (event.cause == "setup" and self.served):
+        if event.cause == "machine" or (event.cause == "setup" and (self.served or self.settings.proven)):
             return self._on_lost(event.reason, "machine")
         self.running = False
         self.group.abort()

@@ -9,7 +9,7 @@ from typing import Any
 import ray
 
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.resources import cluster_nodes, slots_that_fit
+from cluster.runtime.resources import WORKER_GB, cluster_nodes, memory_bytes, slots_that_fit
 from cluster.slots.group_api import Event, GroupSettings, Job
 from cluster.slots.mailbox import RankFacts, start_mailbox
 from cluster.slots.worker import serve
@@ -51,7 +51,7 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
     from ray.train.torch import TorchConfig, TorchTrainer
 
     options, gpus = settings.options, settings.options.gpus_per_worker
-    per_worker = {"CPU": options.cpus_per_worker} | ({"GPU": gpus} if gpus else {})
+    per_worker = {"CPU": options.cpus_per_worker, "memory": memory_bytes(WORKER_GB)} | ({"GPU": gpus} if gpus else {})
     # A group that does not fit is retried for ever unless the controller's own failures are limited too.
     failures = FailureConfig(max_failures=0, controller_failure_limit=0, max_preemption_failures=0)
     return TorchTrainer(

@@ -69,7 +69,7 @@ class DiskUse:
         inside = folder.parent == home and folder.resolve() == home.resolve() / folder.name
         replaced = run.state == "done" and inside
         attempts = [path for path in sorted(home.iterdir()) if replaced and path != folder and _is_folder(path)]
-        superseded = [path for path in attempts if path.name.startswith(("attempt-", "unbooked-"))]
+        superseded = [path for path in attempts if path.name.startswith(("attempt-", "unbooked-", "final"))]
         kinds = [(kind, folder / kind) for kind in ("last", "best") if inside and run.state in ENDED]
         return Holding(
             size_of(home),

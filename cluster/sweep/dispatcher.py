@@ -17,7 +17,7 @@ from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import within
 from cluster.slots.group_api import Job
 from cluster.sweep.events import OnEvent
-from cluster.sweep.recorder import ClaimedRun, Recorder
+from cluster.sweep.recorder import FINAL, ClaimedRun, Recorder
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import still_valid, unscored
 from cse_train.plugins.snapshot import code_of
@@ -210,6 +210,7 @@ def failed_twice(history: Iterable[HistoryRow]) -> bool:
 
 
 def earlier(claim: Claim, home: Path) -> tuple[Path, ...]:
-    """Folders of earlier attempts, newest first; a `final` that was renamed but never recorded comes first."""
-    unrecorded = [home / "final"] if (home / "final").is_dir() else []
+    """Folders of earlier attempts, newest first; one that was published but never recorded comes first."""
+    published = [path for path in home.glob(f"{FINAL}*") if path.is_dir()]
+    unrecorded = sorted(published, key=lambda path: int(path.name.partition("-")[2] or 0), reverse=True)
     return tuple(dict.fromkeys([*unrecorded, *map(Path, claim.previous_folders)]))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from analysis.ledger import Claim, Ledger, LedgerAway
+from analysis.ledger.schema import HELD
 
 AWAY_S = 300.0
 """Longest wait for a database before the sweep ends; its claims outlive the wait by no more than their lease."""
@@ -23,21 +24,35 @@ class RetryingLedger:
     def __init__(self, ledger: Ledger, over: threading.Event, report: Callable[[str], None]) -> None:
         """`over` ends a wait early; `report` gets one line when a wait begins and one when it ends."""
         self._ledger, self._over, self._report = ledger, over, report
+        self._last_away = float("-inf")
+
+    def away(self) -> None:
+        """The database does not answer now. Others' leases may end meanwhile, and not because they died."""
+        self._last_away = time.monotonic()
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._ledger, name)
         return functools.partial(self._retried, member) if callable(member) else member
 
     def claim(self, signature: str, config: Mapping[str, Any], *, owner: str, **rest: Any) -> Claim | None:
-        """As `Ledger.claim`. A claim whose answer was lost on the way is given back first."""
+        """As `Ledger.claim`. A claim whose answer was lost on the way is given back first.
+
+        For one lease after the database was away no run is taken over: its driver may only have been cut off, too.
+        """
         tries = itertools.count()
 
         def attempt() -> Claim | None:
             if next(tries):
                 self._give_back(signature, owner)
+            if time.monotonic() - self._last_away < self._ledger.lease and self._is_others(signature, owner):
+                return None
             return self._ledger.claim(signature, config, owner=owner, **rest)
 
         return self._retried(attempt)
+
+    def _is_others(self, signature: str, owner: str) -> bool:
+        row = self._ledger.run(signature)
+        return row is not None and row.state in HELD and row.owner != owner
 
     def _give_back(self, signature: str, owner: str) -> None:
         row = self._ledger.run(signature)
@@ -51,6 +66,7 @@ class RetryingLedger:
                 value = action(*args, **options)
             except LedgerAway as error:
                 now = time.monotonic()
+                self.away()
                 if since is None:
                     since = now
                     self._report(f"{error}; trying again for {AWAY_S:.0f} s")

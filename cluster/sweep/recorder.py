@@ -1,6 +1,5 @@
 """Records in the ledger what happens to the runs of one driver, publishes what is finished, and reports it."""
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +13,8 @@ from cluster.runtime.storage import StorageFailed, storage_problem
 from cluster.slots.group_api import Plain, SlotResult
 from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent, SweepOutcome
 
+FINAL = "final"
+"""How the name of a finished attempt's folder begins; ledgers of 0.1.0 have this name alone."""
 CORRUPT = "corrupt checkpoint: "
 """How the reason begins where a finished run could not be scored because its model is damaged or another run's."""
 
@@ -160,17 +161,16 @@ class Recorder:
         return values["best"]
 
     def _publish(self, claimed: ClaimedRun) -> Path:
-        """Rename the attempt's folder to the run's `final`; an attempt that was taken over may not (LostClaim)."""
+        """Rename the attempt's folder to `final-ATTEMPT`; an attempt that was taken over may not (LostClaim).
+
+        The name is the attempt's own: where the run is taken over between the look and the rename, the files of the
+        attempt that counts stay where its row says.
+        """
         assert claimed.claim is not None
         row = self.ledger.run(claimed.planned.signature)
         if row is None or (row.owner, row.attempt) != (self.owner, claimed.claim.attempt):
             raise LostClaim(f"claim lost: signature={claimed.planned.signature} attempt={claimed.claim.attempt}")
-        final = claimed.folder.with_name("final")
-        if final.exists():
-            # The name that older ledgers have for a folder that was published and never recorded.
-            aside = final.with_name(f"unbooked-{claimed.claim.attempt}")
-            shutil.rmtree(aside, ignore_errors=True)
-            final.rename(aside)
+        final = claimed.folder.with_name(f"{FINAL}-{claimed.claim.attempt}")
         claimed.folder.rename(final)
         return final
 

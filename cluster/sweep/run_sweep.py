@@ -26,10 +26,13 @@ from cluster.runtime.storage import check_here, check_nodes, inputs_of
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
+from cluster.sweep.places import described, wait_for_nodes
 from cluster.sweep.tune import run_trials
 from cse_train.data_paths import DataPaths
 
 HEARTBEAT_S = 10.0
+AGAIN_S = 1.0
+"""Seconds between two tries of a heartbeat while the database is away."""
 PROMPT_S = 5.0
 """Seconds after a stop was requested in which runs may still report, before others may have them."""
 
@@ -59,7 +62,7 @@ def run_sweep(
     retrying = RetryingLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
     owner = f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     dispatcher = Dispatcher(chosen, retrying, _absolute_paths(paths), options, owner, suites or {}, on_event)  # type: ignore[arg-type]
-    heartbeats = partial(_heartbeats, ledger, owner, over)
+    heartbeats = partial(_heartbeats, ledger, retrying, owner, over)
     given_back = partial(_given_back, ledger, owner, over)
     with _Signals(over) as signals, background(heartbeats), background(given_back):
         try:
@@ -97,17 +100,21 @@ def _run(
         import ray
 
         signals.install()
+        if options.address is not None:
+            wait_for_nodes(options, over, lambda line: on_event(SweepEvent(kind="waiting", reason=line)))
+            if over.is_set():
+                return
         check_nodes(options.storage, inputs_of(dispatcher.paths))
-        slots = slots_that_fit(options, cluster_nodes())
+        nodes = cluster_nodes()
         if options.address is None:
-            slots = min(slots, slots_that_fit(options, [this_machine()]))
-        on_event(SweepEvent(kind="cluster", reason=_described(slots, options, ray)))
+            nodes = min(nodes, [this_machine()], key=lambda some: slots_that_fit(options, some))
+        slots = slots_that_fit(options, nodes)
+        on_event(SweepEvent(kind="cluster", reason=_with_dashboard(described(options, slots, nodes), ray)))
         with cluster_watch(over):
             run_trials(dispatcher, options, slots, over)
 
 
-def _described(slots: int, options: SweepOptions, ray: Any) -> str:
-    shape = f"{slots} x {options.workers} workers, isolation {options.isolation}"
+def _with_dashboard(shape: str, ray: Any) -> str:
     dashboard = ray._private.worker.global_worker.node.address_info.get("webui_url") if ray.is_initialized() else None
     return f"{shape}; dashboard {dashboard}" if dashboard else shape
 
@@ -150,19 +157,26 @@ class _Signals:
             signal.signal(name, handler)
 
 
-def _heartbeats(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:
-    """Renew this driver's leases until `done`; a database that is away for a while is tried again.
+def _heartbeats(
+    ledger: Ledger, retrying: RetryingLedger, owner: str, over: threading.Event, done: threading.Event
+) -> None:
+    """Renew this driver's leases until `done`, and at once when a database that was away answers again.
 
     A ledger whose file was removed ends the sweep, which would else go on writing into nothing.
     """
-    while not done.wait(HEARTBEAT_S):
+    wait_s = 0.0
+    while not done.wait(wait_s):
         try:
             ledger.require_file()
         except LedgerError:
             over.set()
             return
-        with contextlib.suppress(LedgerError):
+        try:
             ledger.heartbeat(owner)
+            wait_s = HEARTBEAT_S
+        except LedgerError:
+            retrying.away()
+            wait_s = AGAIN_S
 
 
 def _given_back(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:

@@ -1,5 +1,7 @@
 """The dispatcher as Tune sees it: a searcher gives out runs, a callback records results, a stopper ends them."""
 
+import contextlib
+import functools
 import threading
 import uuid
 from collections.abc import Callable
@@ -10,14 +12,15 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from analysis.ledger import LostClaim
+from cluster.runtime.background import background
 from cluster.runtime.code_version import code_digest
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.resources import HEAD
-from cluster.runtime.start import SLOT
 from cluster.slots.group_api import GroupSettings, SlotResult, SlotSettings
 from cluster.slots.slot import Slot
 from cluster.sweep.asha import SharedAsha
 from cluster.sweep.dispatcher import Dispatcher
+from cluster.sweep.events import SweepEvent
+from cluster.sweep.places import follow_nodes, slot_bundle
 from cluster.sweep.recorder import ClaimedRun
 from cluster.sweep.unsaved import Unsaved
 from cse_train.fields import ConfigError
@@ -58,7 +61,7 @@ class DispatchSearcher(Unsaved, Searcher):
         self._group = GroupSettings(
             options=dispatcher.options, digest=code_digest(), plugins=snapshot(dispatcher.options.storage)
         )
-        self._quiet_s = max(1.0, slots / QUIET_RATE)
+        self.slots = slots
         self._slots: dict[str, int] = {}
         """Trial -> the number of its slot, from 1."""
 
@@ -72,7 +75,12 @@ class DispatchSearcher(Unsaved, Searcher):
         name = f"slot {self._number(trial_id)} of {claimed.planned.sweep}"
         return {
             "job": self._dispatcher.job(claimed),
-            "slot": SlotSettings(name=name, group=self._group, quiet_s=self._quiet_s),
+            "slot": SlotSettings(
+                name=name,
+                group=self._group,
+                quiet_s=max(1.0, self.slots / QUIET_RATE),
+                proven=self._dispatcher.recorder.outcome.done > 0,
+            ),
         }
 
     def _number(self, trial_id: str) -> int:
@@ -150,18 +158,22 @@ class SweepStopper(Unsaved, tune.Stopper):
 
 
 def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: threading.Event) -> None:
-    """Run what the dispatcher gives out, `slots` runs at once; returns when there is no more or `over` is set."""
+    """Run what the dispatcher gives out until there is no more or `over` is set.
+
+    `slots` runs go at once, and in a cluster that was joined more or fewer as nodes come and go.
+    """
     trials: dict[str, ClaimedRun] = {}
     guard = Guard(over)
     searcher = DispatchSearcher(dispatcher, trials, guard, slots)
+    limiter = ConcurrencyLimiter(searcher, max_concurrent=slots)
     callback = RecordingCallback(dispatcher, trials, guard)
     tuner = tune.Tuner(
-        tune.with_resources(Slot, tune.PlacementGroupFactory([_slot_bundle()])),
+        tune.with_resources(Slot, tune.PlacementGroupFactory([slot_bundle(options, slots)])),
         tune_config=tune.TuneConfig(
             metric="best",
             mode="max",
             num_samples=-1,
-            search_alg=ConcurrencyLimiter(searcher, max_concurrent=slots),
+            search_alg=limiter,
             scheduler=SharedAsha(options.asha, dispatcher.source.points) if options.asha else FIFOScheduler(),
             reuse_actors=options.isolation == "slot",
             trial_name_creator=_trial_name,
@@ -177,23 +189,16 @@ def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: 
             verbose=0,
         ),
     )
-    tuner.fit()
+
+    def resize(count: int, shape: str) -> None:
+        limiter.max_concurrent = searcher.slots = count
+        dispatcher.recorder.on_event(SweepEvent(kind="cluster", reason=shape))
+
+    follow = functools.partial(follow_nodes, options, slots, resize)
+    with background(follow) if options.address is not None else contextlib.nullcontext():
+        tuner.fit()
     if guard.error is not None:
         raise guard.error
-
-
-def _slot_bundle() -> dict[str, float]:
-    """What a slot itself takes: a place on the head, so that a lost node costs a slot its ranks and never itself.
-
-    No CPU, however little: a full node must still hold its workers.
-    """
-    import ray
-
-    heads = [node["Resources"] for node in ray.nodes() if node["Alive"] and HEAD in node["Resources"]]
-    place = {HEAD: 0.001} if heads else {}
-    if any(SLOT in head for head in heads) or (not heads and ray.cluster_resources().get(SLOT)):
-        place[SLOT] = 1
-    return place or {"memory": 1}
 
 
 def _trial_name(trial: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from analysis.ledger import shown_url
 from cluster.plan.user_files import described, with_user_files
 from cluster.runtime.options import Isolation, SweepOptions
 from cluster.runtime.resources import check_options, slots_that_fit, this_machine
@@ -98,6 +99,9 @@ class SweepArguments:
         """A sweep for every space; ConfigError where settings do not suit one, paths are absent or no run fits here."""
         if self.rerun and self.keep:
             raise ConfigError(["two answers: --rerun --keep; give one of them"])
+        if self.address and self.ledger and (shown := shown_url(self.ledger)) != self.ledger:
+            line = f"password on the command line: ledger={shown}, which Ray keeps where this command is a job's"
+            raise ConfigError([f"{line}; leave it out, and give PGPASSWORD or ~/.pgpass"])
         overrides, options = arguments.settings(self.settings), self.options()
         resolved = [resolve(space, self.profile, overrides) for space in spaces]
         paths = self.paths(resolved)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from analysis.ledger import Ledger, LedgerError
+from analysis.ledger import Ledger, LedgerError, shown_url
 from analysis.ledger.database import network_file_system, parse_url
 from cluster.plan.missing_inputs import by_reason
 from cluster.plan.planner import plan_all
@@ -117,7 +117,7 @@ def check_ledger(url: str) -> str:
     """LedgerError where the ledger cannot be used: SQLite on a network file system, another schema, a database that
     does not answer. One that is not there yet is fine."""
     parsed = parse_url(url)
-    shown, file = parsed.render_as_string(hide_password=True), Path(str(parsed.database))
+    shown, file = shown_url(parsed), Path(str(parsed.database))
     if parsed.get_backend_name() == "sqlite" and not file.exists() and not network_file_system(file):
         return f"{shown} is not there yet; the first sweep makes it"
     with contextlib.closing(Ledger.open(url, create=False)) as ledger:

@@ -9,7 +9,7 @@ from pathlib import Path
 from cluster.runtime.code_version import code_digest
 from cluster.runtime.every_node import other_nodes, run_on_nodes, without_code
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.resources import cluster_nodes, slots_that_fit
+from cluster.runtime.resources import cluster_nodes, limit, slots_that_fit
 from cluster.runtime.start import ray_cluster
 from cluster.runtime.storage import check_nodes
 from cse.doctor.checks import Finding, tried, versions
@@ -50,7 +50,10 @@ def nodes(options: SweepOptions, inputs: Sequence[Path]) -> list[Finding]:
 
     here, workers = cluster_nodes(), options.workers
     findings = [Finding("fine", "node", str(node)) for node in here]
-    findings += tried("cluster", lambda: f"{slots_that_fit(options, here)} runs at once of {workers} workers")
+    findings += tried(
+        "cluster",
+        lambda: f"{slots_that_fit(options, here)} runs at once of {workers} workers, limited by {limit(options, here)}",
+    )
     findings += compare(facts(), run_on_nodes(other_nodes(), facts))
     if options.storage.is_dir():
         findings += tried("storage", shared)

@@ -11,7 +11,7 @@ from analysis.ledger.schema import HELD
 from cse_train import checkpoint
 from cse_train.files import HOST, alive
 
-PART = re.compile(rf"\..+\.{re.escape(HOST)}\.([0-9]+)")
+PART = re.compile(rf"\..+\.{re.escape(HOST)}\.(?:[0-9a-f]{{8}}\.)?([0-9]+)")
 """Name of a file that a process of this machine is writing, and the process."""
 
 

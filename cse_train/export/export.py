@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import uuid
 from pathlib import Path
 
 from cse_train.checkpoint import load_model, read_best
@@ -37,7 +38,7 @@ def export(
     parts = _parts(best_folder)
     if format == "hf":
         require_transformers(parts)
-    aside = to.with_name(f".{to.name}.{os.getpid()}")
+    aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}")
     folder = aside / to.name
     folder.mkdir(parents=True)
     try:

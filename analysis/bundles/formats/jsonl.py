@@ -7,6 +7,7 @@ after this line. Every other line is a record in canonical JSON. Equal rows give
 import gzip
 import hashlib
 import os
+import uuid
 from collections import Counter
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def write(path: Path, contents: Contents) -> None:
     digest = hashlib.sha256(b"".join(body)).hexdigest()
     counts = Counter(str(record["kind"]) for record in contents.records)
     header = {"format": FORMAT, "version": VERSION, "counts": counts, "sha256": digest}
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with aside.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
             packed.writelines([f"{schema.dumps(header)}\n".encode(), *body])

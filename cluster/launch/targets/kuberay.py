@@ -1,5 +1,6 @@
 """KubeRay manifests: a RayJob that trains a sweep on a cluster of its own, or a RayCluster that stays."""
 
+import math
 import shlex
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,13 @@ import yaml
 
 from cluster.launch.config import Block, ClusterConfig
 from cluster.launch.job import HEAD, RESOURCES, Job, ray_version, send
+from cluster.runtime.resources import GROUP_GB
 
 Json = dict[str, Any]
-HEAD_GB = 8
+LEAST_GB, MOST_GB = 8, 64
+"""RAM of a head. Slots live there where it has room for all, else on the nodes that train too."""
+RAY_SHARE = 0.7
+"""Part of a pod's memory that Ray offers."""
 STAYS = True
 
 
@@ -77,7 +82,7 @@ def cluster_spec(job: Job, settings: Settings) -> Json:
     workers = {"cpu": str(config.cpus), "memory": f"{config.memory_gb}Gi"}
     if config.gpus:
         workers["nvidia.com/gpu"] = str(config.gpus)
-    head = {"cpu": "2", "memory": f"{HEAD_GB}Gi"}
+    head = {"cpu": "2", "memory": f"{head_gb(config)}Gi"}
     start = {"resources": shlex.quote(RESOURCES), "disable-usage-stats": "true"}
     return {
         "rayVersion": ray_version(),
@@ -98,6 +103,12 @@ def cluster_spec(job: Job, settings: Settings) -> Json:
             }
         ],
     }
+
+
+def head_gb(config: ClusterConfig) -> int:
+    """RAM of the head for a slot on each card, or on each CPU where there are no cards."""
+    slots = config.nodes * (config.gpus or config.cpus)
+    return min(MOST_GB, max(LEAST_GB, math.ceil(2 + slots * GROUP_GB / RAY_SHARE)))
 
 
 def _pod(name: str, resources: Json, settings: Settings) -> Json:

@@ -11,8 +11,12 @@ unset RAY_ADDRESS RAY_AUTH_TOKEN_PATH
 
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 head=${nodes[0]}
-port=$((20000 + SLURM_JOB_ID % 1000 * 10))
-scratch=/tmp/ray-$SLURM_JOB_ID
+# Ports that are free here, the head's host, and folders whose names nobody can have guessed.
+free_ports='import socket
+open_ones = [socket.create_server(("", 0)) for _ in range(3)]
+print(*(each.getsockname()[1] for each in open_ones))'
+read -r port dashboard_port client_port < <("$python" -c "$free_ports")
+scratch=/tmp/ray-$SLURM_JOB_ID-$(od -An -N6 -tx1 /dev/urandom | tr -d ' \n')
 ip=$(srun --overlap --nodes=1 --ntasks=1 --nodelist="$head" hostname --ip-address | awk '{print $1}')
 pids=()
 driver=
@@ -44,7 +48,7 @@ ray_node() { # index, node, what makes it a head or a worker
 }
 
 ray_node 0 "$head" --head --node-ip-address="$ip" --port="$port" \
-    --dashboard-port=$((port + 1)) --ray-client-server-port=$((port + 2))
+    --dashboard-port="$dashboard_port" --ray-client-server-port="$client_port"
 "$python" -m cluster.launch.wait_for_nodes "$ip:$port" 1
 index=0
 for node in "${nodes[@]:1}"; do

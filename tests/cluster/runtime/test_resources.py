@@ -1,3 +1,4 @@
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,34 @@ def test_no_visible_card_is_no_card(monkeypatch):
     assert resources.this_machine().gpus == 0
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,2")
     assert resources.this_machine().gpus == 2
+
+
+GPU_NODE = Node(cpus=64, gpus=8, memory_gb=400, slots=1024, name="worker")
+SMALL_HEAD = Node(cpus=0, gpus=0, memory_gb=5.6, slots=1024, name="head", head=True)
+BARE_NODE = dataclasses.replace(GPU_NODE, slots=0)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "changes", "slots", "named"),
+    [
+        ([SMALL_HEAD] + [GPU_NODE] * 8, {"gpus_per_worker": 1}, 64, "GPUs"),
+        ([SMALL_HEAD] + [GPU_NODE] * 125, {"gpus_per_worker": 1}, 1000, "GPUs"),
+        ([SMALL_HEAD] + [GPU_NODE] * 125, {"gpus_per_worker": 1, "workers": 4}, 250, "GPUs"),
+        ([SMALL_HEAD] + [BARE_NODE] * 8, {"gpus_per_worker": 1}, 9, "the head's memory (5.6 GB, 0.6 a slot); start"),
+        ([SMALL_HEAD] + [GPU_NODE] * 8, {"gpus_per_worker": 1, "max_concurrent": 20}, 20, "--max-concurrent 20"),
+        ([SMALL_HEAD] + [GPU_NODE] * 8, {"cpus_per_worker": 16}, 32, "CPUs"),
+        ([Node(cpus=8, gpus=0, memory_gb=6)], {}, 3, "memory"),
+        ([Node(cpus=2, gpus=0, memory_gb=64)], {}, 2, "CPUs"),
+        ([Node(cpus=2, gpus=0, memory_gb=3.6)], {}, 2, "CPUs and memory"),
+    ],
+)
+def test_a_line_says_what_limits_the_slots(nodes, changes, slots, named):
+    assert slots_that_fit(options(**changes), nodes) == slots
+    assert resources.limit(options(**changes), nodes).startswith(named)
+
+
+def test_a_slot_on_a_node_takes_room_from_its_ranks():
+    nodes = [SMALL_HEAD] + [dataclasses.replace(GPU_NODE, memory_gb=8)] * 4
+    fit = slots_that_fit(options(gpus_per_worker=1), nodes)
+    assert fit == 16 and resources.limit(options(gpus_per_worker=1), nodes).startswith("the head's memory")
+    assert fit * (resources.GROUP_GB + resources.WORKER_GB) <= 4 * 8 + 5.6

@@ -46,7 +46,7 @@ def test_two_trials_share_a_card(ray_cluster: None, tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "ledger.db")
     assert all(ledger.curve(run.signature)[-1]["examples"] == 64_000 for run in runs)
     ledger.close()
-    notes = [json.loads(file.read_text()) for file in (tmp_path / "runs").glob("runs/*/final/gpu0.json")]
+    notes = [json.loads(file.read_text()) for file in (tmp_path / "runs").glob("runs/*/final*/gpu0.json")]
     assert len(notes) == 4 and len({note["gpu"] for note in notes}) == 1
     assert all("cuda:nccl" in note["backend"] and note["peak"] > 10**6 for note in notes), notes
     assert together(notes) == 2, "two at once, never more"

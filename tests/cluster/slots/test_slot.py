@@ -55,7 +55,7 @@ def test_points_scores_and_folders_are_booked(swept):
         "signature3",
     }
     final = Path(swept.row(0).folder)
-    assert final.name == "final" and json.loads((final / "last" / "state.json").read_text()) == 4
+    assert final.name == "final-1" and json.loads((final / "last" / "state.json").read_text()) == 4
     assert {path.name for path in (final / "logs").iterdir()} == {"rank0.log", "rank1.log"}
 
 

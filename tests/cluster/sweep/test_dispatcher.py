@@ -85,7 +85,7 @@ def test_a_run_is_claimed_only_when_a_slot_asks_trained_once_and_published_by_re
     driver.train(claimed)
     row = driver.ledger.run("signature1")
     assert (row.state, row.best, row.best_examples, row.seconds) == ("done", 60.0, 64, 1.5)
-    assert row.folder == str(tmp_path / "runs" / "signature1" / "final") and not claimed.folder.exists()
+    assert row.folder == str(tmp_path / "runs" / "signature1" / "final-1") and not claimed.folder.exists()
     assert driver.kinds() == ["started", "point", "done"]
     assert {event.total_examples for event in driver.events} == {128}
     assert driver.observed == [(1, "done", 60.0, 128)]
@@ -198,7 +198,7 @@ def test_a_dead_drivers_run_is_taken_over_and_its_orphan_can_neither_report_nor_
         dead.recorder.progressed(orphan, slot_result(points=[{"examples": 1, "metrics": {}, "best": 1.0}]))
     with pytest.raises(LostClaim):
         dead.recorder.ended(orphan, slot_result(state="done", outcome={"best": 1.0}))
-    assert not (orphan.folder.parent / "final").exists()
+    assert not list(orphan.folder.parent.glob("final*"))
     dead.dispatcher.taken_over(orphan)
     heir.train(claimed)
     assert dead.dispatcher.next_run() is None and dead.dispatcher.finished()
@@ -209,12 +209,41 @@ def test_a_folder_published_but_not_booked_is_where_the_next_attempt_goes_on(tmp
     driver = Driver(tmp_path, [1], "killed", lease=-1.0)
     claimed = driver.start()
     (claimed.folder / "last").mkdir()
-    assert driver.recorder._publish(claimed).name == "final"
+    assert driver.recorder._publish(claimed).name == "final-1"
     heir = Driver(tmp_path, [1], "heir")
     taken = heir.start()
-    assert heir.dispatcher.job(taken).previous[0] == tmp_path / "runs" / "signature1" / "final"
+    assert heir.dispatcher.job(taken).previous[0] == tmp_path / "runs" / "signature1" / "final-1"
     heir.train(taken)
     assert Path(heir.ledger.run("signature1").folder, "best").is_dir()
+
+
+def test_a_driver_that_pauses_between_its_look_and_its_rename_replaces_nothing(tmp_path, monkeypatch):
+    paused, heir = Driver(tmp_path, [1], "paused", lease=-1.0), Driver(tmp_path, [1], "heir")
+    claimed = paused.start()
+    (claimed.folder / "best").mkdir()
+    (claimed.folder / "best" / "whose").write_text("paused")
+    read = paused.ledger.run
+
+    def taken_over_meanwhile(signature):
+        row = read(signature)
+        taken = heir.start()
+        heir.train(taken)
+        return row
+
+    monkeypatch.setattr(paused.ledger, "run", taken_over_meanwhile)
+    with pytest.raises(LostClaim):
+        paused.recorder.ended(claimed, slot_result(state="done", outcome={"best": 1.0}))
+    folder = Path(heir.ledger.run("signature1").folder)
+    assert folder.name == "final-2" and (folder / "best").is_dir() and not (folder / "best" / "whose").exists()
+
+
+def test_an_old_final_folder_is_where_the_next_attempt_goes_on(tmp_path):
+    home = tmp_path / "runs" / "signature1"
+    for name in ("final", "final-3", "final-12"):
+        (home / name).mkdir(parents=True)
+    driver = Driver(tmp_path, [1], "me")
+    previous = driver.dispatcher.job(driver.start()).previous
+    assert [path.name for path in previous] == ["final-12", "final-3", "final"]
 
 
 def test_a_stopped_run_is_trained_on_by_a_grid_and_is_an_answer_to_a_search(tmp_path):
@@ -325,7 +354,7 @@ def test_a_finished_run_with_a_damaged_model_is_told_and_trained_again_by_the_sa
     again = Driver(tmp_path, [1], "again", suites=["a"])
     claimed = again.start()
     job = again.dispatcher.job(claimed)
-    assert (job.kind, job.folder.name) == ("train", "attempt-2") and job.previous[0].name == "final"
+    assert (job.kind, job.folder.name) == ("train", "attempt-2") and job.previous[0].name == "final-1"
     again.train(claimed)
     assert again.ledger.run("signature1").state == "done" and again.dispatcher.finished()
 

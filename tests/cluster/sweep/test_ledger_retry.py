@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from analysis.ledger import Ledger, LedgerAway
-from cluster.sweep import ledger_retry
+from cluster.sweep import ledger_retry, run_sweep
 from cluster.sweep.ledger_retry import RetryingLedger
 
 KNOWN: dict[str, Any] = {"method": "simcse", "seed": 1, "identity": {}, "provenance": {}}
@@ -21,6 +21,8 @@ class Flaky:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.ledger, name)
+        if not callable(method):
+            return method
 
         def called(*args: Any, **options: Any) -> Any:
             if name == "claim" and self.times:
@@ -69,3 +71,44 @@ def test_an_interrupt_ends_the_wait(tmp_path: Path) -> None:
     waiting = RetryingLedger(Flaky(Ledger.open(tmp_path / "l.db"), 10**9), over, lambda line: None)  # type: ignore[arg-type]
     with pytest.raises(LedgerAway):
         waiting.claim("aa", {}, owner="me", **KNOWN)
+
+
+def test_after_an_outage_nobody_is_taken_over_for_one_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger.open(tmp_path / "l.db", lease=0.001)
+    assert ledger.claim("aa", {}, owner="cut off", **KNOWN) is not None
+    ours = RetryingLedger(Ledger.open(tmp_path / "l.db"), threading.Event(), lambda line: None)
+    clock = [1000.0]
+    monkeypatch.setattr(ledger_retry.time, "monotonic", lambda: clock[0])
+    ours.away()
+    assert ours.claim("aa", {}, owner="me", **KNOWN) is None
+    assert ours.claim("bb", {}, owner="me", **KNOWN) is not None, "a run that nobody holds is free"
+    ledger.heartbeat("cut off")
+    clock[0] += 61
+    taken = ours.claim("aa", {}, owner="me", **KNOWN)
+    assert taken is not None and taken.attempt == 2, "a driver that says nothing for a lease is dead"
+
+
+def test_a_heartbeat_comes_as_soon_as_the_database_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_sweep, "AGAIN_S", 0.01)
+    done, beats = threading.Event(), list[str]()
+
+    class Away:
+        tries = 0
+
+        def require_file(self) -> None:
+            pass
+
+        def heartbeat(self, owner: str) -> None:
+            self.tries += 1
+            if self.tries < 5:
+                raise LedgerAway("gone")
+            beats.append(owner)
+            done.set()
+
+    away = list[bool]()
+    retrying: Any = type("Retrying", (), {"away": lambda self: away.append(True)})()
+    ledger: Any = Away()
+    thread = threading.Thread(target=run_sweep._heartbeats, args=(ledger, retrying, "me", threading.Event(), done))
+    thread.start()
+    thread.join(5)
+    assert beats == ["me"] and len(away) == 4, "well before the next heartbeat is due"

@@ -5,6 +5,7 @@ import pytest
 from analysis.ledger import shown_url
 from cse.cli.app import main
 from cse.cli.sweeps.run import announce
+from cse.doctor import checks
 from cse.experiments.request import Work
 from cse.tables.study import _command
 
@@ -40,3 +41,26 @@ def test_a_ledger_that_cannot_be_reached_keeps_the_password(
     assert main([*command, "--ledger", url]) == 2
     said = capsys.readouterr()
     assert "cse: ledger" in said.err and "hunter2" not in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:hunter2@127.0.0.1:9/db", "postgresql://me@127.0.0.1:9/db?password=hunter2"]
+)
+def test_a_password_on_the_command_line_of_a_ray_job_is_refused(capsys: pytest.CaptureFixture[str], url: str) -> None:
+    assert main(["run", "E7", "--address", "127.0.0.1:6379", "--ledger", url]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "password on the command line: ledger=postgresql://" in line and "hunter2" not in line
+    assert line.endswith("leave it out, and give PGPASSWORD or ~/.pgpass")
+
+
+def test_the_doctor_hides_a_password_of_a_ledger_that_is_fine(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fine:
+        def sweeps(self) -> list[str]:
+            return []
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(checks.Ledger, "open", lambda *given, **options: Fine())
+    said = checks.check_ledger("postgresql://me@host/db?password=hunter2")
+    assert "hunter2" not in said and "password=***" in said
