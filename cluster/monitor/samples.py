@@ -37,8 +37,7 @@ class Figures:
         counter = {"reused": "cse_reused", "retried": "cse_retries", "failed": "cse_failures"}.get(event.kind)
         if counter:
             self.totals[counter] += 1
-        if event.kind != "scored":
-            self.tally.add(event, now)
+        self.tally.add(event, now)
         if event.kind == "point" and event.best is not None:
             self.scores[event.signature] = event.best
         if event.kind in ENDED:

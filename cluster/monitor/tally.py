@@ -30,7 +30,9 @@ class Tally:
         self._counts.update(self.state.values())
 
     def add(self, event: SweepEvent, now: float) -> None:
-        """Take one event into account; `now` is any steady clock in seconds."""
+        """Take one event into account; `now` is any steady clock in seconds. A suite's score is no dev score."""
+        if event.kind == "scored":
+            return
         if event.kind == "started" and self.begun is None:
             self.begun = now
         if event.kind in ("started", "reused", *ENDED):

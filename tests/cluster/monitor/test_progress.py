@@ -150,6 +150,13 @@ def test_counts_cost_the_same_however_many_runs_there_are() -> None:
     assert time.process_time() - begun < 0.5
 
 
+def test_a_score_of_a_suite_is_not_the_best_run() -> None:
+    tally = Tally(1)
+    tally.add(SweepEvent(kind="scored", signature="a", best=95.0, reason="intents"), 0.0)
+    tally.add(SweepEvent(kind="done", signature="a", best=23.5), 1.0)
+    assert tally.summary(2.0) == "1/1 done, best run 23.50"
+
+
 def test_running_counts_equal_a_count_of_all_states() -> None:
     rng, tally = random.Random(0), Tally(50, state={"0": "reused"})
     kinds = ("started", "point", "requeued", "resting", "done", "stopped", "failed", "reused", "scored")
