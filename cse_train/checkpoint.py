@@ -238,7 +238,7 @@ def _read_model(path: Path) -> tuple[RunConfig, dict[str, Any], dict[str, str], 
         raise
     except (SafetensorError, LookupError, OSError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CorruptCheckpoint(path, error) from error
-    raise ConfigError([f"{methods.unknown(flat['method'])}: {path} was made by it"])
+    raise ConfigError([f"unknown method: method={flat['method']}; {path} was made by it, give its code by --plugins"])
 
 
 def _header(path: Path) -> dict[str, str]:

@@ -90,7 +90,7 @@ space:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project with one module and one YAML more, and no line changed."""
     folder = tmp_path_factory.mktemp("copy")
-    for name in ("analysis", "cluster", "cse", "cse_train", "docs", "search_spaces", "tests"):
+    for name in ("analysis", "benchmarks", "cluster", "cse", "cse_train", "docs", "search_spaces", "tests"):
         shutil.copytree(REPO / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"):
         shutil.copy(REPO / name, folder)

@@ -7,8 +7,10 @@ from typing import Any
 from analysis.ledger import Ledger, RunRow, SweepRow
 from cse_train.export.lineage import Lineage
 from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.plugins import registry
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import ResolvedSpace, resolve
+from search_spaces.strict_yaml import read_yaml
 
 
 def lineage_of(folder: Path, ledger: Ledger | None) -> Lineage:
@@ -141,6 +143,14 @@ def sweep_of(name: str, ledger: Ledger | None) -> SweepRow | None:
     return next((row for row in ledger.sweeps() if row.id == name), None) if ledger else None
 
 
+def _require_trusted(file: Path, sweep: SweepRow) -> None:
+    """ConfigError where a ledger, which may be another's, names a file that would run code that nobody named here."""
+    sources = read_yaml(file).get("plugins")
+    if isinstance(sources, list) and (others := registry.unused(map(str, sources), file.absolute().parent)):
+        line = f"plug-ins of a ledger's file: sweep={sweep.id} ran {file}, which runs {', '.join(others)}"
+        raise ConfigError([f"{line}; give the file in place of the sweep, or --plugins"])
+
+
 def _as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
     file = Path(str(sweep.spec["file"]))
     ours = catalog().get(str(sweep.spec.get("space")))
@@ -148,4 +158,5 @@ def _as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]
         file = ours
     if not file.is_file():
         raise ConfigError([f"no such file: sweep={sweep.id} ran {file}, which is gone; give the space's file"])
+    _require_trusted(file, sweep)
     return resolve(load_space(file), profile or sweep.spec["profile"], {**sweep.spec["set"], **settings})

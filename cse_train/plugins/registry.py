@@ -105,6 +105,12 @@ def use(sources: Iterable[str | Path], base: Path | None = None) -> tuple[Plugin
     return tuple(plugins)
 
 
+def unused(sources: Iterable[str | Path], base: Path) -> list[str]:
+    """Those of the sources whose plug-ins nobody has let spaces name; none of their code runs."""
+    files = {plugin.file for plugin in given()}
+    return [str(each) for each in sources if not {p.file for p in _plugins_of(str(each), base)} <= files]
+
+
 def adopt(plugins: Sequence[Plugin]) -> None:
     """Let runs name these plug-ins, whose files were looked at before."""
     folders = dict.fromkeys(str(plugin.folder) for plugin in plugins if plugin.folder is not None)

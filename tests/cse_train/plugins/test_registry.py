@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from analysis.ledger import Ledger
 from cluster.plan.method_code import own_digest
+from cse.tables.lookup import space_or_sweep
 from cse_train import methods
 from cse_train.config import parse_run
 from cse_train.evaluate.suites import registry as suites
@@ -27,6 +29,12 @@ NEEDS = ("generated_dev:20",)
 
 def evaluate(model, paths):
     return []
+"""
+SPACE = """version: 1
+id: mine
+plugins: [margin_loss.py]
+method: margin_loss
+space: {method.scale: {grid: [1.0, 2.0]}}
 """
 Write = Callable[..., Path]
 
@@ -287,3 +295,18 @@ def test_a_snapshot_is_what_workers_import_and_an_edit_afterwards_is_none(write:
 
 def test_nothing_is_copied_where_nothing_was_named(tmp_path: Path) -> None:
     assert snapshot(tmp_path) == () and list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_alone_runs_no_plug_in(write: Write, tmp_path: Path) -> None:
+    """A bundle of somebody else's may name any file here as that of a sweep."""
+    file = write("margin_loss.py", METHOD + "\nraise SystemExit('it ran')\n")
+    space = write("mine.yaml", SPACE)
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    ledger.record_sweep("theirs", {"file": str(space), "space": "mine", "profile": "small", "set": {}})
+    with pytest.raises(ConfigError) as error:
+        space_or_sweep("theirs", ledger, None, {})
+    (line,) = error.value.problems
+    assert line.startswith(f"plug-ins of a ledger's file: sweep=theirs ran {space}, which runs margin_loss.py; give")
+    file.write_text(METHOD)
+    registry.use([file])
+    assert space_or_sweep("theirs", ledger, None, {}).space.method == "margin_loss"
