@@ -40,7 +40,7 @@ class DataPaths:
 
     def inputs(self) -> list[Path]:
         """Every file and folder that is given, the cache apart."""
-        given = [path for path in vars(self).values() if isinstance(path, Path) and path != self.cache]
+        given = [path for name, path in vars(self).items() if name != "cache" and isinstance(path, Path)]
         return list(dict.fromkeys([*given, *(file.path for file in self.files if file.path is not None)]))
 
     @classmethod

@@ -37,13 +37,13 @@ def stored(
 ) -> list[dict[str, Any]]:
     """Rows `{"name", "cells": {column: value}}` as far as they have been computed for these encoders and columns.
 
-    `data`: column -> content hashes of the set on which the table's numbers were made; rows on another are left out.
+    `data`: column -> content hashes of the set on which the table's numbers were made; rows on another are left out,
+    but not those of early ledgers, which do not say.
     """
-    every = ledger.baselines()
     entries = {
         entry.key: entry.rows
-        for entry in every
-        if entry.suite not in data or entry.inputs.get("suite") in data[entry.suite]
+        for entry in ledger.baselines()
+        if entry.suite not in data or entry.inputs.get("suite") in {None, *data[entry.suite]}
     }
     named = distinct(setups)
     parts: dict[str, list[tuple[Settings, dict[str, float]]]] = {}

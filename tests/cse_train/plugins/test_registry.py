@@ -14,6 +14,7 @@ from cluster.plan.method_code import own_digest
 from cse.tables.lookup import space_or_sweep
 from cse_train import methods
 from cse_train.config import parse_run
+from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites import registry as suites
 from cse_train.fields import ConfigError
 from cse_train.plugins import registry
@@ -72,7 +73,7 @@ def test_a_folder_holds_methods_suites_and_what_they_import(write: Write, tmp_pa
     ]
     assert "norms" in suites.names() and suites.columns("norms") == ("norms",)
     assert suites.needs("norms") == ("generated_dev:20",)
-    assert suites.suite_of("norms").__file__ == str(tmp_path / "norms.py")
+    assert suites.suite_of("norms", DataPaths()).__file__ == str(tmp_path / "norms.py")
 
 
 def test_a_module_of_a_package_is_found_by_its_path_and_by_its_name(
