@@ -71,6 +71,7 @@ def test_the_page_names_every_column_and_the_first_usual_names() -> None:
     assert "| `.parquet` |" in PAGE and "--train-columns text=body" in PAGE
 
 
+@pytest.mark.slow
 def test_a_space_with_files_is_run_on_workers_and_scored_again_when_a_set_changes(
     ray_cluster: None, files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

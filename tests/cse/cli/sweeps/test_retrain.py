@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import shutil
 from pathlib import Path
 
@@ -86,12 +87,17 @@ def test_another_score_than_before_is_said(done: tuple[Request, Ledger]) -> None
     assert "has best 50.0, it had 49.0; another machine or other versions" in line
 
 
-def finished(folder: Path) -> dict[str, tuple[float | None, bytes]]:
-    """Signature -> best score and weights."""
+def finished(folder: Path) -> dict[str, tuple[float | None, str, bytes]]:
+    """Signature -> best score, configuration and weights of the checkpoint; its other facts hold seconds."""
     with contextlib.closing(Ledger.open(folder / "ledger.db", create=False)) as ledger:
         rows = ledger.runs(states=["done"])
-    weights = [Path(str(row.folder), "best", "model.safetensors").read_bytes() for row in rows]
-    return {row.signature: (row.best, content) for row, content in zip(rows, weights, strict=True)}
+    files = [Path(str(row.folder), "best", "model.safetensors").read_bytes() for row in rows]
+    heads = [json.loads(file[8 : 8 + int.from_bytes(file[:8], "little")]) for file in files]
+    parts = zip(rows, files, heads, strict=True)
+    return {
+        row.signature: (row.best, head["__metadata__"]["run"], file[8 + int.from_bytes(file[:8], "little") :])
+        for row, file, head in parts
+    }
 
 
 @pytest.mark.slow
