@@ -59,7 +59,7 @@ def start_exporter(title: str) -> Any:
 
 
 class Monitor(AbstractContextManager["Monitor"]):
-    """Takes the events of one `run_sweep`; a context manager. Begins to export when the cluster is there."""
+    """Takes the events of one `run_sweep`; a context manager. Exports from the event `cluster` on, when Ray runs."""
 
     def __init__(
         self,

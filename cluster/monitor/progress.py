@@ -12,7 +12,7 @@ from rich.text import Text
 from cluster.monitor.tally import ENDED, Tally
 from cluster.sweep.events import SweepEvent
 
-SPOKEN = {"done", "stopped", "failed", "retried", "requeued", "resting", "waiting", "cluster", "ledger"}
+SPOKEN = {"done", "stopped", "failed", "retried", "requeued", "resting", "waiting", "ray", "cluster", "ledger"}
 """Events that are worth a line in a log."""
 BAR = 40
 """Characters of the bar. A bar as wide as the terminal would break into two lines when the window becomes narrower."""

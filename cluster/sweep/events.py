@@ -6,7 +6,7 @@ from typing import Literal
 
 EventKind = Literal[
     "reused", "waiting", "started", "point", "retried", "requeued", "resting", "scored", "done", "stopped", "failed",
-    "cluster", "ledger",
+    "ray", "cluster", "ledger",
 ]  # fmt: skip
 
 

@@ -94,8 +94,8 @@ def _run(
     if options.address is None:
         slots_that_fit(options, [this_machine()])
 
-    where = "Ray starts here" if options.address is None else f"joining Ray at {options.address}"
-    on_event(SweepEvent(kind="cluster", reason=where))
+    where = "starts on this machine" if options.address is None else f"joining the cluster at {options.address}"
+    on_event(SweepEvent(kind="ray", reason=where))
     with ray_cluster(options.storage, address=options.address):
         import ray
 

@@ -61,5 +61,11 @@ def test_without_ray_and_ledger_the_sweep_goes_on(tmp_path: Path, monkeypatch: o
     assert len(seen) == 1 and not (tmp_path / "absent.db").exists()
 
 
+def test_nothing_is_exported_before_ray_runs() -> None:
+    with Monitor("absent.db", {}, totals={}, labels={}) as monitor:
+        monitor(SweepEvent(kind="ray", reason="starts on this machine"))
+        assert monitor._thread.ident is None
+
+
 def _no_ray(title: str) -> None:
     raise RuntimeError("no cluster")

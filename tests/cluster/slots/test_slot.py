@@ -23,6 +23,11 @@ def test_every_run_has_its_end(swept):
     assert [swept.row(seed).best for seed in (0, 2, 3)] == [10.0, 12.0, 13.0]
 
 
+def test_the_cluster_is_named_once_ray_runs(swept):
+    first, second, *_ = [event for _, event in swept.events]
+    assert (first.kind, second.kind) == ("ray", "cluster") and second.reason.startswith("1 x 2 workers")
+
+
 def test_an_error_on_one_rank_frees_the_other_and_is_the_one_that_is_shown(swept):
     (failure,) = swept.outcome.failures
     assert failure.signature == "signature1" and failure.reason.startswith(

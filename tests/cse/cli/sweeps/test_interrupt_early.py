@@ -37,5 +37,5 @@ def test_a_claimed_run_is_given_back_while_ray_starts(
     Path("mine.yaml").write_text(SPACE, encoding="utf8")
     before = signal.getsignal(signal.SIGINT)
     assert main(["run", "mine.yaml", "--ledger", "l.db"]) == 2
-    assert capsys.readouterr().err.split("\n") == ["cluster  Ray starts here", "cse: given back: True", ""]
+    assert capsys.readouterr().err.split("\n") == ["ray  starts on this machine", "cse: given back: True", ""]
     assert signal.getsignal(signal.SIGINT) is before

@@ -44,7 +44,7 @@ def run(capsys: pytest.CaptureFixture[str], code: str) -> list[str]:
 
 
 def test_the_second_is_told_and_claims_what_the_first_gave_back(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "a" * 16) == ["cluster  Ray starts here", "cse: here Ray would start"]
+    assert run(capsys, "a" * 16) == ["ray  starts on this machine", "cse: here Ray would start"]
     told, _, stopped = run(capsys, "b" * 16)
     assert told.startswith(f"ledger  runs of other code in this ledger: 1 of {'a' * 16}, this is {'b' * 16}; ")
     assert told.endswith("give a new --ledger") and stopped == "cse: here Ray would start"
@@ -57,7 +57,7 @@ def test_the_second_is_told_and_claims_what_the_first_gave_back(capsys: pytest.C
 
 def test_one_code_alone_is_told_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        assert run(capsys, "a" * 16) == ["cluster  Ray starts here", "cse: here Ray would start"]
+        assert run(capsys, "a" * 16) == ["ray  starts on this machine", "cse: here Ray would start"]
 
 
 def test_a_row_that_a_hand_has_broken_is_named(capsys: pytest.CaptureFixture[str]) -> None:
