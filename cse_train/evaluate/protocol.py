@@ -93,7 +93,7 @@ class Score:
     cosines: PairCosines | None = None
     """Of graded sets alone."""
     headline: bool = False
-    """Whether it is the one number of a user's own set that stands under the set's name, whatever its metric."""
+    """Whether it stands under its set's name whatever its metric: of a user's own set, and of a task of mteb."""
 
     @property
     def column(self) -> str:

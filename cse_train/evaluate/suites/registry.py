@@ -4,7 +4,9 @@ A suite states `NAME`; `COLUMNS`, what its scores are stored as (`Score.column`)
 computed; `NEEDS`, the sets, tasks and corpora that it reads; and `evaluate(model, paths, **options) -> list[Score]`,
 which takes those of `run_suites.Options` that it names. Where `MEMBERS` names sets or tasks, each can be asked for
 alone: `evaluate` takes them as `members`. `LOWER` names the metrics whose lower value is the better one, `UNRANKED`
-those of which none is better. Suites of a user's own come from `cse_train.plugins`, and have no members.
+those of which none is better. Suites of a user's own come from `cse_train.plugins`, and have no members. Where a suite
+has a `PREFIX`, it is no suite by itself: every name that begins so is one of its members, `member_hash(name)` is the
+hash of what that reads, and `NAME` is how help writes them.
 """
 
 import contextlib
@@ -47,6 +49,11 @@ def suites() -> list[str]:
     return sorted({*shipped(), *added})
 
 
+def prefixed(name: str) -> ModuleType | None:
+    """The suite of a name that begins as its members do; None for any other name."""
+    return next((suite for suite in shipped().values() if name.startswith(getattr(suite, "PREFIX", " "))), None)
+
+
 @functools.cache
 def members() -> Mapping[str, ModuleType]:
     """Single set or task -> the suite that scores it."""
@@ -60,7 +67,7 @@ def names() -> list[str]:
 
 def is_known(name: str) -> bool:
     """Whether a name, variants included, can be scored."""
-    return set_name(name) in names()
+    return set_name(name) in names() or prefixed(name) is not None
 
 
 def require_known(suites: Iterable[str], paths: DataPaths) -> None:
@@ -80,7 +87,11 @@ def suite_of(name: str, paths: DataPaths) -> ModuleType:
     if (file := paths.data_set(name)) is not None:
         kinds = {"ratings": shipped()["sts"], "labels": shipped()["transfer"], "retrieval": judgements}
         return kinds[opened(file).kind]
-    return _suite(name) if name in suites() else members()[set_name(name)]
+    return prefixed(name) or (_suite(name) if name in suites() else members()[set_name(name)])
+
+
+def _is_suite(name: str) -> bool:
+    return name in suites() and prefixed(name) is None
 
 
 def _suite(name: str) -> ModuleType:
@@ -93,7 +104,7 @@ def columns(name: str) -> tuple[str, ...]:
 
     A user's own set stands under its name.
     """
-    return tuple(_suite(name).COLUMNS) if name in suites() else (name,)
+    return tuple(_suite(name).COLUMNS) if _is_suite(name) else (name,)
 
 
 def sense(column: str) -> Literal["higher", "lower"] | None:
@@ -151,7 +162,7 @@ def data_hash(suite: str, paths: DataPaths) -> str:
 
 def needs(suite: str) -> tuple[str, ...]:
     """The sets, tasks and corpora that a suite, a set or a task reads."""
-    return tuple(_suite(suite).NEEDS) if suite in suites() else (suite,)
+    return tuple(_suite(suite).NEEDS) if _is_suite(suite) else (suite,)
 
 
 def require_corpus(corpus: str, suite: str, paths: DataPaths) -> None:
@@ -177,4 +188,6 @@ def _read(need: str, suite: str, paths: DataPaths) -> str:
         return file_hash(getattr(paths, need))
     if paths.data_set(need) is not None:
         return set_hash(need, paths)
+    if (family := prefixed(need)) is not None:
+        return str(family.member_hash(need))
     return load_task(need, paths).content_hash if need in EVERY_TASK else load_pairs(need, paths).content_hash

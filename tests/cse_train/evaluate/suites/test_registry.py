@@ -56,7 +56,7 @@ def test_a_column_is_named_by_what_tells_scores_apart(score: Score, name: str) -
 
 
 SLOW = ("senteval", "senteval_dev")
-ELSEWHERE = ("transfer", "transfer_dev", "probing", "probing_dev")
+ELSEWHERE = ("transfer", "transfer_dev", "probing", "probing_dev", "mteb:TASK")
 """Suites with a test of their own."""
 QUICK = [group for group in suites() if group not in (*SLOW, *ELSEWHERE)]
 

@@ -1,0 +1,139 @@
+"""A task of MTEB by its name, as `mteb:STSBenchmark`, scored by the package `mteb` itself.
+
+The task decides what is measured: its data at the revision that the package pins, its split and its main score. Only
+the vectors are ours, and cosines are in fp64, as everywhere here. Data come from the hub or from its cache.
+"""
+
+import contextlib
+import functools
+import importlib.metadata
+import importlib.util
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.text_model import TextModel
+from cse_train.evaluate.protocol import Protocol, Score
+from cse_train.evaluate.vectors import unit
+from cse_train.fields import ConfigError, nearest
+from cse_train.text.corpora.files import texts_hash
+
+NAME = "mteb:TASK"
+PREFIX = "mteb:"
+COLUMNS: tuple[str, ...] = ()
+NEEDS: tuple[str, ...] = ()
+EXAMPLE = "mteb:STSBenchmark"
+
+
+class Encoder:
+    """A model of ours as mteb's evaluators call one."""
+
+    def __init__(self, model: TextModel) -> None:
+        import mteb
+
+        self._embed = model.embed
+        self.mteb_model_meta = mteb.models.ModelMeta.create_empty({"name": f"cse-search/{model.content_hash[:16]}"})
+
+    def encode(self, inputs: Any, **options: Any) -> np.ndarray:
+        """float32 [N, D] of mteb's batches."""
+        return self._embed([text for batch in inputs for text in batch["text"]])
+
+    def similarity(self, left_ND: Any, right_MD: Any) -> Any:
+        """Cosines, float64 [N, M], as a tensor."""
+        return _tensor(unit(np.asarray(left_ND)) @ unit(np.asarray(right_MD)).T)
+
+    def similarity_pairwise(self, left_ND: Any, right_ND: Any) -> Any:
+        """Cosines of row with row, float64 [N], as a tensor."""
+        return _tensor((unit(np.asarray(left_ND)) * unit(np.asarray(right_ND))).sum(axis=1))
+
+
+def _tensor(values: np.ndarray) -> Any:
+    import torch
+
+    return torch.from_numpy(values)
+
+
+def member_hash(name: str) -> str:
+    """Of a task's data, by the revision that the package pins. ConfigError, one line: no package, no task, no data."""
+    source = sorted(_loaded(name).metadata.dataset.items())
+    return texts_hash([_version(), *(f"{key} {value}" for key, value in source)])
+
+
+def evaluate(model: TextModel, paths: DataPaths, *, members: Sequence[str] = ()) -> list[Score]:
+    """One score for each task: its main score times 100, the mean over its splits and languages; details hold all."""
+    return [_score(model, name) for name in members]
+
+
+def _score(model: TextModel, name: str) -> Score:
+    task = _loaded(name)
+    import mteb
+
+    with _quiet():
+        result = mteb.evaluate(Encoder(model), task, cache=None, show_progress_bar=False).task_results[0]
+    main = task.metadata.main_score
+    return Score(
+        suite=name,
+        metric=main,
+        value=100.0 * float(result.get_score()),
+        protocol=Protocol(
+            suite=name,
+            pooler=model.pooler,
+            aggregation="mean over languages",
+            split=", ".join(task.metadata.eval_splits),
+            max_length=model.max_length,
+            rule=f"{main}, mteb {_version()}",
+            data_hash=member_hash(name),
+        ),
+        details={"scores": {split: [_plain(scores) for scores in each] for split, each in result.scores.items()}},
+        headline=True,
+    )
+
+
+def _plain(scores: Any) -> dict[str, Any]:
+    """Of one language: the numbers and the words, without what is nested in them."""
+    return {key: value for key, value in dict(scores).items() if isinstance(value, str | int | float)}
+
+
+def _version() -> str:
+    return importlib.metadata.version("mteb")
+
+
+@functools.cache
+def _loaded(name: str) -> Any:
+    """mteb's task with its data."""
+    if importlib.util.find_spec("mteb") is None:
+        raise ConfigError([f"missing package: suite={name} needs mteb; pip install 'cse-search[mteb]'"])
+    import mteb
+
+    wanted = name.removeprefix(PREFIX)
+    try:
+        task = mteb.get_task(wanted)
+    except KeyError as error:
+        tasks = [each.metadata.name for each in mteb.get_tasks(exclude_superseded=False)]
+        raise ConfigError([f"unknown task of mteb: suite={name}; {nearest(wanted, tasks)}"]) from error
+    if task.metadata.modalities != ["text"]:
+        kinds = " and ".join(task.metadata.modalities)
+        raise ConfigError([f"no text task: suite={name} has {kinds}; give one of text"])
+    try:
+        with _quiet():
+            task.load_data()
+    except Exception as error:  # whatever the hub, the cache or the task's own transformation raises
+        line = str(error).strip().partition("\n")[0]
+        lines = [f"missing data: suite={name} cannot be read ({line}); load it once where the hub is"]
+        raise ConfigError(lines) from error
+    return task
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """mteb tells at length what it does."""
+    log = logging.getLogger("mteb")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
