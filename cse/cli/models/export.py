@@ -11,12 +11,17 @@ from cse.tables.lookup import lineage_of
 from cse_train.fields import ConfigError
 
 exporting = Deferred("cse_train.export.export")
+hub = Deferred("cse_train.export.hub")
 
 Layout = Literal["sentence-transformers", "hf"]
 """Whose folder layout is written."""
 
 Run = Annotated[str, typer.Argument(help="A run's folder, signature, or a sweep (its best run).")]
 To = Annotated[Path, typer.Option(help="The folder to write.")]
+PushToHub = Annotated[
+    str | None, typer.Option(help="OWNER/NAME on the Hugging Face hub, which gets the folder.", show_default=False)
+]
+Private = Annotated[bool, typer.Option("--private", help="A new repository of the hub is private.")]
 FormatOption = Annotated[Layout, typer.Option("--format", help="sentence-transformers or hf (transformers).")]
 
 
@@ -29,15 +34,22 @@ def export(
     senteval: options.SentEval = None,
     ledger: options.LedgerUrl = None,
     storage: options.Storage = None,
+    push_to_hub: PushToHub = None,
+    private: Private = False,
 ) -> None:
     """Write a run's best checkpoint with a model card, read it back, and score both on the run's dev set."""
     opened = options.existing_ledger(ledger, storage)
     folder = options.run_folder(run, opened)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise ConfigError([f"folder not empty: to={to}; give a new one"])
+    if push_to_hub:
+        hub.require_hub(push_to_hub)
     paths = options.data_paths(data, None, senteval)
     lineage = lineage_of(folder.parent if folder.name == "best" else folder, opened)
     best = folder / "best" if (folder / "best").is_dir() else folder
     agreement = exporting.export(best, to.resolve(), form, paths=paths, lineage=lineage)
     print(f"wrote {to.resolve()} ({form})")
     print("\n".join(agreement.lines()))
+    if push_to_hub:
+        message = f"cse export of {run}"
+        print(f"pushed {hub.push(to.resolve(), push_to_hub, private=private, message=message)}")
