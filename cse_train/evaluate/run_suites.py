@@ -2,13 +2,14 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.suites import geometry, sts, transfer
-from cse_train.evaluate.suites.registry import require_known, suite_of
+from cse_train.evaluate.suites.registry import code_version, require_known, suite_of
 from cse_train.fields import ConfigError, nearest
 
 Options = Mapping[str, Any]
@@ -65,4 +66,5 @@ def _scores(model: TextModel, paths: DataPaths, name: str, options: Options) -> 
     if name != suite.NAME:
         chosen["members"] = (name,)
     scores: list[Score] = suite.evaluate(model, paths, **chosen)
-    return scores
+    version = code_version(name)
+    return [replace(score, protocol=replace(score.protocol, code_version=version)) for score in scores]

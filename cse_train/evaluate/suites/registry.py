@@ -132,13 +132,27 @@ def set_hash(name: str, paths: DataPaths) -> str:
     return (load_pairs(name, paths) if kind == "ratings" else load_task(name, paths)).content_hash
 
 
+def code_version(name: str) -> str:
+    """Of the code that scores a suite, as its scores carry it; of a plug-in's, also its name and its digest."""
+    plugin = plugins.get("suite", name)
+    return CODE_VERSION if plugin is None else f"{CODE_VERSION} {name} {plugins.digest(plugin)}"
+
+
+def _code_changed(version: str) -> bool:
+    """Whether a plug-in of today has other code than the one that scored; one that is gone says nothing."""
+    *_, name, scored_by = ("", *version.split())
+    plugin = plugins.get("suite", name) if name else None
+    return plugin is not None and plugins.digest(plugin) != scored_by
+
+
 def still_valid(scores: Mapping[str, Mapping[str, Any]], paths: DataPaths) -> set[str]:
-    """The columns of stored scores, column -> protocol, but for those of a user's own set that has changed since."""
+    """The columns of stored scores, column -> protocol, but for those of a user's own set or suite that has changed."""
     now: dict[str, str] = {}
     for name in (name for name in scores if paths.data_set(name) is not None):
         with contextlib.suppress(ConfigError):  # a file that is gone says nothing against its scores
             now[name] = set_hash(name, paths)
-    return {name for name, protocol in scores.items() if now.get(name) in (None, protocol.get("data_hash"))}
+    same_data = (name for name, protocol in scores.items() if now.get(name) in (None, protocol.get("data_hash")))
+    return {name for name in same_data if not _code_changed(str(scores[name].get("code_version", "")))}
 
 
 def problems(suites: Iterable[str], paths: DataPaths) -> list[str]:
@@ -157,7 +171,7 @@ def require(suites: Iterable[str], paths: DataPaths) -> None:
 def data_hash(suite: str, paths: DataPaths) -> str:
     """Of everything that a suite reads, and of the version of the code that scores it. Raises ConfigError."""
     require_known([suite], paths)
-    return texts_hash([CODE_VERSION, *(f"{need} {_read(need, suite, paths)}" for need in needs(suite))])
+    return texts_hash([code_version(suite), *(f"{need} {_read(need, suite, paths)}" for need in needs(suite))])
 
 
 def needs(suite: str) -> tuple[str, ...]:

@@ -2,10 +2,12 @@
 
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +17,7 @@ from cse.tables.lookup import space_or_sweep
 from cse_train import methods
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate import run_suites
 from cse_train.evaluate.suites import registry as suites
 from cse_train.fields import ConfigError
 from cse_train.plugins import registry
@@ -311,3 +314,33 @@ def test_a_ledger_alone_runs_no_plug_in(write: Write, tmp_path: Path) -> None:
     file.write_text(METHOD)
     registry.use([file])
     assert space_or_sweep("theirs", ledger, None, {}).space.method == "margin_loss"
+
+
+SCORED = """
+from cse_train.evaluate.protocol import Protocol, Score
+
+NAME = "norms"
+COLUMNS = ("norms",)
+NEEDS = ()
+
+
+def evaluate(model, paths):
+    protocol = Protocol(suite="norms", pooler=model.pooler, split="test", max_length=8, data_hash="")
+    return [Score(suite="norms", metric="mean", value=1.0, protocol=protocol, headline=True)]
+"""
+
+
+def test_a_suite_s_scores_carry_its_code_and_count_until_it_changes(write: Write, tmp_path: Path) -> None:
+    registry.use([write("norms.py", SCORED)])
+    model = SimpleNamespace(pooler="cls")
+    (score,) = run_suites.evaluate(model, DataPaths(), ["norms"], {})
+    stored = {score.column: score.protocol.as_dict(), "sts_test": {"code_version": "1", "data_hash": "a"}}
+    assert re.fullmatch("1 norms [0-9a-f]{16}", stored["norms"]["code_version"])
+    before = suites.data_hash("norms", DataPaths())
+    write("norms.py", SCORED + "\n# a comment changes no number\n")
+    assert suites.still_valid(stored, DataPaths()) == {"norms", "sts_test"}
+    write("norms.py", SCORED.replace("1.0", "2.0"))
+    assert suites.still_valid(stored, DataPaths()) == {"sts_test"}
+    assert suites.data_hash("norms", DataPaths()) != before
+    registry.forget()
+    assert suites.still_valid(stored, DataPaths()) == {"norms", "sts_test"}, "without the plug-in nothing is known"
