@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,11 @@ from cse.tables.selection import finished
 from cse_train.checkpoint import read_best
 from cse_train.config import completed, parse_run
 from cse_train.fields import ConfigError, Scalar
-from search_spaces.catalog import load_space
+from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import ResolvedSpace, full_key
 from search_spaces.keys import SEED
 from search_spaces.parse import parse, parse_file
-from search_spaces.space import Space
+from search_spaces.space import Component, Space
 
 FULL = "full"
 WITHOUT = "w/o "
@@ -41,6 +41,10 @@ class Origin:
     profile: str
     seeds: Sequence[int]
     evaluate: Sequence[str] = ()
+    components: Mapping[str, Component] = field(default_factory=dict)
+    """Those of its sweep's space."""
+    plugins: Sequence[str] = ()
+    """Those of its sweep's space, as a file in any folder names them."""
 
 
 @dataclass(frozen=True)
@@ -64,22 +68,28 @@ class Ablation:
 
 
 def ablation(origin: Origin, folder: Path) -> Ablation:
-    """Leave out each component that the method's own space declares and the configuration has.
+    """Leave out each component that the configuration has, of those that its sweep's space or its method names.
 
     The space's file lies in `folder` once it is written. Raises ConfigError for a method without components, and where
     none of them is in the configuration.
     """
     method = str(origin.flat["method"])
-    changes = {name: component.changes(origin.flat) for name, component in load_space(method).components.items()}
+    changes = {name: component.changes(origin.flat) for name, component in _components(origin, method).items()}
     present = {name: settings for name, settings in changes.items() if settings}
     if not present:
         what = f"{', '.join(changes)} are off" if changes else "its space declares none"
-        raise ConfigError([f"nothing to leave out: method={method}, {what}; add to `components:` of {method}.yaml"])
+        raise ConfigError([f"nothing to leave out: method={method}, {what}; add to `components:` of its space"])
     raw = _raw(origin, method, present)
     space, problems = parse(raw, (folder / f"{raw['id']}.yaml").resolve())
     if space is None:
         raise ConfigError(problems)
     return Ablation(space, tuple(name for name in changes if name not in present), raw)
+
+
+def _components(origin: Origin, method: str) -> Mapping[str, Component]:
+    if origin.components:
+        return origin.components
+    return load_space(method).components if method in catalog() else {}
 
 
 def _raw(origin: Origin, method: str, present: Mapping[str, Mapping[str, Scalar]]) -> dict[str, Any]:
@@ -90,6 +100,7 @@ def _raw(origin: Origin, method: str, present: Mapping[str, Mapping[str, Scalar]
         "version": 1,
         "id": f"ablate-{name}-{digest([method, settings, listed])[:6]}",
         "title": f"{method} without each of its components, from {origin.name}",
+        **({"plugins": list(origin.plugins)} if origin.plugins else {}),
         "method": method,
         "profile": origin.profile,
         "seeds": list(origin.seeds),
@@ -97,6 +108,12 @@ def _raw(origin: Origin, method: str, present: Mapping[str, Mapping[str, Scalar]
         "set": settings,
         "cells": [{"label": FULL, "set": {}}, *listed],
     }
+
+
+def _plugins(space: Space) -> list[str]:
+    """A module stays a module's name."""
+    paths = [(space.file.absolute().parent / source, source) for source in space.plugins]
+    return [str(path) if path.exists() else source for path, source in paths]
 
 
 SEEDS = 3
@@ -131,6 +148,8 @@ def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapp
         profile=str(spec.get("profile", "small")),
         seeds=list(range(seeds) if seeds else spec.get("seeds", range(SEEDS))),
         evaluate=resolved.space.evaluate if resolved else (),
+        components=resolved.space.components if resolved else {},
+        plugins=_plugins(resolved.space) if resolved else (),
     )
 
 

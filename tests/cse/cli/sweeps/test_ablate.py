@@ -1,7 +1,7 @@
 """`cse ablate`: the plan from a sweep or a run, shared runs, the losses, and a sweep that every command reopens."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ from cluster.runtime.options import SweepOptions
 from cse.cli.app import main
 from cse.cli.options import data_paths
 from cse.experiments import request as sweeping
-from cse.experiments.ablation import Origin, ablation
+from cse.experiments.ablation import Origin, ablation, origin_of
 from cse_train.config import parse_run
 from cse_train.fields import ConfigError
+from cse_train.plugins import registry as plugins
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
 
@@ -144,3 +145,68 @@ def test_mistakes_are_one_line(
     assert main(["ablate", *argv]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"cse: {told}")
+
+
+TENSION = """
+from dataclasses import dataclass
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    scale: float = 2.0
+
+
+def make_collate(config, tokenizer, max_seq_length):
+    return None
+
+
+def build(config, backbone, training=True):
+    return None
+"""
+TENSION_SPACE = """version: 1
+id: mine
+plugins: [tension.py]
+method: tension
+seeds: 2
+set: {train.corpus: generated, train.dev: "generated_dev:20", train.encoder: wiki-l1-h64}
+space: {method.scale: {grid: [2.0, 3.0]}}
+COMPONENTS"""
+
+
+@pytest.fixture
+def tension(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a method of somebody's and its space."""
+    monkeypatch.chdir(tmp_path)
+    Path("tension.py").write_text(TENSION, encoding="utf8")
+    yield tmp_path
+    plugins.forget()
+
+
+@pytest.mark.parametrize(
+    ("components", "line"),
+    [
+        ("components: {scale: {method.scale: 1.0}, dropout noise: {train.dropout: 0.0}}", ""),
+        ("", "cse: nothing to leave out: method=tension, its space declares none; add to `components:` of its space"),
+    ],
+)
+def test_a_method_of_a_user_s_own_is_taken_apart_by_its_space(
+    tension: Path, capsys: pytest.CaptureFixture[str], components: str, line: str
+) -> None:
+    Path("mine.yaml").write_text(TENSION_SPACE.replace("COMPONENTS", components), encoding="utf8")
+    opened = Ledger.open(tension / "results" / "ledger.db")
+    resolved = resolve(load_space(Path("mine.yaml").absolute()))
+    place = {"ledger": str(tension / "results" / "ledger.db"), "options": SweepOptions(storage=tension)}
+    request = sweeping.Request(resolved=resolved, seeds=(0, 1), paths=data_paths(None, None, None), **place)
+    sweeping.work_of([request], opened)
+    finish(opened, resolved.cells()[1], {0: 60.0, 1: 62.0})
+    code = main(["ablate", "mine", "--plan-only"])
+    said = capsys.readouterr()
+    if line:
+        assert code == 2 and said.err.strip() == line
+        return
+    assert code == 0, said.err
+    assert "w/o scale: method.scale 3.0 -> 1.0" in said.out and "3 cells x 2 seeds = 6 runs: 2 done" in said.out
+    made = ablation(origin_of("mine", opened, None, {}), tension / "elsewhere")
+    assert load_space(made.write()).plugins == (str(tension / "tension.py"),)
