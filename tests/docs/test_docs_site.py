@@ -17,6 +17,7 @@ from search_spaces.schema import schema
 
 REPO = Path(__file__).resolve().parents[2]
 DOCS = REPO / "docs"
+HINT = "the site needs mkdocs-material: pip install -c constraints.txt -e '.[docs]'"
 LLMS = (DOCS / "llms.txt").read_text(encoding="utf8")
 COMMANDS = {command.name: command for command in commands.commands()}
 CODES = {exit.DONE, exit.FAILED, exit.MISTAKE, exit.WORSE, exit.MORE_SEEDS, exit.INTERRUPTED}
@@ -103,13 +104,16 @@ def test_links_of_the_repository_become_links_of_the_site() -> None:
     assert moved(chart, "project/README.md").endswith("| `cse.cli` | `cse.doctor`, `cluster.launch` |")
 
 
-def test_the_site_builds_strictly_and_fetches_nothing(tmp_path: Path) -> None:
-    pytest.importorskip(
-        "material", reason="the site needs mkdocs-material: pip install -c constraints.txt -e '.[docs]'"
-    )
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+def build(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The site in this folder, as GitHub Pages gets it; skips where mkdocs-material is absent."""
+    pytest.importorskip("material", reason=HINT)
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "CSE_TABLES": "tables/"}
-    done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, timeout=280)
+    return subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, timeout=280)
+
+
+def test_the_site_builds_strictly_and_fetches_nothing(tmp_path: Path) -> None:
+    done = build(tmp_path)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
     assert (tmp_path / "llms.txt").read_text(encoding="utf8") == LLMS
     assert json.loads((tmp_path / "commands.json").read_text(encoding="utf8"))["commands"]
