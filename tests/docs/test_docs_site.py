@@ -52,6 +52,7 @@ def test_exit_codes_are_those_of_the_code() -> None:
     }
     assert constants == CODES
     assert {int(code) for code in commands.exit_codes()} == CODES
+    assert {int(code) for code in re.findall(r"\d+", str(app.app.info.epilog))} == CODES
     listed = LLMS.partition("## Exit codes")[2].partition("## ")[0]
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", listed, re.MULTILINE)} == CODES
 
