@@ -1,5 +1,5 @@
 # Every target does all the set-up it needs; a second call installs nothing.
-#   make demo | test | test-slow | lint | audit | format | clean
+#   make demo | test | test-slow | docs | lint | audit | format | clean
 # TORCH_INDEX=URL takes torch from another index, e.g. PyTorch's CPU-only one.
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -12,7 +12,7 @@ TEST := $(VENV)/.installed-test
 TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow test-cluster lint audit format clean
+.PHONY: demo test test-slow test-cluster docs lint audit format clean
 .DELETE_ON_ERROR:
 
 demo: $(CORE)
@@ -27,6 +27,11 @@ test-slow: $(TEST)
 test-cluster: $(TEST)
 	$(PIP) --constraint constraints.txt 'psycopg[binary]'
 	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m cluster --timeout 900
+
+# The site of docs/ in build/docs, as strict as on GitHub Pages; `.venv/bin/mkdocs serve` shows it while you write.
+docs: $(CORE)
+	$(PIP) --constraint constraints.txt --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(TEST)
 	$(BIN)/ruff check .

@@ -38,7 +38,7 @@ def test_a_bundle_and_its_ledger_give_the_same_tables(lab: Path, capsys: pytest.
     assert "from lab.jsonl.gz" in (lab / "site" / "index.html").read_text(encoding="utf8")
 
 
-def test_the_workflow_builds_the_site_of_the_repository_s_bundles(
+def test_the_workflow_builds_the_site_of_the_repository_s_bundles_beside_the_docs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workflow = yaml.safe_load((REPO / ".github" / "workflows" / "pages.yml").read_text(encoding="utf8"))
@@ -49,7 +49,12 @@ def test_the_workflow_builds_the_site_of_the_repository_s_bundles(
     monkeypatch.chdir(tmp_path)
     assert main(words) == 0
     (uploaded,) = (step["with"]["path"] for step in steps if "upload-pages-artifact" in step.get("uses", ""))
-    assert (tmp_path / uploaded / "index.html").stat().st_size < 200_000
+    assert (tmp_path / uploaded / "tables" / "index.html").stat().st_size < 200_000
+    (docs,) = (step for step in steps if step.get("run", "").startswith("mkdocs "))
+    assert docs["run"].endswith(f"--strict --site-dir {uploaded}") and docs["env"]["CSE_TABLES"] == "tables/"
+    assert steps.index(docs) < next(i for i, step in enumerate(steps) if step.get("run") == command), (
+        "it clears its folder"
+    )
 
 
 def test_mistakes_are_one_line_each(

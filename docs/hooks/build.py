@@ -1,0 +1,82 @@
+"""What `mkdocs build` does beside rendering docs/: pages of reference, files of the repository, links to both.
+
+Generated pages exist in the build alone, so that none of them can be older than the code.
+"""
+
+import itertools
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+from mkdocs.structure.nav import Link
+
+REPO = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPO))  # the pages are about this checkout, whatever is installed
+
+from docs.hooks import commands, python_api, repository, space_keys  # noqa: E402
+
+RESULTS = "results/"
+
+
+def generated() -> dict[str, str]:
+    """Path on the site -> text, of everything that is made from the code."""
+    pages = {f"reference/{page}": text for page, text in commands.pages().items()}
+    return pages | {
+        "reference/space_keys.md": space_keys.page(),
+        "reference/python.md": python_api.page(),
+        "commands.json": commands.as_json(),
+    }
+
+
+def on_config(config: Any) -> Any:
+    """Fills the navigation where it names a folder: `reference/commands/`, `results/`."""
+    config.nav = _filled(config.nav)
+    return config
+
+
+def on_nav(nav: Any, config: Any, files: Any) -> Any:
+    """The site of tables is built by `cse site`, beside this one; without it a link would lead nowhere."""
+    if config.extra["tables"]:
+        nav.items.append(Link("All tables", config.extra["tables"]))
+    return nav
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Adds the generated pages, and a page for each file outside of docs/ that a page links to."""
+    for path, text in {**generated(), **repository.pages()}.items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Links of GitHub become links of the site."""
+    return repository.for_the_site(markdown, page.file.src_uri)
+
+
+def _filled(entries: list[Any]) -> list[Any]:
+    return list(itertools.chain.from_iterable(map(_entry, entries)))
+
+
+def _entry(entry: Any) -> Iterator[Any]:
+    if entry == "reference/commands/":
+        yield from ({heading: pages} for heading, pages in commands.nav().items())
+    elif entry == RESULTS:
+        yield from _results()
+    elif isinstance(entry, dict):
+        yield {title: _filled(inner) if isinstance(inner, list) else inner for title, inner in entry.items()}
+    else:
+        yield entry
+
+
+def _results() -> Iterator[Any]:
+    """Every page of results: those that the index lists, the others, and the tables that were reproduced together."""
+    docs = REPO / "docs"
+    listed = re.findall(r"\]\((results/[\w/]+\.md)\)", (docs / "index.md").read_text(encoding="utf8"))
+    others = [path.relative_to(docs).as_posix() for path in sorted((docs / RESULTS).glob("*.md"))]
+    tables = [path.relative_to(docs).as_posix() for path in sorted((docs / RESULTS / "reproduced").glob("*.md"))]
+    yield from dict.fromkeys([*listed, *others])
+    yield {"Reproduced tables": [{Path(path).stem: path} for path in tables]}
+    yield {"Runs as bundles": f"{RESULTS}bundles/README.md"}
