@@ -5,11 +5,12 @@ are looked at. Shape suffixes: T tables, R rows, C contrasts (all rows but the r
 a simulation passes thousands.
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -19,8 +20,7 @@ APART = 0.9
 FLOOR = 0.01
 """Of the table's variance: where two rows agree on every seed, the log of 0 must not hide the others' spread."""
 PRIORS = np.geomspace(0.1, 1e4, 400)
-SPREADS = special.polygamma(1, PRIORS / 2)
-"""Variance of the log of a chi-square over its degrees of freedom, for so many of them."""
+"""Degrees of freedom among which the table's is looked for."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Contrasts:
 
 def student(level: float, freedom: Array | float) -> Array:
     """Student's two-sided quantile."""
-    return np.asarray(special.stdtrit(freedom, 1 - level / 2))
+    return np.asarray(scipy.special.stdtrit(freedom, 1 - level / 2))
 
 
 def contrasts(values_TRS: Array, reference: int) -> Contrasts:
@@ -83,12 +83,18 @@ def prior_freedom(own_TC: Array, freedom_TC: Array, table_T: Array) -> Array:
     counted_TC = freedom_TC > 0
     half_TC = np.where(counted_TC, freedom_TC, 1.0) / 2
     logs_TC = np.log(np.maximum(np.maximum(own_TC, FLOOR * table_T[:, None]), np.finfo(float).tiny))
-    logs_TC = logs_TC - special.digamma(half_TC) + np.log(half_TC)
+    logs_TC = logs_TC - scipy.special.digamma(half_TC) + np.log(half_TC)
     count_T = counted_TC.sum(axis=1)
     mean_T = _over((logs_TC * counted_TC).sum(axis=1), count_T)
     squares_T = (np.square(logs_TC - mean_T[:, None]) * counted_TC).sum(axis=1)
-    explained_T = _over((special.polygamma(1, half_TC) * counted_TC).sum(axis=1), count_T)
-    return np.interp(_over(squares_T, count_T - 1) - explained_T, SPREADS[::-1], PRIORS[::-1])
+    explained_T = _over((scipy.special.polygamma(1, half_TC) * counted_TC).sum(axis=1), count_T)
+    return np.interp(_over(squares_T, count_T - 1) - explained_T, _spreads()[::-1], PRIORS[::-1])
+
+
+@functools.cache
+def _spreads() -> Array:
+    """Variance of the log of a chi-square over its degrees of freedom, for each of PRIORS."""
+    return np.asarray(scipy.special.polygamma(1, PRIORS / 2))
 
 
 def _of_table(difference_TCS: Array, has_TCS: Mask) -> tuple[Array, Array]:
@@ -130,7 +136,7 @@ def _apart(own_TC: Array, freedom_TC: Array, table_freedom_T: Array) -> Mask:
     others_TC = _over(
         weighted_TC.sum(axis=1, keepdims=True) - weighted_TC, freedom_TC.sum(axis=1, keepdims=True) - freedom_TC
     )
-    limit_TC = special.fdtri(
+    limit_TC = scipy.special.fdtri(
         np.maximum(freedom_TC, 1), np.maximum(table_freedom_T[:, None], np.maximum(freedom_TC, 1)), APART
     )
     return np.asarray((others_TC > 0) & (own_TC > limit_TC * others_TC))

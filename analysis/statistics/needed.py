@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from scipy import special
+import scipy
 
 from analysis.statistics.contrasts import Array, contrasts, student
 from analysis.statistics.looks import level
@@ -24,7 +24,7 @@ def seeds_needed(gap: float, variance: float, weight: float, level: float) -> in
     """
     seeds = np.arange(2, MOST + 1, dtype=np.float64)
     freedom = weight * (seeds - 1.0)
-    reach = (student(level, freedom) + special.stdtrit(freedom, POWER)) * np.sqrt(variance / seeds)
+    reach = (student(level, freedom) + scipy.special.stdtrit(freedom, POWER)) * np.sqrt(variance / seeds)
     enough = seeds[reach <= abs(gap)]
     return int(enough[0]) if len(enough) else None
 

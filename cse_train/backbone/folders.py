@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
-from huggingface_hub import snapshot_download
+import huggingface_hub
 
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import file_hash
@@ -91,4 +91,6 @@ def _from_hub(name: str) -> Path:
 
 
 def _snapshot(name: str, weights: str, cached: bool) -> Path:
-    return Path(snapshot_download(name, allow_patterns=[*SMALL_FILES, weights], local_files_only=cached))
+    return Path(
+        huggingface_hub.snapshot_download(name, allow_patterns=[*SMALL_FILES, weights], local_files_only=cached)
+    )
