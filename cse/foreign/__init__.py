@@ -21,6 +21,8 @@ class ForeignRun:
     settings: Mapping[str, Scalar]
     metrics: Mapping[str, float]
     """Name -> value at the end of the run."""
+    lower: frozenset[str] = frozenset()
+    """Metrics whose lower value is the better one, where the tool says so."""
     seconds: float | None = None
     begun: float | None = None
     """Seconds since 1970."""
