@@ -23,7 +23,9 @@ class Tracker:
     def __init__(self, storage: Path) -> None:
         # While Ray runs, the working folder is not the user's.
         self._folder = str(Path(os.environ.get("WANDB_DIR", ".")).resolve())
+        mode = os.environ.get("WANDB_MODE") or wandb.setup().settings.mode
         self._settings = wandb.Settings(
+            mode=mode,
             silent=True,
             console="off",
             disable_git=True,
@@ -33,7 +35,7 @@ class Tracker:
             finish_timeout_raises=True,
         )
         self._runs: dict[str, Any] = {}
-        if os.environ.get("WANDB_MODE", "online") == "online" and not wandb.login(prompt=False):
+        if mode == "online" and not wandb.login(prompt=False):
             raise ConfigError(["no login: track=wandb; give wandb login or WANDB_API_KEY, or set WANDB_MODE=offline"])
 
     def send(self, run: TrackedRun) -> None:

@@ -23,7 +23,7 @@ What = Annotated[
 Place = Annotated[
     str | None,
     typer.Argument(
-        metavar="[SOURCE]",
+        metavar="SOURCE",
         help="Of a tool: its file or folder, a database's URL, a tracking URI, or ENTITY/PROJECT.",
         show_default=False,
     ),

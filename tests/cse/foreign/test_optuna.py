@@ -41,7 +41,7 @@ def test_a_study_becomes_a_sweep(study: Path, ledger: str, capsys: pytest.Captur
     assert main(["best", "mine", "--ledger", ledger, "--format", "json"]) == 0
     cells = json.loads(capsys.readouterr().out)["cells"]
     assert cells[0]["mean"] == 72.5
-    assert "0.05" in str(cells[0]["cell"]) and "3e-05" in str(cells[0]["cell"])
+    assert cells[0]["cell"] == "method.temperature=0.05 train.learning_rate=3e-05"
 
 
 def test_the_table_of_a_space_with_these_axes_shows_them(
