@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from analysis.ledger import Ledger
+from cluster.monitor.exporter import each
 from cluster.plan.plan import PlannedRun
 from cluster.runtime.options import SweepOptions
+from cluster.sweep.events import OnEvent
 from cluster.sweep.run_sweep import run_sweep
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -160,7 +162,9 @@ def planned(seed: int, **settings: Any) -> PlannedRun:
     )
 
 
-def sweep_of(folder: Path, told: dict[str, Any], seeds: list[int], **options: Any) -> Swept:
+def sweep_of(
+    folder: Path, told: dict[str, Any], seeds: list[int], *, on_event: OnEvent = lambda event: None, **options: Any
+) -> Swept:
     """Run seeds under a script: seed -> how its run behaves."""
     (folder / "script.json").write_text(json.dumps(told))
     stub = {"function": "stub_training:train", "scorer": "stub_training:score"}
@@ -171,7 +175,7 @@ def sweep_of(folder: Path, told: dict[str, Any], seeds: list[int], **options: An
         folder / "ledger.db",
         DataPaths(train_file=folder / "script.json"),
         SweepOptions(storage=folder / "runs", **(stub | options)),
-        lambda event: events.append((time.monotonic() - begun, event)),
+        each(lambda event: events.append((time.monotonic() - begun, event)), on_event),
         {"s": ["a"]},
     )
     return Swept(outcome, Ledger.open(folder / "ledger.db"), folder, events)

@@ -25,8 +25,10 @@ LOADERS = {
     "cse_train.plugins.registry": "a module of the user's own, by the name that the user gave",
     "cluster.search.samplers": "the sampler that `search.sampler` names",
     "cluster.launch.targets": "the module of a launch target, by its name",
+    "cluster.trackers": "the module of a tracker, by its name",
     "cse_train.evaluate.suites.registry": "the modules of its folder, each a suite",
     "cse_train.evaluate.transfer": "the module of a transfer protocol, by its name on the command line",
+    "cse.foreign.sources": "the module of a tool whose runs are imported, and the tool's package",
     "analysis.render.formats": "the module of a table format, by its name",
     "analysis.bundles.formats": "the modules of its folder, each a format of bundles",
 }
@@ -97,24 +99,27 @@ ROOMS: Mapping[str, str] = {
     "cse_train.plugins",
     "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.ledger cse_train.fields "
     "cse_train.data_paths cse_train.evaluate.suites cse_train.plugins",
-    "cluster.monitor": "cluster.sweep analysis.ledger analysis.progress cse_train.fields",
+    "cluster.trackers": "cse_train.fields cse_train.reading",
+    "cluster.monitor": "cluster.sweep cluster.trackers analysis.ledger analysis.progress cse_train.fields "
+    "cse_train.reading",
     "cluster.launch": "cluster.runtime search_spaces cse_train.fields cse_train.plugins",
     # the face
     "cse": "",
-    "cse.tables": "cluster.plan search_spaces analysis.ledger analysis.tables analysis.render "
+    "cse.tables": "cse.foreign cluster.plan search_spaces analysis.ledger analysis.tables analysis.render "
     "analysis.study analysis.report analysis.site cse_train.fields cse_train.data_paths cse_train.files "
     "cse_train.config cse_train.evaluate.suites cse_train.export cse_train.plugins",
     "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
-    "search_spaces analysis.ledger analysis.statistics analysis.tables cse_train.fields cse_train.data_paths "
-    "cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone cse_train.evaluate",
+    "cluster.trackers search_spaces analysis.ledger analysis.statistics analysis.tables cse_train.fields "
+    "cse_train.data_paths cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone cse_train.evaluate",
     "cse.doctor": "cse.experiments cluster.plan cluster.runtime cluster.sweep search_spaces analysis.ledger "
     "cse_train.fields cse_train.files cse_train.data_paths cse_train.checkpoint",
-    "cse.cli": "cse cse.tables cse.experiments cse.doctor cluster search_spaces analysis cse_train",
+    "cse.foreign": "search_spaces analysis.ledger analysis.tables cse_train.fields cse_train.reading",
+    "cse.cli": "cse cse.tables cse.experiments cse.doctor cse.foreign cluster search_spaces analysis cse_train",
 }
 """Room -> the rooms it may import; `cse.cli` may import everything, a package's name stands for all its rooms there."""
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "ray": ("cluster",),
-    "optuna": ("cluster.search",),
+    "optuna": ("cluster.search", "cse.foreign"),
     "psutil": ("analysis.ledger", "cluster.runtime", "cse.doctor"),
     "torch": ("cse_train", "cluster.slots", "cse.doctor"),
     "transformers": ("cse_train",),

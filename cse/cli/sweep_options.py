@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from analysis.ledger import shown_url
+from cluster import trackers
 from cluster.plan.user_files import described, with_user_files
 from cluster.runtime.options import Isolation, SweepOptions
 from cluster.runtime.resources import check_options, slots_that_fit, this_machine
@@ -49,6 +50,16 @@ Rerun = Annotated[
 Keep = Annotated[bool, typer.Option("--keep", help="Take runs of other code of a method as they are.")]
 NoMirror = Annotated[
     bool, typer.Option("--no-mirror", help="Keep no copy of a search for optuna-dashboard (optuna.db).")
+]
+
+Track = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--track",
+        metavar="|".join(trackers.names()),
+        help="Also show the runs in these trackers; comma-separated.",
+        show_default=False,
+    ),
 ]
 
 MANY = 100
@@ -94,6 +105,7 @@ class SweepArguments:
     keep_top: arguments.KeepTop = None
     disk_quota: arguments.DiskQuota = None
     no_mirror: NoMirror = False
+    track: Track = None
 
     def requests(self, spaces: list[Space]) -> list[request.Request]:
         """A sweep for every space; ConfigError where settings do not suit one, paths are absent or no run fits here."""
@@ -103,6 +115,8 @@ class SweepArguments:
             line = f"password on the command line: ledger={shown}, which Ray keeps where this command is a job's"
             raise ConfigError([f"{line}; leave it out, and give PGPASSWORD or ~/.pgpass"])
         overrides, options = arguments.settings(self.settings), self.options()
+        track = trackers.checked(self.track or ())
+        trackers.made(track, options.storage)
         resolved = [resolve(space, self.profile, overrides) for space in spaces]
         paths = self.paths(resolved)
         exit.say(described(paths))
@@ -116,6 +130,7 @@ class SweepArguments:
                 rerun=self.rerun,
                 keep=self.keep,
                 mirror=not self.no_mirror,
+                track=track,
             )
             for space in resolved
         ]

@@ -35,6 +35,8 @@ class Request:
     """Train again what other code of a method has finished."""
     keep: bool = False
     """Take it as it is. Where neither is said it is refused."""
+    track: Sequence[str] = ()
+    """Trackers that show the runs."""
     terms: Terms = field(default_factory=Terms)
     """What verdicts are given on."""
 

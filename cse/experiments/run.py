@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from analysis.ledger import Ledger
 from cluster.monitor.exporter import Monitor, each
 from cluster.monitor.progress import Progress
+from cluster.monitor.tracking import Tracking
 from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import Identify, runs_of
@@ -25,6 +26,7 @@ from cluster.sweep.events import OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
+from cluster.trackers import made
 from cse.experiments.looks import LookSource
 from cse.experiments.request import Request, Work, check_code, methods_of, plan_of, record
 from cse_train.fields import ConfigError
@@ -42,13 +44,14 @@ def _listeners(
     labels: Mapping[str, str],
     reused: Collection[str] = (),
 ) -> Iterator[tuple[OnEvent, Pruner]]:
-    """What hears every event: progress on stderr, the metrics, and the pruner, whose figures the outcome takes."""
+    """What hears every event: progress, metrics, trackers, and the pruner, whose figures the outcome takes."""
     with (
         Progress(totals, labels=labels, reused=reused) as progress,
         Monitor(request.ledger, sweeps, totals=totals, labels=labels, reused=reused) as monitor,
+        Tracking(request.ledger, sweeps, labels, made(request.track, request.options.storage)) as tracking,
         Pruner(request.ledger, request.options) as pruner,
     ):
-        yield each(progress, monitor, pruner), pruner
+        yield each(progress, monitor, tracking, pruner), pruner
 
 
 def run_grid(request: Request, work: Work, *also: OnEvent, source: LookSource | None = None) -> SweepOutcome:

@@ -12,6 +12,7 @@ from analysis.tables.labels import some
 from analysis.tables.results import DEV, Planned, results_of
 from analysis.tables.spec import TableSpec
 from cluster.plan.match import match_on
+from cse.foreign import table as imported
 from cse.tables import baselines
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import columns
@@ -39,8 +40,10 @@ def build(
     """
     rows = ledger.runs() if ledger else []
     matches, notes = match_on(resolved, rows, seeds, paths=paths, data_hash=data_hash)
-    planned = [matched.planned for matched in matches]
-    made = of_planned(resolved, ledger, planned, [matched.run for matched in matches], unevaluated)
+    planned, runs = [matched.planned for matched in matches], [matched.run for matched in matches]
+    if not matches:
+        planned, runs, notes = imported.planned_of(resolved, ledger)
+    made = of_planned(resolved, ledger, planned, runs, unevaluated)
     return replace(made, notes=[*made.notes, *notes])
 
 

@@ -1,14 +1,17 @@
 """Which cell of a sweep wins, by which rule, what the choice among so many is worth, and its scores on test sets."""
 
+import itertools
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.data_sets import told_apart
+from analysis.tables.labels import varying
 from cluster.plan.data_sets import with_versions
+from cse.foreign import IMPORTED
 from cse_train.fields import ConfigError
 
 RULE = "highest mean dev score over seeds"
@@ -63,8 +66,18 @@ def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
     for link in links:
         row = json.dumps([link.cell, apart[link.signature]], sort_keys=True)
         by_cell.setdefault(row, (link.cell, {}))[1][link.signature] = done[link.signature]
-    rows = [CellRuns(cell, tuple(runs.values()), apart[next(iter(runs))]) for cell, runs in by_cell.values()]
+    shown = _shown([cell for cell, _ in by_cell.values()], IMPORTED in ledger.sweep_spec(sweep))
+    entries = zip(shown, by_cell.values(), strict=True)
+    rows = [CellRuns(cell, tuple(runs.values()), apart[next(iter(runs))]) for cell, (_, runs) in entries]
     return sorted(rows, key=lambda row: -row.mean)
+
+
+def _shown(cells: Sequence[dict[str, Any]], imported: bool) -> Sequence[dict[str, Any]]:
+    """The cells; of imported runs, which have every setting of theirs, what varies."""
+    if not imported or len(cells) == 1:
+        return cells
+    axes = varying(cells, list(dict.fromkeys(itertools.chain(*cells))))
+    return [{axis: cell[axis] for axis in axes if axis in cell} for cell in cells]
 
 
 @dataclass(frozen=True)

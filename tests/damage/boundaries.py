@@ -11,12 +11,15 @@ from typing import Any
 
 import datasets
 import numpy as np
+import optuna
 import pandas as pd
 import torch
 from hypothesis import strategies as st
 
 from analysis.ledger import Claim, Ledger
 from cse.cli.app import main
+from cse.foreign import sources
+from cse.foreign.take import Taking, take
 from cse_train import checkpoint, methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.folders import shipped_folder
@@ -51,7 +54,7 @@ class Boundary:
 def all_boundaries(folder: Path) -> list[Boundary]:
     """Every boundary, on sound files that are made in `folder`."""
     made = [*_texts(), _space(), _settings(), *_checkpoints(folder), *_models(folder), *_ledgers(folder), _ratings()]
-    return [*made, *_user_files(folder)]
+    return [*made, *_user_files(folder), *_foreign_runs(folder)]
 
 
 def _texts() -> list[Boundary]:
@@ -299,3 +302,40 @@ def _user_files(folder: Path) -> list[Boundary]:
         *(Boundary(f"saved {Path(name).suffix}, {name[:5]}", damaged(folders[name]), saved(name)) for name in folders),
         Boundary("a file's mapping", exchanged(said), named),
     ]
+
+
+def _foreign_runs(folder: Path) -> list[Boundary]:
+    """Exported runs and a study: what is taken over has a finite score and is in the ledger."""
+    runs = [
+        {"id": str(n), "state": "finished", "config": {"method": "simcse", "lr": n / 7}, "summary": {"value": n / 3}}
+        for n in range(4)
+    ]
+    rows = "".join(f"{n},finished,{n / 7},{n / 3}\n" for n in range(4))
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    for storage in (f"sqlite:///{folder / 'study.db'}", _journal(folder / "study.log")):
+        study = optuna.create_study(storage=storage, study_name="s")
+        study.add_trials([optuna.trial.create_trial(value=float(n)) for n in range(4)])
+
+    def reader(tool: str, name: str) -> Callable[[Path, bytes], object]:
+        def read(place: Path, content: bytes) -> None:
+            (place / name).write_bytes(content)
+            finished = sources.load(tool).read(str(place / name), None)
+            ledger = Ledger.open(place / "ledger.db")
+            taking = Taking(tool=tool, source=name, sweep="s", score="value")
+            take(finished, taking, ledger)
+            assert all(run.best is not None and np.isfinite(run.best) for run in ledger.runs())
+            ledger.close()
+
+        return read
+
+    contents = {
+        "runs.json": ("wandb", as_json(runs)),
+        "runs.csv": ("wandb", f"ID,State,train.lr,value\n{rows}".encode()),
+        "study.db": ("optuna", (folder / "study.db").read_bytes()),
+        "study.log": ("optuna", (folder / "study.log").read_bytes()),
+    }
+    return [Boundary(name, damaged(content), reader(tool, name)) for name, (tool, content) in contents.items()]
+
+
+def _journal(file: Path) -> Any:
+    return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(file)))

@@ -24,6 +24,7 @@ NAMES = (
     *("ledger's file", "ledger's rows", "ratings"),
     *("set.tsv", "set.jsonl", "set.parquet", "queries.csv", "labels.csv"),
     *("saved .json, state", "saved .json, datas", "saved .arrow, data-", "a file's mapping"),
+    *("runs.json", "runs.csv", "study.db", "study.log"),
 )
 FEW, MANY = 25, 500
 """Damages of each boundary."""

@@ -1,4 +1,4 @@
-"""`cse import`: runs of a bundle into a ledger."""
+"""`cse import`: runs of a bundle, or of another tool, into a ledger."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,17 +6,91 @@ from typing import Annotated
 import typer
 
 from analysis.bundles.reader import Bundle
+from analysis.ledger import shown_url
 from analysis.ledger.exchange.merge import Merged, Source
 from cse.cli import exit, options
-from cse_train.fields import ConfigError
+from cse.foreign import sources
+from cse.foreign.take import Taking, take
+from cse_train.fields import ConfigError, nearest
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A bundle that cse bundle wrote.", show_default=False)]
+TOOLS = sources.names()
+What = Annotated[
+    str,
+    typer.Argument(
+        metavar=f"FILE|{'|'.join(TOOLS)}", help="A bundle that cse bundle wrote, or a tool.", show_default=False
+    ),
+]
+Place = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="SOURCE",
+        help="Of a tool: its file or folder, a database's URL, a tracking URI, or ENTITY/PROJECT.",
+        show_default=False,
+    ),
+]
+As = Annotated[
+    str | None, typer.Option("--as", metavar="NAME", help="Of a tool: the sweep's name here.", show_default=False)
+]
+Score = Annotated[
+    str | None,
+    typer.Option("--score", metavar="KEY", help="Of a tool: the metric that counts.", show_default=False),
+]
+Study = Annotated[
+    str | None,
+    typer.Option("--study", metavar="NAME", help="Optuna's study, MLflow's experiment.", show_default=False),
+]
+Rename = Annotated[
+    list[str] | None,
+    typer.Option("--rename", metavar="NAME=KEY", help="A setting's name here; may be given again.", show_default=False),
+]
+Negate = Annotated[bool, typer.Option("--negate", help="The lower score is the better one: turn its sign.")]
 
 
-def import_(file: File, ledger: options.LedgerUrl = None) -> None:
-    """Take a bundle's runs over into a ledger: all of them or, where one contradicts a run that is there, none."""
+def import_(
+    what: What,
+    source: Place = None,
+    ledger: options.LedgerUrl = None,
+    name: As = None,
+    score: Score = None,
+    study: Study = None,
+    rename: Rename = None,
+    negate: Negate = False,
+) -> None:
+    """Take the runs of a bundle, or finished runs of another tool, over into a ledger."""
+    if source is None:
+        _import_bundle(Path(what), ledger)
+        return
+    if what not in TOOLS:
+        raise ConfigError([f"unknown tool: import={what}; {nearest(what, TOOLS)}"])
+    module = sources.load(what)
+    score = score or module.SCORE
+    lacking = {"--as NAME": name, "--score KEY": score}
+    if not (name and score):
+        raise ConfigError([f"nothing given: {option}; give it too" for option, value in lacking.items() if not value])
+    names = _names(rename or [])
+    runs = module.read(source, study)
+    if any(score in run.lower for run in runs) and not negate:
+        raise ConfigError([f"lower is better: score={score}; give --negate, since here the higher score wins"])
+    opened = options.open_ledger(ledger, create=True)
+    shown = shown_url(source)
+    taking = Taking(tool=what, source=shown, sweep=name, score=score, negated=negate, names=names)
+    merged, unscored = take(runs, taking, opened)
+    print(f"{counted(merged)} as {name}  (ledger {opened.url})")
+    exit.say([f"left out: {unscored} runs without {score}"] if unscored else [])
+
+
+def _names(pairs: list[str]) -> dict[str, str]:
+    wrong = [pair for pair in pairs if not all(pair.partition("="))]
+    if wrong:
+        raise ConfigError([f"wrong --rename: rename={pair}; write --rename NAME=KEY" for pair in wrong])
+    return {left.strip(): right.strip() for left, _, right in (pair.partition("=") for pair in pairs)}
+
+
+def _import_bundle(file: Path, ledger: str | None) -> None:
+    """All of its runs or, where one contradicts a run that is there, none."""
     if not file.is_file():
-        raise ConfigError([f"no such file: file={file}; name a bundle (cse bundle writes one)"])
+        hint = f"name a bundle (cse bundle writes one), or a tool and its source ({', '.join(TOOLS)})"
+        raise ConfigError([f"no such file: file={file}; {hint}"])
     bundle = Bundle(file)
     opened = options.open_ledger(ledger, create=True)
     merged = opened.merge(bundle.records(), Source(file.name, bundle.header.sha256))

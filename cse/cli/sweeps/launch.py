@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cluster import trackers
 from cluster.launch import targets
 from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger
 from cluster.launch.files import brought
@@ -90,6 +91,7 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
     problems += [line for key, file in files.items() if (line := not_absolute(f"--set {key}", file_of(file)))]
     if problems:
         raise ConfigError(problems)
+    trackers.checked(given.track or ())
     for space in load_all(ids):
         resolve(space, given.profile, overrides)
     node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))

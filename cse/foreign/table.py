@@ -1,0 +1,39 @@
+"""Runs that other tools made, in the table of a space of the sweep's name; never beside runs of ours."""
+
+from collections.abc import Mapping
+
+from analysis.ledger import Ledger, RunRow
+from analysis.tables.results import DEV, Planned
+from cse.foreign import IMPORTED
+from cse_train.fields import Scalar
+from search_spaces.cells import ResolvedSpace, full_key, setups, sweep_name
+
+
+def planned_of(resolved: ResolvedSpace, ledger: Ledger | None) -> tuple[list[Planned], list[RunRow], list[str]]:
+    """(cell key, signature, seed) of imported runs whose settings name a cell; their rows, and where they come from.
+
+    A row bears the space's dev set, whose column has its score.
+    """
+    name = sweep_name(resolved)
+    spec = ledger.sweep_spec(name) if ledger else {}
+    if ledger is None or IMPORTED not in spec:
+        return [], [], []
+    keys = {link.signature: _key(resolved, link.cell) for link in ledger.cells(name)}
+    rows = [run for run in ledger.runs(sweep=name) if keys.get(run.signature) and IMPORTED in run.identity]
+    dev = str(setups(resolved)[0][DEV])
+    planned: list[Planned] = [(full_key(resolved, keys[run.signature] or {}), run.signature, run.seed) for run in rows]
+    note = f"{len(rows)} of {len(keys)} runs imported from {spec[IMPORTED]}: {dev} is its `{spec.get('score')}`"
+    shown = [_with_dev(run, dev) for run in rows]
+    return planned, shown, [f"{note}, measured there by a protocol of its own."] if rows else []
+
+
+def _key(resolved: ResolvedSpace, settings: Mapping[str, Scalar]) -> dict[str, Scalar] | None:
+    """The cell that these settings name; None where an axis is absent or has another value."""
+    flat = {**resolved.fixed, **settings}
+    key = {axis: flat[axis] for axis, domain in resolved.axes.items() if axis in flat and domain.active(flat)}
+    return key if resolved.contains(key) else None
+
+
+def _with_dev(run: RunRow, dev: str) -> RunRow:
+    values = {**vars(run), "config": {**run.config, DEV: dev}}
+    return RunRow(**values)

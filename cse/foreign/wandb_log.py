@@ -1,0 +1,39 @@
+"""The records of a `.wandb` file, which an offline run leaves.
+
+The framing is LevelDB's log format (github.com/google/leveldb, doc/log_format.md): blocks of 32 KiB, and within them
+pieces of a header (checksum, length, type) and data; seven bytes of its own stand before. Checksums are not compared:
+a damaged record fails when it is parsed.
+"""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+MAGIC = b":W&B"
+BEFORE = 7
+"""Bytes before the first piece, which count as a part of the first block."""
+BLOCK = 32 * 1024
+HEADER = struct.Struct("<IHB")
+"""Checksum, length of the data, type."""
+WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
+
+
+def records(file: Path) -> Iterator[bytes]:
+    """Each whole record; the end of a file that is still written to, or was cut off, is left out. ValueError."""
+    data = file.read_bytes()
+    if not data.startswith(MAGIC):
+        raise ValueError("it does not begin as W&B's files do")
+    place, pieces = BEFORE, b""
+    while place + HEADER.size <= len(data):
+        if (left := BLOCK - place % BLOCK) < HEADER.size:
+            place += left
+            continue
+        _, length, kind = HEADER.unpack_from(data, place)
+        place += HEADER.size
+        piece = data[place : place + length]
+        if len(piece) < length or kind not in (WHOLE, FIRST, MIDDLE, LAST):
+            return
+        place += length
+        pieces = piece if kind in (WHOLE, FIRST) else pieces + piece
+        if kind in (WHOLE, LAST):
+            yield pieces
