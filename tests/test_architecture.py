@@ -27,6 +27,7 @@ LOADERS = {
     "cluster.launch.targets": "the module of a launch target, by its name",
     "cse_train.evaluate.suites.registry": "the modules of its folder, each a suite",
     "cse_train.evaluate.transfer": "the module of a transfer protocol, by its name on the command line",
+    "analysis.ledger.migrations": "the modules of its folder, each a step from one version to the next",
     "analysis.render.formats": "the module of a table format, by its name",
     "analysis.bundles.formats": "the modules of its folder, each a format of bundles",
 }
