@@ -1,9 +1,12 @@
 """What one run is (`RunConfig`) and where its inputs lie on this machine (`DataPaths`); only the first is identity."""
 
 import dataclasses
+import functools
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cse_train import fields, methods
@@ -12,6 +15,9 @@ from cse_train.text.vector_files import WANTED, names_vectors
 
 ADDED = {"adamw": Added("torch"), "optimiser": Added("adamw")}
 """Shared settings that came later (`cse_train.methods.base` says it of a method's options)."""
+FIRST = Path(__file__).with_name("first_fields.json")
+"""The fields that signatures have held from the first release on: those of `train`, and of each released method. Any
+other field of theirs came later; where no `ADDED` has it, runs of before did what its default says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,13 +116,49 @@ def effective(flat: Mapping[str, Any]) -> dict[str, Any]:
 def _added(flat: Mapping[str, Any]) -> dict[str, Added]:
     """The later settings of a run by dotted keys, also in `within`; only the shared ones for an unknown method."""
     method = str(flat.get("method"))
-    options = getattr(methods.config_module(method), "ADDED", {}) if method in methods.names() else {}
-    parts = (("train.", ADDED), ("method.", options))
+    parts = [("train.", later_fields("train", TrainConfig, ADDED))]
+    if method in methods.names():
+        module = methods.config_module(method)
+        parts += [("method.", later_fields(method, module.Config, getattr(module, "ADDED", {})))]
     return {
         prefix + name: Added(later.before, later.within and prefix + later.within)
         for prefix, part in parts
         for name, later in part.items()
     }
+
+
+def later_fields(part: str, config: type, added: Mapping[str, Added]) -> Mapping[str, Added]:
+    """The fields that came to `train` or to a method after its release: as `ADDED` says, else at their defaults."""
+    return {**_unnamed(part, config), **added}
+
+
+@functools.cache
+def _unnamed(part: str, config: Any) -> Mapping[str, Added]:
+    """Later fields by what their declaration says; none of a method that is not released, such as a user's."""
+    first = first_fields().get(part)
+    if first is None:
+        return {}
+    later: list[Any] = [field for field in dataclasses.fields(config) if field.name not in first]
+    return {field.name: Added(field.default) for field in later if field.default is not dataclasses.MISSING}
+
+
+@functools.cache
+def first_fields() -> Mapping[str, list[str]]:
+    """`train` or a released method -> its fields at its release, those of `ADDED` left out."""
+    return dict(json.loads(FIRST.read_text(encoding="utf8")))
+
+
+def note_first_fields() -> None:
+    """Write the fields of methods that are not noted yet; a noted list stays for ever."""
+    parts: dict[str, tuple[Any, Mapping[str, Added]]] = {"train": (TrainConfig, ADDED)}
+    for name in methods.shipped():
+        module = methods.config_module(name)
+        parts[name] = module.Config, getattr(module, "ADDED", {})
+    fresh = {
+        part: [field.name for field in dataclasses.fields(config) if field.name not in added]
+        for part, (config, added) in parts.items()
+    }
+    FIRST.write_text(json.dumps({**fresh, **first_fields()}, indent=1) + "\n", encoding="utf8")
 
 
 def run_problems(flat: Mapping[str, object]) -> list[str]:

@@ -29,6 +29,7 @@ LOADERS = {
     "cse_train.evaluate.suites.registry": "the modules of its folder, each a suite",
     "cse_train.evaluate.transfer": "the module of a transfer protocol, by its name on the command line",
     "cse.foreign.sources": "the module of a tool whose runs are imported, and the tool's package",
+    "analysis.ledger.migrations": "the modules of its folder, each a step from one version to the next",
     "analysis.render.formats": "the module of a table format, by its name",
     "analysis.bundles.formats": "the modules of its folder, each a format of bundles",
 }

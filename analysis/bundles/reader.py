@@ -18,6 +18,12 @@ LIMIT = 10**9
 """Bytes of an unpacked bundle: some ten thousand runs with their pairs."""
 LINE = 64 * 10**6
 """Bytes of one line."""
+CHUNK = 2**20
+"""Bytes of which the sum is taken at once: of a bomb of empty lines each line would cost as much."""
+SMALL, RATIO = 16 * 10**6, 200
+"""What every file may unpack to, and how many times its own size a larger one; 10 to 30 times is usual."""
+DEEPEST = 40
+"""Lists and objects inside each other: a record of ours has 6, and Python cannot follow some hundred."""
 AGAIN = "fetch it again, or have it made again"
 
 
@@ -44,18 +50,20 @@ class Bundle:
             yield record
 
     def _checked(self) -> Header:
-        lines = self._lines()
-        first = next(lines, b"")
+        parts = self._read(CHUNK)
+        first = next(parts, b"")
         try:
             header = read_header(self.path, json.loads(first))
         except (ValueError, RecursionError) as error:
             if isinstance(error, BundleError):
                 raise
             raise BundleError(f"no bundle: file={self.path} has no header; cse bundle writes one") from error
-        digest, count = hashlib.sha256(), 0
-        for line in lines:
-            digest.update(line)
-            count += 1
+        digest, count, end = hashlib.sha256(), 0, b"\n"
+        for part in parts:
+            digest.update(part)
+            count += part.count(b"\n")
+            end = part
+        count += not end.endswith(b"\n")
         if digest.hexdigest() != header.sha256:
             raise BundleError(
                 f"damaged bundle: file={self.path} sha256={digest.hexdigest()[:12]}…, "
@@ -67,39 +75,53 @@ class Bundle:
         return header
 
     def _lines(self) -> Iterator[bytes]:
-        left = LIMIT
+        return self._read(LINE + 1, lines=True)
+
+    def _read(self, size: int, *, lines: bool = False) -> Iterator[bytes]:
+        """The first line, then lines or parts of a size. A file is trusted to be RATIO times its size unpacked."""
+        left = most = min(LIMIT, max(SMALL, RATIO * self.path.stat().st_size))
         try:
             with gzip.open(self.path, "rb") as file:
-                while line := file.readline(LINE + 1):
-                    left -= len(line)
-                    if len(line) > LINE or left < 0:
+                part = file.readline(LINE + 1)
+                while part:
+                    left -= len(part)
+                    if len(part) > LINE or left < 0:
                         raise BundleError(
-                            f"bundle too large: file={self.path} unpacks to more than {LIMIT:,} bytes, or a line of it "
+                            f"bundle too large: file={self.path} unpacks to more than {most:,} bytes, or a line of it "
                             f"to more than {LINE:,}; bundle fewer sweeps"
                         )
-                    yield line
+                    yield part
+                    part = file.readline(size) if lines else file.read(size)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            if left == LIMIT and isinstance(error, gzip.BadGzipFile):
+            if left == most and isinstance(error, gzip.BadGzipFile):
                 raise BundleError(f"no bundle: file={self.path} is no gzip file; cse bundle writes one") from error
             raise BundleError(f"damaged bundle: file={self.path} ends early or is broken; {AGAIN}") from error
 
     def _parsed(self, number: int, line: bytes) -> Any:
         try:
             record = json.loads(line, parse_constant=_refused, parse_float=_finite)
+            if _deeper(record, DEEPEST):
+                raise _Wrong(f"is nested more than {DEEPEST} deep")
             if b"\\u" in line:  # an escape may stand for half a character, which no database takes
                 schema.dumps(record).encode()
         except (ValueError, RecursionError) as error:
-            what = str(error) if isinstance(error, _NotFinite) else "is no JSON"
+            what = str(error) if isinstance(error, _Wrong) else "is no JSON"
             raise BundleError(f"wrong record: file={self.path} line={number} {what}; {AGAIN}") from error
         return record
 
 
-class _NotFinite(ValueError):
-    """A number that JSON does not have, or that overflows."""
+def _deeper(value: Any, levels: int) -> bool:
+    items = value.values() if isinstance(value, dict) else value
+    inner = (item for item in items if isinstance(item, dict | list)) if isinstance(value, dict | list) else ()
+    return levels == 0 or any(_deeper(item, levels - 1) for item in inner)
+
+
+class _Wrong(ValueError):
+    """JSON with a value that no ledger takes: a number that is not finite, or lists in lists in lists."""
 
 
 def _refused(text: str) -> Any:
-    raise _NotFinite(f"has the number {text}, which is not finite")
+    raise _Wrong(f"has the number {text}, which is not finite")
 
 
 def _finite(text: str) -> float:

@@ -1,8 +1,8 @@
 """What stands in tables without training, each value with the hashes of what it was computed from.
 
 There are two kinds: rows under a table, of the encoder that its runs start from, and the scores of models that a paper
-prints beside its own. Both tables are younger than schema version 1. A ledger that is older than the first gets it when
-it is opened for writing, with what `baselines.json` beside a SQLite ledger holds; until then the file is read instead.
+prints beside its own. A ledger of version 1 may lack both tables: then `baselines.json` beside a SQLite ledger is read,
+and the step to version 2 takes its rows over.
 """
 
 import json
@@ -67,7 +67,7 @@ class UntrainedScore:
 def read(connection: Connection) -> list[Baselines]:
     """All of them; a ledger without the table is asked for its old file. LedgerError for a row edited by hand."""
     if not inspect(connection).has_table(schema.baselines.name):
-        return _from_old_file(connection)
+        return from_old_file(connection)
     query = select(*(schema.baselines.c[name] for name in Baselines.__dataclass_fields__))
     entries = [entry._asdict() for entry in connection.execute(query)]
     for entry in entries:
@@ -77,21 +77,12 @@ def read(connection: Connection) -> list[Baselines]:
 
 def store(connection: Connection, entries: Iterable[Baselines]) -> None:
     """Add entries; one of the same column, encoder, corpus and length is replaced."""
-    add_table(connection)
     table = schema.baselines
     for entry in entries:
         key = dict(zip((column.name for column in table.primary_key), entry.key, strict=True))
         connection.execute(delete(table).where(*(table.c[name] == value for name, value in key.items())))
         rows = [[name, value] for name, value in entry.rows.items()]
         connection.execute(insert(table).values(**key, inputs=dict(entry.inputs), rows=rows, at=schema.now()))
-
-
-def add_table(connection: Connection) -> None:
-    """Make the table where the ledger is older, and fill it from the old file."""
-    if not inspect(connection).has_table(schema.baselines.name):
-        entries = _from_old_file(connection)
-        schema.baselines.create(connection, checkfirst=True)
-        store(connection, entries)
 
 
 def untrained_scores(connection: Connection) -> list[UntrainedScore]:
@@ -108,9 +99,8 @@ def untrained_scores(connection: Connection) -> list[UntrainedScore]:
 
 
 def store_untrained(connection: Connection, scores: Iterable[UntrainedScore]) -> None:
-    """Add scores; one of the same model, pooler, column and protocol is replaced. The table is made if it is absent."""
+    """Add scores; one of the same model, pooler, column and protocol is replaced."""
     table = schema.untrained_scores
-    table.create(connection, checkfirst=True)
     for score in scores:
         values = {name: getattr(score, name) for name in UntrainedScore.__dataclass_fields__}
         values |= {"protocol": dict(score.protocol), "protocol_hash": schema.digest(score.protocol)}
@@ -127,7 +117,7 @@ def _rows(entry: Mapping[str, Any]) -> dict[str, float]:
         raise edited(schema.baselines, entry, "rows is not a list of [name, number]") from error
 
 
-def _from_old_file(connection: Connection) -> list[Baselines]:
+def from_old_file(connection: Connection) -> list[Baselines]:
     """What the file beside a SQLite ledger holds; entries that cannot be read are left out and computed again."""
     url = connection.engine.url
     if url.get_backend_name() != "sqlite" or not url.database:

@@ -1,4 +1,4 @@
-"""On which Ray cluster a sweep runs, as its driver says; a table beside the runs, also in ledgers made without it."""
+"""On which Ray cluster a sweep runs, as its driver says; a table beside the runs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,7 +36,6 @@ class Cluster:
 def begin(connection: Connection, sweeps: Iterable[str], dashboard: str, shape: str) -> None:
     """A driver joined a cluster for these sweeps."""
     names = list(dict.fromkeys(sweeps))
-    clusters.create(connection, checkfirst=True)
     connection.execute(delete(clusters).where(clusters.c.sweep.in_(names)))
     for name in names:
         values = {"sweep": name, "dashboard": dashboard, "shape": shape, "began": schema.now()}
@@ -45,9 +44,7 @@ def begin(connection: Connection, sweeps: Iterable[str], dashboard: str, shape: 
 
 def end(connection: Connection, sweeps: Iterable[str]) -> None:
     """The driver of these sweeps leaves in order."""
-    if inspect(connection).has_table(clusters.name):
-        ended = clusters.c.sweep.in_(list(sweeps))
-        connection.execute(update(clusters).where(ended).values(ended=schema.now()))
+    connection.execute(update(clusters).where(clusters.c.sweep.in_(list(sweeps))).values(ended=schema.now()))
 
 
 def read(connection: Connection) -> dict[str, Cluster]:

@@ -14,7 +14,7 @@ from sqlalchemy import JSON, Connection, Engine, Text, create_engine, event, ins
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
-from analysis.ledger import baselines, schema
+from analysis.ledger import migrations, schema
 from analysis.ledger.errors import LedgerError, ledger_error, shown_url
 from analysis.ledger.places import GIVEN
 
@@ -45,7 +45,7 @@ _KNOWN = "use a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE"
 
 
 def connect(url: str | Path, *, create: bool = True, storage: Path | None = None) -> Engine:
-    """An engine on a ledger of our schema version; a missing one is created unless `create` is False. LedgerError.
+    """An engine on a ledger; unless `create` is False, a missing one is created and an older one migrated. LedgerError.
 
     `storage`: where runs' files are looked for first.
     """
@@ -199,7 +199,18 @@ def _is_json(text: str) -> bool:
 
 @contextlib.contextmanager
 def transaction(engine: Engine, *, writes: bool = False) -> Iterator[Connection]:
-    """One transaction; commits at the end, rolls back on any error, and reports database errors as LedgerError."""
+    """One transaction; commits at the end, rolls back on any error, and reports database errors as LedgerError.
+
+    A ledger of an older version is read as it is, and migrated before the first transaction that writes.
+    """
+    if writes and engine.get_execution_options().get(OLDER):
+        _migrate(engine)
+    with _transaction(engine, writes) as connection:
+        yield connection
+
+
+@contextlib.contextmanager
+def _transaction(engine: Engine, writes: bool) -> Iterator[Connection]:
     try:
         with engine.connect().execution_options(cse_writes=writes) as connection, connection.begin():
             yield connection
@@ -220,21 +231,25 @@ def _check_schema(engine: Engine, create: bool) -> None:
     where = shown_url(engine.url)
     if version is None:
         raise LedgerError(f"ledger schema: url={where} holds no ledger; run a sweep first or name another --ledger")
-    if version != str(schema.SCHEMA_VERSION):
+    if not migrations.readable(version):
         raise LedgerError(
-            f"ledger schema: version={version} at {where}, this cse-search reads {schema.SCHEMA_VERSION}; "
-            "use another --ledger or upgrade"
+            f"ledger schema: version={version} at {where}, this cse-search reads up to {migrations.newest()}; "
+            "upgrade cse-search or use another --ledger"
         )
-    if create:
-        with transaction(engine) as connection:
-            inspector = inspect(connection)
-            indexes = {index["name"] for index in inspector.get_indexes(schema.runs.name)}
-            complete = inspector.has_table(schema.baselines.name) and {i.name for i in schema.runs.indexes} <= indexes
-        if not complete:
-            with transaction(engine, writes=True) as connection:
-                baselines.add_table(connection)
-                for index in schema.runs.indexes:
-                    index.create(connection, checkfirst=True)
+    if version != str(migrations.newest()):
+        engine.update_execution_options(**{OLDER: True})
+        if create:
+            _migrate(engine)
+
+
+OLDER = "cse_older"
+"""The option of an engine on a ledger that the next transaction which writes must bring to the newest version."""
+
+
+def _migrate(engine: Engine) -> None:
+    with _transaction(engine, writes=True) as connection:
+        migrations.migrate(connection)
+    engine.update_execution_options(**{OLDER: False})
 
 
 def _create_or_join(engine: Engine) -> str | None:
@@ -255,8 +270,7 @@ def _version(engine: Engine) -> str | None:
         tables = set(inspect(connection).get_table_names())
         if schema.meta.name not in tables:
             return "unknown" if schema.runs.name in tables else None
-        value = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == "schema_version"))
-        return "unknown" if value is None else str(value)
+        return migrations.stored(connection) or "unknown"
 
 
 def _create(engine: Engine) -> None:
@@ -264,7 +278,7 @@ def _create(engine: Engine) -> None:
     with transaction(engine, writes=True) as connection:
         if schema.meta.name not in inspect(connection).get_table_names():
             schema.metadata.create_all(connection)
-            connection.execute(insert(schema.meta).values(key="schema_version", value=str(schema.SCHEMA_VERSION)))
+            connection.execute(insert(schema.meta).values(key=migrations.KEY, value=str(migrations.newest())))
 
 
 NETWORK_FILE_SYSTEMS = frozenset(

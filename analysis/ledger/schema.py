@@ -1,4 +1,8 @@
-"""The ledger's tables (`cse_*`), the database's own clock, and JSON that every database accepts."""
+"""The ledger's tables (`cse_*`), the database's own clock, and JSON that every database accepts.
+
+The tables are those of the newest version; `migrations` makes them of an older ledger's when it is written to. One that
+is only read may lack tables that are younger than it.
+"""
 
 import hashlib
 import json
@@ -9,8 +13,6 @@ from typing import Any
 from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, and_
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
-
-SCHEMA_VERSION = 1
 
 HELD = ("claimed", "running")
 """States that an owner holds by a lease."""
@@ -179,7 +181,6 @@ selections = Table(
     Column("values", JSON, nullable=False),
     Column("at", Float, nullable=False),
 )
-"""Younger than schema version 1: `selection_log` makes it where it is absent, and older code never looks for it."""
 
 baselines = Table(
     "cse_baselines",
@@ -192,7 +193,6 @@ baselines = Table(
     Column("rows", JSON, nullable=False),
     Column("at", Float, nullable=False),
 )
-"""Younger too: `baselines` makes it when an older ledger is opened for writing."""
 
 untrained_scores = Table(
     "cse_untrained_scores",
@@ -207,4 +207,3 @@ untrained_scores = Table(
     Column("protocol", JSON, nullable=False),
     Column("at", Float, nullable=False),
 )
-"""Younger still: `baselines` makes it when the first score comes."""

@@ -1,4 +1,4 @@
-"""Every look at a test set by a selection: one table beside the runs, also in ledgers that were made without it."""
+"""Every look at a test set by a selection: one table beside the runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,15 +27,14 @@ class Look:
 
 
 def add(connection: Connection, look: Look) -> None:
-    """Append a look; the table is made where the ledger is older than it."""
+    """Append a look."""
     values = {"suites": list(look.suites), "values": dict(look.values), "at": schema.now()}
     about = {name: getattr(look, name) for name in ("space", "rule", "candidates", "signature")}
-    schema.selections.create(connection, checkfirst=True)
     connection.execute(insert(schema.selections).values(**about, **values))
 
 
 def looks(connection: Connection, space: str) -> list[Look]:
-    """All looks of a sweep, oldest first."""
+    """All looks of a sweep, oldest first; none in a ledger of before."""
     table = schema.selections
     if not inspect(connection).has_table(table.name):
         return []

@@ -23,6 +23,11 @@ class Follower:
         self._since: float | None = None
         self._names: dict[str, tuple[object, Names]] = {}
 
+    def mark(self) -> tuple[object, ...] | None:
+        """`rows.mark`: what tells whether another look would see anything else. LedgerError."""
+        with transaction(self._engine) as connection:
+            return progress_rows.mark(connection)
+
     def overview(self) -> Overview:
         """All sweeps. LedgerError."""
         with self._lock, transaction(self._engine) as connection:

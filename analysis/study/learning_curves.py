@@ -29,7 +29,7 @@ def learning_bands(study: Study, shown: int = SHOWN) -> list[Band]:
     """Bands of the dev metric, cells by their rank: all of them, or the best and, last, the worst."""
     ranked = study.ranked if len(study.ranked) <= shown else [*study.ranked[: shown - 1], study.ranked[-1]]
     bands = [
-        band(cell, [measured(study.curves.get(run.signature, ()), run.config[DEV]) for _, run in study.cells[cell]])
+        band(cell, [measured(study.curves.get(run.signature, ()), run.config.get(DEV)) for _, run in study.cells[cell]])
         for cell in ranked
     ]
     return [b for b in bands if b.examples]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cse_train import methods
-from cse_train.config import RunConfig
+from cse_train.config import RunConfig, note_first_fields
 from cse_train.plugins import registry, source
 from cse_train.plugins.source import OURS, installed, reached
 
@@ -106,9 +106,10 @@ def _of_released_methods() -> frozenset[str]:
 
 
 def write() -> None:
-    """Note every method's code as released."""
+    """Note every method's code as released, and the fields of a new one."""
     digests = {name: digest_of(name, of_release=True) for name in methods.shipped()}
     RELEASED.write_text(json.dumps(digests, indent=1) + "\n", encoding="utf8")
+    note_first_fields()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from cse_train.fields import ConfigError
 from cse_train.text.cached_folder import open_built
@@ -73,14 +74,104 @@ def tokenizer_hash(tokenizer: Any) -> str:
 
 @lru_cache(maxsize=4)
 def state_hash(text: str) -> str:
-    """`tokenizer_hash` of a tokenizer's state as JSON.
+    """`tokenizer_hash` of a tokenizer's state as JSON, the same under each release of tokenizers that writes it.
 
     Remembered, because every run of a slot asks for it twice: 11 ms each for 8,192 pieces.
     """
-    state = json.loads(text)
-    state.pop("truncation", None)
-    state.pop("padding", None)
-    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(canonical(json.loads(text)), sort_keys=True).encode()).hexdigest()
+
+
+KEYS: Mapping[str, frozenset[str]] = {
+    kind: frozenset(names.split())
+    for kind, names in {
+        "Tokenizer": "version truncation padding added_tokens normalizer pre_tokenizer post_processor decoder model",
+        "AddedToken": "id content single_word lstrip rstrip normalized special",
+        "BPE": "dropout unk_token continuing_subword_prefix end_of_word_suffix fuse_unk byte_fallback ignore_merges",
+        "WordPiece": "unk_token continuing_subword_prefix max_input_chars_per_word prefix cleanup",
+        "WordLevel": "unk_token",
+        "Unigram": "unk_id byte_fallback",
+        "BertNormalizer": "clean_text handle_chinese_chars strip_accents lowercase",
+        "Strip": "strip_left strip_right content start stop",
+        "Replace": "pattern content",
+        "Prepend": "prepend",
+        "Precompiled": "precompiled_charsmap",
+        "Sequence": "normalizers pretokenizers processors decoders",
+        "ByteLevel": "add_prefix_space trim_offsets use_regex",
+        "CharDelimiterSplit": "delimiter",
+        "Metaspace": "replacement prepend_scheme split",
+        "Split": "pattern behavior invert",
+        "Punctuation": "behavior",
+        "Digits": "individual_digits",
+        "FixedLength": "length",
+        "BertProcessing": "sep cls",
+        "RobertaProcessing": "sep cls trim_offsets add_prefix_space",
+        "TemplateProcessing": "single pair",
+        "BPEDecoder": "suffix",
+        "CTC": "pad_token word_delimiter_token cleanup",
+        **dict.fromkeys(("NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Lowercase", "Nmt", "BertPreTokenizer"), ""),
+        **dict.fromkeys(("Whitespace", "WhitespaceSplit", "UnicodeScripts", "Fuse", "ByteFallback"), ""),
+    }.items()
+}
+"""What a component says under tokenizers 0.23, by its `type` (two of one name hold the keys of both)."""
+TABLES = ("type", "vocab", "merges", "special_tokens")
+"""What every component may hold, and what is a table of the tokenizer's own words."""
+Place = tuple[str | int, ...]
+
+
+def canonical(state: dict[str, Any]) -> dict[str, Any]:
+    """A tokenizer's state as tokenizers 0.23 writes it, without truncation and padding of the last call.
+
+    Merges are pairs. What a later release says beside is left out where it says the default: what that release puts
+    back by itself when the key is taken away.
+    """
+    state = {**state, "version": "1.0", "truncation": None, "padding": None}
+    model = dict(state.get("model") or {})
+    if "merges" in model:
+        model["merges"] = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
+        state["model"] = model
+    places = list(_unlisted(state, "Tokenizer"))
+    bare = json.loads(json.dumps(state)) if places else state
+    for *way, key in places:
+        del _at(bare, way)[key]
+    refilled = _rewritten(bare) if places else {}
+    for *way, key in places:
+        value = _at(state, way)[key]
+        if key not in (at := _at(refilled, way)) or at[key] != value:
+            _at(bare, way)[key] = value
+    del bare["truncation"], bare["padding"]
+    return bare
+
+
+def _unlisted(value: Any, kind: str, place: Place = ()) -> Iterator[Place]:
+    """Where a state holds keys that `KEYS` does not have; a component of an unknown type is left alone."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unlisted(item, kind, (*place, index))
+    elif isinstance(value, dict):
+        listed = KEYS.get(str(value.get("type", kind)))
+        for key, item in value.items():
+            if listed is not None and key not in (*listed, *TABLES):
+                yield (*place, key)
+            elif key not in TABLES:
+                yield from _unlisted(item, "AddedToken" if key == "added_tokens" else "", (*place, key))
+
+
+def _at(state: Any, way: Sequence[str | int]) -> Any:
+    """What a state holds at a place; nothing where it does not go so deep."""
+    for step in way:
+        try:
+            state = state[step]
+        except (LookupError, TypeError):
+            return {}
+    return state
+
+
+def _rewritten(state: dict[str, Any]) -> Any:
+    """What the installed release writes of a state; nothing where it cannot do without what was taken away."""
+    try:
+        return json.loads(Tokenizer.from_str(json.dumps(state)).to_str())
+    except Exception:  # the tokenizers raise nothing narrower
+        return {}
 
 
 def open_store(source: Source, tokenizer: Any, max_length: int | None, cache: Path | None = None) -> TokenStore:

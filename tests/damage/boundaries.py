@@ -37,6 +37,7 @@ from cse_train.user_files import UserFile
 from search_spaces.catalog import shipped
 from search_spaces.parse import parse_file
 from search_spaces.user_data.references import mapping, user_file
+from tests.damage.bundles import bundle_readers, sound_bundle
 from tests.damage.damages import ODD, as_json, damaged, exchanged
 
 CONFIG = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
@@ -189,6 +190,7 @@ def _ledgers(folder: Path) -> list[Boundary]:
     )
     ledger.finish(claim, "done", examples=8, best=1.0, best_examples=8, seconds=1.0, folder="/nowhere")
     ledger.add_score("aa", "sts_dev", 50.0, {"suite": "sts_dev"})
+    bundle = sound_bundle(folder, ledger)
     ledger.close()
     with sqlite3.connect(sound) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -228,7 +230,11 @@ def _ledgers(folder: Path) -> list[Boundary]:
         shown(folder)
 
     edits = st.tuples(st.sampled_from(columns), st.sampled_from(ODD))
-    return [Boundary("ledger's file", damaged(sound.read_bytes()), file), Boundary("ledger's rows", edits, row)]
+    return [
+        Boundary("ledger's file", damaged(sound.read_bytes()), file),
+        Boundary("ledger's rows", edits, row),
+        *(Boundary(*parts) for parts in bundle_readers(bundle, shown)),
+    ]
 
 
 def _ratings() -> Boundary:

@@ -1,6 +1,6 @@
 """What imported runs bring beside their rows: where they come from, and the order of their sentence pairs.
 
-Both tables are younger than schema version 1: an import makes them, and a ledger without them has nothing imported.
+A ledger of before has nothing imported.
 """
 
 from collections.abc import Iterable

@@ -55,9 +55,6 @@ class Merged:
 def merge(connection: Connection, records: Iterable[Record], source: Source) -> Merged:
     """Take over checked records, runs first. LedgerError where a run that is here has another result."""
     merged, conflicts = Merged(), Conflicts(source)
-    baselines.add_table(connection)
-    for table in (imports, pairs, schema.selections, schema.untrained_scores):
-        table.create(connection, checkfirst=True)
     for kind, of_kind in itertools.groupby(records, key=lambda record: record["kind"]):
         for chunk in _chunks(of_kind):
             if kind == "run":

@@ -3,7 +3,7 @@ import { figure } from "./curves.js";
 
 const PERIOD_MS = 2000;
 const at = (id) => document.getElementById(id);
-let chosen = null;
+let chosen = null, shown = { url: null, etag: null };
 const logs = new Map();
 
 function made(name, text, className) {
@@ -111,13 +111,19 @@ function showSweep(sweep) {
 
 async function read() {
   try {
-    const answer = await fetch(chosen === null ? "/api/state" : `/api/state?sweep=${encodeURIComponent(chosen)}`);
+    const url = chosen === null ? "/api/state" : `/api/state?sweep=${encodeURIComponent(chosen)}`;
+    const answer = await fetch(url, { headers: shown.url === url && shown.etag ? { "If-None-Match": shown.etag } : {} });
+    if (answer.status === 304) {
+      at("said").textContent = `as of ${new Date().toLocaleTimeString()}` + shown.note;
+      return;
+    }
     const state = await answer.json();
     if (!answer.ok) throw new Error(state.error);
     chosen ??= state.sweep?.id ?? null;
     showSweeps(state.sweeps);
     showSweep(state.sweep);
-    at("said").textContent = `as of ${new Date(1000 * state.now).toLocaleTimeString()}` + (state.sweeps.length ? "" : ", no sweeps yet");
+    shown = { url, etag: answer.headers.get("ETag"), note: state.sweeps.length ? "" : ", no sweeps yet" };
+    at("said").textContent = `as of ${new Date(1000 * state.now).toLocaleTimeString()}` + shown.note;
   } catch (error) {
     at("said").textContent = `no answer: ${error.message}; what is shown may be old`;
   }

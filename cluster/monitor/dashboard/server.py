@@ -1,10 +1,14 @@
 """The page's server: loopback only, read only, GET only, and rejects names that are not this machine's."""
 
+import contextlib
 import errno
+import hashlib
 import json
+import socket
 import sys
 import threading
 import time
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -21,7 +25,9 @@ from cse_train.fields import ConfigError
 
 ADDRESS = "127.0.0.1"
 READ_S = 5.0
-"""Seconds for which a connection that says nothing more keeps its thread."""
+"""Seconds within which a connection must have sent its request."""
+UNREAD = 1000
+"""Connections at once that have not sent it."""
 FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
@@ -40,6 +46,19 @@ HEADERS = {
 JSON = "application/json; charset=utf-8"
 FRESH_S = 1.0
 """Seconds for which an answer is as good as a new one: however many pages are open, the ledger is read once."""
+KEPT_S = 60.0
+"""Seconds for which an answer that nobody asks for is kept: it is given again where the ledger has not changed."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """JSON and the tag by which a page says that it has it already."""
+
+    body: bytes
+    etag: str
+    at: float
+    mark: tuple[object, ...] | None
+    """The ledger's state that it was made from; None while a driver works."""
 
 
 class Answers:
@@ -47,17 +66,24 @@ class Answers:
 
     def __init__(self, engine: Engine, storage: Path) -> None:
         self._follower, self._storage, self._lock = Follower(engine), storage, threading.Lock()
-        self._answers: dict[str | None, tuple[float, bytes]] = {}
+        self._answers: dict[str | None, Answer] = {}
 
-    def state(self, sweep: str | None) -> bytes:
-        """`api.state` as JSON, at most FRESH_S old. LedgerError."""
+    def state(self, sweep: str | None) -> Answer:
+        """`api.state` as JSON: at most FRESH_S old, or of a ledger that has not changed since. LedgerError."""
         with self._lock:
             now = time.monotonic()
-            self._answers = {name: answer for name, answer in self._answers.items() if now - answer[0] < FRESH_S}
-            if sweep not in self._answers:
-                body = json.dumps(api.state(self._follower, sweep, self._storage)).encode()
-                self._answers[sweep] = time.monotonic(), body
-            return self._answers[sweep][1]
+            self._answers = {name: answer for name, answer in self._answers.items() if now - answer.at < KEPT_S}
+            before = self._answers.get(sweep)
+            if before is None or now - before.at >= FRESH_S:
+                self._answers[sweep] = self._made(sweep, before)
+            return self._answers[sweep]
+
+    def _made(self, sweep: str | None, before: Answer | None) -> Answer:
+        mark = self._follower.mark()
+        if before is not None and mark is not None and mark == before.mark:
+            return replace(before, at=time.monotonic())
+        body = json.dumps(api.state(self._follower, sweep, self._storage)).encode()
+        return Answer(body, f'"{hashlib.sha256(body).hexdigest()[:16]}"', time.monotonic(), mark)
 
 
 class DashboardServer(ThreadingHTTPServer):
@@ -72,6 +98,8 @@ class DashboardServer(ThreadingHTTPServer):
         """`port` 0 takes any free one. ConfigError where the port is taken or not ours to use."""
         self.engine, self.storage = engine, storage
         self.answers = Answers(engine, storage)
+        self.reading: dict[socket.socket, float] = {}
+        """Connections whose request is not there yet, the oldest first, and when they must have sent it."""
         try:
             super().__init__((ADDRESS, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -80,6 +108,24 @@ class DashboardServer(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://{ADDRESS}:{self.server_port}/"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Of too many that have sent no request the oldest is let go: each keeps a thread."""
+        while len(self.reading) >= UNREAD:
+            self._let_go(next(iter(list(self.reading)), None))
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Between requests: who sends byte by byte is let go like one who sends nothing."""
+        now = time.monotonic()
+        for connection, until in list(self.reading.items()):
+            if until < now:
+                self._let_go(connection)
+
+    def _let_go(self, connection: socket.socket | None) -> None:
+        if connection is not None and self.reading.pop(connection, 0.0):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that left before its answer is no error."""
@@ -102,7 +148,16 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "cse", ""
     timeout = READ_S
 
+    def setup(self) -> None:
+        super().setup()
+        self.server.reading[self.connection] = time.monotonic() + READ_S
+
+    def finish(self) -> None:
+        self.server.reading.pop(self.connection, None)
+        super().finish()
+
     def do_GET(self) -> None:
+        self.server.reading.pop(self.connection, None)
         if self.headers.get("Host", "") not in self.server.hosts():
             self._answer(HTTPStatus.FORBIDDEN, {"error": f"open {self.server.url}"})
             return
@@ -123,7 +178,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _ask(self, path: str, query: dict[str, str]) -> None:
         engine = self.server.engine
         if path == "/api/state":
-            self._send(HTTPStatus.OK, self.server.answers.state(query.get("sweep")), JSON)
+            state = self.server.answers.state(query.get("sweep"))
+            same = self.headers.get("If-None-Match") == state.etag
+            self._send(HTTPStatus.NOT_MODIFIED if same else HTTPStatus.OK, state.body, JSON, etag=state.etag)
         elif path == "/api/log" and "run" in query:
             self._answer(HTTPStatus.OK, api.log(engine, query["run"], self.server.storage))
         else:
@@ -132,12 +189,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, status: HTTPStatus, data: Any) -> None:
         self._send(status, json.dumps(data).encode(), JSON)
 
-    def _send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
+    def _send(self, status: HTTPStatus, body: bytes, kind: str, *, etag: str | None = None) -> None:
+        """A body with its headers, and without one where the page has it already."""
+        empty = status == HTTPStatus.NOT_MODIFIED
+        about = {} if empty else {"Content-Type": kind, "Content-Length": str(len(body))}
         self.send_response(status)
-        for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
+        for name, value in {**HEADERS, **about, **({"ETag": etag} if etag else {})}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(b"" if empty else body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: a person reads the terminal, not a line every two seconds."""

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -187,3 +188,25 @@ def test_a_row_that_somebody_edited_is_not_written(lab: Ledger, tmp_path: Path) 
     with pytest.raises(LedgerError, match="cse_runs"):
         lab.runs()
     assert list(tmp_path.glob("*lab.jsonl.gz*")) == []
+
+
+def test_a_record_that_is_nested_deep(file: Path) -> None:
+    sweep = json.loads(lines_of(file)[6])
+    for depth in (30, 41, 500, 900):
+        sweep["spec"]["note"] = "PLACE"
+        line = json.dumps(sweep).replace('"PLACE"', '{"a":' * depth + "1" + "}" * depth)
+        packed(file, [f"{line}\n".encode()])
+        if depth == 30:
+            assert len(list(Bundle(file).records())) == 1
+        else:
+            assert "line=2 is nested more than 40 deep" in refused(file)
+
+
+@pytest.mark.parametrize("part", [b"\n" * 10**6, b"\0" * 10**6])
+def test_a_bomb_is_stopped_at_a_multiple_of_its_size(file: Path, part: bytes) -> None:
+    """Of empty lines each costs time, of none a megabyte is one."""
+    header = lines_of(file)[0]
+    file.write_bytes(gzip.compress(header) + gzip.compress(part) * 900)
+    begun = time.process_time()
+    assert refused(file).startswith("bundle too large: ")
+    assert time.process_time() - begun < 5

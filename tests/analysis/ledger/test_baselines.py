@@ -9,6 +9,7 @@ import sqlalchemy
 
 from analysis.ledger import Baselines, Ledger, LedgerError, UntrainedScore, schema
 from analysis.ledger.baselines import OLD_FILE
+from tests.analysis.ledger.older import make_version_1
 
 ROWS = {"untrained [CLS]": 51.50283, "word counts": 56.5, "idf bag of words": 75.17}
 ENTRY = Baselines("sts_dev", "wiki-l4-h128", "wiki", 512, {"suite": "b889"}, ROWS)
@@ -24,7 +25,7 @@ OLD = {
 def older(tmp_path: Path) -> Path:
     """A ledger from before the table, with the file of that time beside it."""
     made = Ledger.open(tmp_path / "ledger.db")
-    schema.baselines.drop(made._engine)
+    make_version_1(made._engine)
     made.close()
     (tmp_path / OLD_FILE).write_text(json.dumps(OLD), encoding="utf8")
     return tmp_path / "ledger.db"
@@ -104,8 +105,7 @@ def test_scores_of_untrained_models_are_replaced_under_one_protocol_alone(ledger
 
 
 def test_an_older_ledger_gets_their_table_with_the_first_score(older: Path) -> None:
-    opened = Ledger.open(older)
-    schema.untrained_scores.drop(opened._engine, checkfirst=True)
+    opened = Ledger.open(older, create=False)
     assert opened.untrained_scores() == []
     opened.store_untrained([SCORE])
     assert Ledger.open(older, create=False).untrained_scores() == [SCORE]

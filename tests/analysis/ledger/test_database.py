@@ -129,7 +129,7 @@ def test_another_schema_version(ledger_url: str) -> None:
     engine.dispose()
     told = one_line(ledger_url)
     assert told.startswith("ledger schema: version=3 at ")
-    assert told.endswith(", this cse-search reads 1; use another --ledger or upgrade")
+    assert told.endswith(", this cse-search reads up to 2; upgrade cse-search or use another --ledger")
 
 
 def test_other_tables_in_the_same_database_are_left_alone(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_ledger_of_another_version(capsys: pytest.CaptureFixture[str], argv: t
         connection.execute("update cse_meta set value = '99' where key = 'schema_version'")
     line = refused(capsys, *argv, "--ledger", "l.db")
     assert line.startswith("cse: ledger schema: version=99 at sqlite:///")
-    assert line.endswith("use another --ledger or upgrade")
+    assert line.endswith("upgrade cse-search or use another --ledger")
 
 
 def test_a_storage_whose_runs_are_linked_elsewhere(capsys: pytest.CaptureFixture[str], somewhere: Path) -> None:
