@@ -79,9 +79,8 @@ def note_storage(connection: Connection, folder: str | Path | None, signature: s
 
 def _end(path: str, signature: str) -> str | None:
     """The end of a path from `runs/SIGNATURE` on; None for one that lies elsewhere."""
-    parts = Path(path).parts
-    starts = [i for i in range(len(parts) - 1) if parts[i : i + 2] == (RUNS, signature)]
-    return "/".join(parts[starts[-1] :]) if starts else None
+    _, middle, after = f"/{path}/".rpartition(f"/{RUNS}/{signature}/")
+    return f"{RUNS}/{signature}/{after}".rstrip("/") if middle else None
 
 
 def _beside(connection: Connection) -> Path | None:

@@ -1,6 +1,6 @@
 """Names of rows for figures and lists: short, and different for different rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from analysis.tables.spec import plain
@@ -20,7 +20,7 @@ def label(key: Mapping[str, Any], axes: Sequence[str] | None = None, seed: int |
 
 def varying(keys: Keys, axes: Sequence[str]) -> list[str]:
     """The axes with more than one value."""
-    return [axis for axis in axes if len({plain(key.get(axis)) for key in keys}) > 1]
+    return [axes[place] for place in _varying(_rows(keys, axes))]
 
 
 def telling(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> list[str]:
@@ -29,19 +29,26 @@ def telling(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> list[
     `searched`: a sampler drew the keys. One drawn rate tells all cells apart by chance, so there every axis with two
     values stays.
     """
-    kept = varying(keys, axes)
-    if searched:
-        return kept
-    whole = len(_distinct(keys, kept))
-    for axis in reversed(kept[:]):
-        without = [other for other in kept if other != axis]
-        if len(_distinct(keys, without)) == whole:
+    rows = _rows(keys, axes)
+    kept = _varying(rows)
+    for place in [] if searched else kept[::-1]:
+        without = [other for other in kept if other != place]
+        if len({tuple(row[other] for other in without) for row in rows}) == len(rows):
             kept = without
-    return kept
+    return [axes[place] for place in kept]
 
 
-def _distinct(keys: Keys, axes: Sequence[str]) -> set[tuple[Any, ...]]:
+Row = tuple[Any, ...]
+
+
+def _rows(keys: Keys, axes: Sequence[str]) -> set[Row]:
+    """The different keys, each as its values of the axes: a hundred thousand runs have far fewer."""
     return {tuple(plain(key.get(axis)) for axis in axes) for key in keys}
+
+
+def _varying(rows: Set[Row]) -> list[int]:
+    """The places at which rows differ."""
+    return [place for place, values in enumerate(zip(*rows, strict=True)) if len(set(values)) > 1]
 
 
 def shortened(text: str, most: int = 48) -> str:
