@@ -1,11 +1,13 @@
 """Bands over seeds, rating groups and the plane, from numbers that can be checked by eye."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from analysis.figures.embeddings import histogram_plot
 from analysis.figures.runs import learning_plot
-from analysis.study.learning_curves import band
+from analysis.study.learning_curves import band, learning_bands
 from analysis.study.rating_groups import EDGES, rating_histogram
 
 
@@ -14,6 +16,18 @@ def test_a_band_holds_what_every_seed_reached() -> None:
     assert (found.examples, found.means) == ((10, 20), (2.0, 5.0))
     assert found.sds == pytest.approx((2**0.5, 2**0.5)) and found.seeds == 2
     assert band("x", [{10: 1.0}]).sds == (0.0,)
+
+
+def test_a_run_whose_settings_name_no_dev_set_has_no_band() -> None:
+    runs = {
+        "a": SimpleNamespace(signature="s", config={"train.dev": "x"}),
+        "b": SimpleNamespace(signature="t", config={}),
+    }
+    points = [{"examples": 10, "metrics": {"x": 1.0}}]
+    study = SimpleNamespace(
+        ranked=["a", "b"], cells={name: [(None, run)] for name, run in runs.items()}, curves={"s": points, "t": points}
+    )
+    assert [made.label for made in learning_bands(study)] == ["a"]
 
 
 def test_a_learning_plot_draws_a_line_and_a_band_for_each_cell() -> None:

@@ -154,3 +154,13 @@ def test_a_study_without_finished_trials_is_one_line(
 def test_an_unknown_tool_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", "optna", "study.db", "--as", "x"]) == 2
     assert capsys.readouterr().err == "cse: unknown tool: import=optna; did you mean optuna?\n"
+
+
+def test_a_report_of_runs_without_a_dev_set_and_without_curves(
+    study: Path, ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert imported(study, ledger) == 0
+    capsys.readouterr()
+    assert main(["report", "mine", "--ledger", ledger]) == 0, capsys.readouterr().err
+    page = Path(capsys.readouterr().out.strip()).read_text(encoding="utf8")
+    assert "72.5" in page and "learning_rate=3e-05" in page
