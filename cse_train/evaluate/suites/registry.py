@@ -140,9 +140,12 @@ def code_version(name: str) -> str:
 
 def _code_changed(version: str) -> bool:
     """Whether a plug-in of today has other code than the one that scored; one that is gone says nothing."""
-    *_, name, scored_by = ("", *version.split())
-    plugin = plugins.get("suite", name) if name else None
-    return plugin is not None and plugins.digest(plugin) != scored_by
+    words = version.split()
+    if len(words) != 3:
+        return False
+    _, name, digest = words
+    plugin = plugins.get("suite", name)
+    return plugin is not None and plugins.digest(plugin) != digest
 
 
 def still_valid(scores: Mapping[str, Mapping[str, Any]], paths: DataPaths) -> set[str]:

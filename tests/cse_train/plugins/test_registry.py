@@ -334,13 +334,15 @@ def test_a_suite_s_scores_carry_its_code_and_count_until_it_changes(write: Write
     registry.use([write("norms.py", SCORED)])
     model = SimpleNamespace(pooler="cls")
     (score,) = run_suites.evaluate(model, DataPaths(), ["norms"], {})
-    stored = {score.column: score.protocol.as_dict(), "sts_test": {"code_version": "1", "data_hash": "a"}}
+    stored = {score.column: score.protocol.as_dict(), "sts_test": {"code_version": "1"}, "mr": {}}
     assert re.fullmatch("1 norms [0-9a-f]{16}", stored["norms"]["code_version"])
     before = suites.data_hash("norms", DataPaths())
     write("norms.py", SCORED + "\n# a comment changes no number\n")
-    assert suites.still_valid(stored, DataPaths()) == {"norms", "sts_test"}
+    assert suites.still_valid(stored, DataPaths()) == {"norms", "sts_test", "mr"}
     write("norms.py", SCORED.replace("1.0", "2.0"))
-    assert suites.still_valid(stored, DataPaths()) == {"sts_test"}
+    assert suites.still_valid(stored, DataPaths()) == {"sts_test", "mr"}
     assert suites.data_hash("norms", DataPaths()) != before
     registry.forget()
-    assert suites.still_valid(stored, DataPaths()) == {"norms", "sts_test"}, "without the plug-in nothing is known"
+    assert suites.still_valid(stored, DataPaths()) == {"norms", "sts_test", "mr"}, (
+        "without the plug-in nothing is known"
+    )
