@@ -14,6 +14,8 @@ from pathlib import Path
 
 OURS = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
 HOME = Path(__file__).absolute().parents[2]
+LIBRARIES = {"site-packages", "dist-packages"}
+"""Folders of installed packages, also of another environment that a .pth file, PYTHONPATH or a venv's option adds."""
 
 
 def reached(roots: Iterable[str], follow: Callable[[str], bool]) -> dict[str, Path]:
@@ -75,7 +77,9 @@ def installed(top: str) -> bool:
     """Whether a top-level module belongs to Python or to an installed package, whose versions the ledger has."""
     folder = None if top in sys.stdlib_module_names else folder_of(top)
     roots = [Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib", "stdlib", "platstdlib")]
-    return folder is None or any(folder.resolve().is_relative_to(root) for root in roots)
+    if folder is None or LIBRARIES & {*folder.resolve().parts}:
+        return True
+    return any(folder.resolve().is_relative_to(root) for root in roots)
 
 
 def _imports(name: str, file: Path) -> Iterator[str]:

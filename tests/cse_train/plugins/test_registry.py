@@ -346,3 +346,12 @@ def test_a_suite_s_scores_carry_its_code_and_count_until_it_changes(write: Write
     assert suites.still_valid(stored, DataPaths()) == {"norms", "sts_test", "mr"}, (
         "without the plug-in nothing is known"
     )
+
+
+def test_a_library_of_another_environment_is_no_code_of_the_user_s(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = write("env/lib/python3/site-packages/huge_library/__init__.py", "import huge_library.part\n")
+    monkeypatch.syspath_prepend(str(library.parents[1]))
+    (plugin,) = registry.use([write("mine.py", f"import huge_library\n{METHOD}")], tmp_path)
+    assert [*registry.files(plugin)] == ["mine"]
