@@ -34,6 +34,8 @@ def intact(table: Table, row: Mapping[str, Any]) -> None:
             continue
         if not isinstance(value, kinds) or isinstance(value, bool):
             raise edited(table, row, f"{column.name}={shortened(value)} is not {words}")
+        if isinstance(value, str) and "\0" in value:
+            raise edited(table, row, f"{column.name}={shortened(value)} has a null byte")
         if isinstance(value, float) and not math.isfinite(value):
             raise edited(table, row, f"{column.name}={value} is not finite")
         if column.name in TIMES and isinstance(value, int | float) and not 0 <= value <= YEAR_3000:

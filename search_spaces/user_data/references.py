@@ -44,6 +44,8 @@ def user_file(value: Any, role: Role, folder: Path, where: str) -> tuple[UserFil
     shape, problems = read(FileShape, raw, f"{where}.")
     if problems:
         return None, problems
+    if "\0" in shape.file:
+        return None, [f"wrong path: {where}.file={brief(shape.file)} has a null byte; give a path, or hf:NAME"]
     name = shape.name or stem(shape.file)
     problems = _name_problems(name, role, where, shape.name is not None) + _role_problems(shape, role, where)
     place = shape.file if shape.file.startswith(HUB) else str((folder / Path(shape.file).expanduser()).resolve())

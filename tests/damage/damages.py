@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -13,31 +13,35 @@ ODD: tuple[Any, ...] = (
     *([], {}, [1], [[]], [None], {"a": 1}, {"": None}),
 )
 """Values that stand where others are expected."""
+MARKS = (b'"', b"\n", b"\r", b"[" * 20_000, b"\xed\xa0\x80", b",")
 TIMES = (2, 100, 5_000)
 """How often a part of a file is repeated."""
 
 
+Accident = Callable[[bytes, bytes, st.DrawFn], bytes]
+ACCIDENTS: dict[str, Accident] = {
+    "repeated": lambda part, after, draw: part * draw(st.sampled_from(TIMES)) + part + after,
+    "inserted bytes": lambda part, after, draw: draw(st.binary(min_size=1, max_size=8)) + part + after,
+    "inserted marks": lambda part, after, draw: draw(st.sampled_from(MARKS)) + part + after,
+    "flipped": lambda part, after, draw: bytes(byte ^ 1 << len(part) % 8 for byte in part[:1]) + part[1:] + after,
+    "zeroed": lambda part, after, draw: bytes(len(part)) + after,
+    "removed": lambda part, after, draw: after,
+    "cut": lambda part, after, draw: b"",
+}
+"""What becomes of a part and of what lies after it."""
+SWAPPED = "swapped"
+
+
 @st.composite
 def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """The content after one to three accidents."""
+    """The content after one to three accidents. Only what is drawn is made: a checkpoint has a megabyte."""
     for _ in range(draw(st.integers(1, 3))):
         at, size = draw(st.integers(0, max(0, len(content) - 1))), draw(st.integers(1, 64))
-        part = content[at : at + size]
-        content = draw(
-            st.sampled_from(
-                (
-                    content[:at],
-                    content[:at] + content[at + size :],
-                    content[:at] + bytes(byte ^ 1 << size % 8 for byte in part[:1]) + content[at + 1 :],
-                    content[:at] + bytes(size) + content[at + size :],
-                    content[:at] + part * draw(st.sampled_from(TIMES)) + content[at:],
-                    content[at:] + content[:at],
-                    content[:at] + draw(st.binary(min_size=1, max_size=8)) + content[at:],
-                    content[:at] + draw(st.sampled_from((b'"', b"\n", b"\r", b"[" * 20_000, b"\xed\xa0\x80", b",")))
-                    + content[at:],
-                )
-            )
-        )  # fmt: skip
+        name = draw(st.sampled_from((*ACCIDENTS, SWAPPED)))
+        if name == SWAPPED:
+            content = content[at:] + content[:at]
+        else:
+            content = content[:at] + ACCIDENTS[name](content[at : at + size], content[at + size :], draw)
     return content
 
 

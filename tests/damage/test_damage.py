@@ -83,6 +83,17 @@ def test_damaged_files_are_refused_in_clean_lines(boundaries: dict[str, Boundary
     try_many(boundaries[name], FEW)
 
 
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("ledger's rows", (("cse_scores", "cosines_file"), "\0")),
+        ("a file's mapping", {"file": "\0", "name": "x", "columns": {"rating": "score"}, "kind": "ratings"}),
+    ],
+)
+def test_what_once_was_an_internal_error(boundaries: dict[str, Boundary], name: str, damage: Any, capsys) -> None:
+    holds(boundaries[name], damage)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_ten_thousand_damaged_files(boundaries: dict[str, Boundary], name: str, capsys) -> None:
