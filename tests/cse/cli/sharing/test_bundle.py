@@ -196,7 +196,7 @@ def test_a_damaged_bundle_makes_no_ledger(said: Said, e7: Path) -> None:
         ),
         (gzip.compress(b"".join(lines).replace(b"esimcse", b"simcse")), "damaged bundle: file=e7.jsonl.gz sha256="),
         (gzip.compress(b"".join(older)), "bundle version: version=0 of file=e7.jsonl.gz, this cse-search reads 1; "),
-        (bomb, "bundle too large: file=e7.jsonl.gz unpacks to more than 1,000,000,000 bytes, or a line of it"),
+        (bomb, "bundle too large: file=e7.jsonl.gz unpacks to more than 16,000,000 bytes, or a line of it"),
     ):
         e7.write_bytes(content)
         out, (line,) = said("import", str(e7), code=2)
