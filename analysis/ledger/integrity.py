@@ -40,6 +40,8 @@ def intact(table: Table, row: Mapping[str, Any]) -> None:
             raise edited(table, row, f"{column.name}={value} is not finite")
         if column.name in TIMES and isinstance(value, int | float) and not 0 <= value <= YEAR_3000:
             raise edited(table, row, f"{column.name}={value:g} is no time in seconds since 1970")
+        if column.name == "cell" and isinstance(value, dict) and any(isinstance(v, dict) for v in value.values()):
+            raise edited(table, row, f"cell={shortened(value)} has an object for a value")
         if column.name == "state" and value not in schema.STATES:
             states = ", ".join(schema.STATES)
             raise edited(table, row, f"state={shortened(value)} is unknown, the states are {states}")

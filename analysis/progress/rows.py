@@ -119,6 +119,7 @@ def _setting(key: str) -> ColumnElement[int]:
 
 def _row(values: Mapping[str, Any]) -> ProgressRow:
     intact(schema.runs, values)
+    intact(schema.sweep_runs, values)
     kept = {name: values[name] for name in ProgressRow.__dataclass_fields__ if name in values}
     state = kept.pop("state") or "unclaimed"
     if state in schema.HELD and not values["live"]:

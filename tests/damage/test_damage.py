@@ -87,6 +87,8 @@ def test_damaged_files_are_refused_in_clean_lines(boundaries: dict[str, Boundary
     ("name", "damage"),
     [
         ("ledger's rows", (("cse_scores", "cosines_file"), "\0")),
+        ("ledger's rows", (("cse_sweep_runs", "cell"), True)),
+        ("ledger's rows", (("cse_sweep_runs", "cell"), '{"train.learning_rate": {"": null}}')),
         ("a file's mapping", {"file": "\0", "name": "x", "columns": {"rating": "score"}, "kind": "ratings"}),
     ],
 )
