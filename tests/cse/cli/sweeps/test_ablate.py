@@ -19,6 +19,7 @@ from cse_train.fields import ConfigError
 from cse_train.plugins import registry as plugins
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
+from tests.cse_train.plugins.conftest import METHOD
 
 SETTINGS = {
     "train.corpus": "generated",
@@ -147,24 +148,6 @@ def test_mistakes_are_one_line(
     assert line.startswith(f"cse: {told}")
 
 
-TENSION = """
-from dataclasses import dataclass
-
-VERSION = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Config:
-    scale: float = 2.0
-
-
-def make_collate(config, tokenizer, max_seq_length):
-    return None
-
-
-def build(config, backbone, training=True):
-    return None
-"""
 TENSION_SPACE = """version: 1
 id: mine
 plugins: [tension.py]
@@ -179,7 +162,7 @@ COMPONENTS"""
 def tension(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with a method of somebody's and its space."""
     monkeypatch.chdir(tmp_path)
-    Path("tension.py").write_text(TENSION, encoding="utf8")
+    Path("tension.py").write_text(METHOD, encoding="utf8")
     yield tmp_path
     plugins.forget()
 
