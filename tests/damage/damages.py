@@ -2,7 +2,8 @@
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
@@ -18,31 +19,62 @@ TIMES = (2, 100, 5_000)
 """How often a part of a file is repeated."""
 
 
-Accident = Callable[[bytes, bytes, st.DrawFn], bytes]
-ACCIDENTS: dict[str, Accident] = {
-    "repeated": lambda part, after, draw: part * draw(st.sampled_from(TIMES)) + part + after,
-    "inserted bytes": lambda part, after, draw: draw(st.binary(min_size=1, max_size=8)) + part + after,
-    "inserted marks": lambda part, after, draw: draw(st.sampled_from(MARKS)) + part + after,
-    "flipped": lambda part, after, draw: bytes(byte ^ 1 << len(part) % 8 for byte in part[:1]) + part[1:] + after,
-    "zeroed": lambda part, after, draw: bytes(len(part)) + after,
-    "removed": lambda part, after, draw: after,
-    "cut": lambda part, after, draw: b"",
-}
-"""What becomes of a part and of what lies after it."""
-SWAPPED = "swapped"
+@dataclass(frozen=True)
+class Accident:
+    """What happens at a place of a file: to a part of it, of `size` bytes, or to all that lies around it."""
+
+    at: int
+    size: int
+    name: str
+    times: int
+    inserted: bytes
+
+    def after(self, content: bytes) -> bytes:
+        at = self.at % max(1, len(content))
+        before, part, rest = content[:at], content[at : at + self.size], content[at + self.size :]
+        match self.name:
+            case "repeated":
+                return before + part * (self.times + 1) + rest
+            case "inserted":
+                return before + self.inserted + part + rest
+            case "flipped":
+                return before + bytes(byte ^ 1 << len(part) % 8 for byte in part[:1]) + part[1:] + rest
+            case "zeroed":
+                return before + bytes(len(part)) + rest
+            case "removed":
+                return before + rest
+            case "cut":
+                return before
+            case _:
+                return part + rest + before
 
 
-@st.composite
-def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """The content after one to three accidents. Only what is drawn is made: a checkpoint has a megabyte."""
-    for _ in range(draw(st.integers(1, 3))):
-        at, size = draw(st.integers(0, max(0, len(content) - 1))), draw(st.integers(1, 64))
-        name = draw(st.sampled_from((*ACCIDENTS, SWAPPED)))
-        if name == SWAPPED:
-            content = content[at:] + content[:at]
-        else:
-            content = content[:at] + ACCIDENTS[name](content[at : at + size], content[at + size :], draw)
-    return content
+@dataclass(frozen=True)
+class Damaged:
+    """A file and what happens to it. Hypothesis keeps what it drew, and a checkpoint has a megabyte."""
+
+    content: bytes = field(repr=False)
+    accidents: tuple[Accident, ...]
+
+    def made(self) -> bytes:
+        """The content after the accidents."""
+        content = self.content
+        for accident in self.accidents:
+            content = accident.after(content)
+        return content
+
+
+def damaged(content: bytes) -> st.SearchStrategy[Damaged]:
+    """The content and one to three accidents."""
+    accident = st.builds(
+        Accident,
+        at=st.integers(0, max(0, len(content) - 1)),
+        size=st.integers(1, 64),
+        name=st.sampled_from(("repeated", "inserted", "flipped", "zeroed", "removed", "cut", "swapped")),
+        times=st.sampled_from(TIMES),
+        inserted=st.one_of(st.binary(min_size=1, max_size=8), st.sampled_from(MARKS)),
+    )
+    return st.lists(accident, min_size=1, max_size=3).map(lambda accidents: Damaged(content, tuple(accidents)))
 
 
 @st.composite

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from cse.cli.exit import MISTAKE, verdict
 from cse.cli.printing import problem_lines
 from tests.damage.boundaries import Boundary, all_boundaries
+from tests.damage.damages import Damaged
 
 NAMES = (
     *("text.txt", "pairs.csv", "texts.jsonl", "text.txt.gz", "pairs.csv.gz", "texts.jsonl.gz", "words.vec"),
@@ -47,7 +48,7 @@ def holds(boundary: Boundary, damage: Any) -> None:
     """Read the damaged file in a folder of its own."""
     folder, begun = Path(tempfile.mkdtemp(prefix="damage")), time.process_time()
     try:
-        boundary.read(folder, damage)
+        boundary.read(folder, damage.made() if isinstance(damage, Damaged) else damage)
     except AssertionError:
         raise
     except Exception as error:
