@@ -53,7 +53,8 @@ def _names(count: int) -> list[str]:
 
 
 def _run(study: str, trial: Any, minimised: frozenset[str]) -> ForeignRun:
-    values = dict(zip(_names(len(trial.values)), trial.values, strict=True))
+    given = trial.values or []  # a damaged journal holds complete trials without a value
+    values = dict(zip(_names(len(given)), given, strict=True))
     seed = {"seed": trial.user_attrs["seed"]} if isinstance(trial.user_attrs.get("seed"), int) else {}
     begun = trial.datetime_start
     return ForeignRun(

@@ -83,6 +83,19 @@ def test_a_journal_is_read_too(tmp_path: Path, ledger: str, capsys: pytest.Captu
     assert "4 runs imported" in capsys.readouterr().out
 
 
+def test_a_complete_trial_that_lost_its_value_is_left_out(
+    tmp_path: Path, ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = tmp_path / "journal.log"
+    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(journal)))
+    study = optuna.create_study(storage=storage, study_name="tuning", direction="maximize")
+    study.add_trials([optuna.trial.create_trial(value=float(n)) for n in range(4)])
+    journal.write_bytes(journal.read_bytes().replace(b'"value":1.0', b'"vaDue":1.0'))
+    assert imported(journal, ledger) == 0
+    out, err = capsys.readouterr()
+    assert "3 runs imported" in out and err == "cse: left out: 1 runs without value\n"
+
+
 def test_a_study_that_minimises_is_negated(tmp_path: Path, ledger: str, capsys: pytest.CaptureFixture[str]) -> None:
     filled(f"sqlite:///{tmp_path / 'loss.db'}", direction="minimize")
     assert imported(tmp_path / "loss.db", ledger) == 2

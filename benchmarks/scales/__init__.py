@@ -1,0 +1,1 @@
+"""What a table tells at each scale, for its CPU-seconds."""

@@ -1,0 +1,157 @@
+"""Which scale tells most for its cost: what rows do to a score over what is left, per CPU-second.
+
+    cse reproduce E7 E8 S3 D7 D8 --profile small --seeds 3 --set train.encoder=wiki-l2-h128 --set train.examples=2560
+    cse bundle SWEEP... --to scales.jsonl.gz
+    python -m benchmarks.scales scales.jsonl.gz ... [--to docs/results]
+
+Each sweep of a bundle is one table at one scale. score = row + seed + residual: signal to noise is the variance of rows
+over that of the residual. Writes scales.json and scales.md.
+"""
+
+import argparse
+import json
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+from analysis.bundles.reader import Bundle
+from analysis.statistics.contrasts import contrasts
+from search_spaces.catalog import find_space
+from search_spaces.parse import parse_file
+
+LEVEL = 0.05
+"""Of a table: its rows share it."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """One table at one scale."""
+
+    table: str
+    encoder: str
+    examples: int
+    rows: int
+    seeds: int
+    lowest: float
+    """Mean of the lowest row."""
+    highest: float
+    row_sd: float
+    residual_sd: float
+    ratio: float
+    """Variance of rows over variance of the residual."""
+    interval: tuple[float, float]
+    """95% of `ratio`."""
+    decided: int
+    """Rows that are told from the row of reference."""
+    seconds: float
+    """CPU-seconds of one run: a run has one thread."""
+
+    @property
+    def scale(self) -> tuple[str, int]:
+        return self.encoder, self.examples
+
+    @property
+    def worth(self) -> float:
+        """Signal to noise per CPU-second."""
+        return self.ratio / self.seconds
+
+
+def told(table: str, scores_RS: np.ndarray, reference: int, encoder: str, examples: int, seconds: float) -> Told:
+    """What scores [rows, seeds] tell; by the two-way analysis of variance."""
+    rows, seeds = scores_RS.shape
+    residual_RS = scores_RS - scores_RS.mean(axis=0) - scores_RS.mean(axis=1, keepdims=True) + scores_RS.mean()
+    freedom = (rows - 1) * (seeds - 1)
+    residual = float(np.square(residual_RS).sum()) / freedom
+    f = seeds * float(scores_RS.mean(axis=1).var(ddof=1)) / residual
+    low, high = (f / scipy.stats.f.ppf(share, rows - 1, freedom) for share in (0.975, 0.025))
+    ratio, below, above = (max(0.0, (one - 1) / seeds) for one in (f, low, high))
+    against = contrasts(scores_RS[None], reference)
+    decided = np.abs(against.difference) > against.half(LEVEL / (rows - 1))
+    means = scores_RS.mean(axis=1)
+    return Told(
+        *(table, encoder, examples, rows, seeds, float(means.min()), float(means.max())),
+        *((ratio * residual) ** 0.5, residual**0.5, ratio, (below, above), int(decided.sum()), seconds),
+    )
+
+
+def read(files: Iterable[Path]) -> list[Told]:
+    """Every sweep of the bundles that has all rows on all seeds."""
+    runs: dict[str, Mapping[str, Any]] = {}
+    sweeps = []
+    for file in files:
+        for record in Bundle(file).records():
+            if record["kind"] == "run":
+                runs[record["signature"]] = record
+            elif record["kind"] == "sweep":
+                sweeps.append(record)
+    return sorted((of_sweep(sweep, runs) for sweep in sweeps), key=lambda one: (*one.scale, one.table))
+
+
+def of_sweep(sweep: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> Told:
+    """One table at one scale."""
+    cells: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for cell in sweep["cells"]:
+        cells.setdefault(cell["cell_hash"], {})[cell["seed"]] = runs[cell["signature"]]
+    rows = list(cells.values())
+    seeds = sorted(set.intersection(*(set(row) for row in rows)))
+    configs = [row[seeds[0]]["config"] for row in rows]
+    table = str(sweep["spec"]["space"])
+    paper = parse_file(find_space(table)).paper
+    default = paper.default if paper and paper.default else {}
+    reference = next(i for i, config in enumerate(configs) if all(config[key] == default[key] for key in default))
+    seconds = statistics.median(run["seconds"] for row in rows for run in row.values())
+    scores_RS = np.array([[row[seed]["best"] for seed in seeds] for row in rows])
+    config = configs[0]
+    return told(table, scores_RS, reference, config["train.encoder"], config["train.examples"], seconds)
+
+
+def markdown(measured: Sequence[Told]) -> str:
+    """A line for every table and scale, and one for every scale."""
+    lines = [
+        "| encoder | examples | table | rows x seeds | means | rows' sd | residual sd | signal to noise | seconds a run"
+        " | per 1,000 CPU-seconds | decided |",
+        "|---|--:|---|--:|---|--:|--:|---|--:|--:|--:|",
+    ]
+    lines += [
+        f"| {one.encoder} | {one.examples:,} | {one.table} | {one.rows} x {one.seeds} | {one.lowest:.1f} to "
+        f"{one.highest:.1f} | {one.row_sd:.2f} | {one.residual_sd:.2f} | {one.ratio:.2f} [{one.interval[0]:.2f}, "
+        f"{one.interval[1]:.2f}] | {one.seconds:.0f} | {1000 * one.worth:.1f} | {one.decided} of {one.rows - 1} |"
+        for one in measured
+    ]
+    lines += [
+        "",
+        "| encoder | examples | tables | signal to noise, median | per 1,000 CPU-seconds, median | decided"
+        " | CPU-hours | decided per CPU-hour |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for scale in sorted({one.scale for one in measured}):
+        ours = [one for one in measured if one.scale == scale]
+        hours = sum(one.seconds * one.rows * one.seeds for one in ours) / 3600
+        decided = sum(one.decided for one in ours)
+        lines.append(
+            f"| {scale[0]} | {scale[1]:,} | {len(ours)} | {statistics.median(one.ratio for one in ours):.2f} "
+            f"| {statistics.median(1000 * one.worth for one in ours):.1f} "
+            f"| {decided} of {sum(one.rows - 1 for one in ours)} | {hours:.2f} | {decided / hours:.1f} |"
+        )
+    return "\n".join(["# What each scale tells for its cost", "", "    python -m benchmarks.scales", "", *lines, ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bundles", type=Path, nargs="+")
+    parser.add_argument("--to", type=Path, default=Path("docs/results"))
+    given = parser.parse_args()
+    measured = read(given.bundles)
+    given.to.mkdir(parents=True, exist_ok=True)
+    (given.to / "scales.json").write_text(json.dumps([asdict(one) for one in measured], indent=1) + "\n")
+    (given.to / "scales.md").write_text(markdown(measured))
+    print(markdown(measured))
+
+
+if __name__ == "__main__":
+    main()
