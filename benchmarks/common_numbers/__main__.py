@@ -10,10 +10,8 @@ import argparse
 import json
 import math
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from itertools import combinations
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,33 +20,11 @@ from typing import Any
 import numpy as np
 import scipy
 
-WAYS = ("today's streams", "masks by counter", "nested repetition", "both")
-SCALE = {"train.encoder": "wiki-l2-h128", "train.examples": 2560}
+from benchmarks.common_numbers.runs import SCALE, WAYS, score
+
 ENOUGH = 0.2
 """By which the correlation must rise to be built."""
 RESAMPLES = 10_000
-
-
-def score(way: str, rate: float, seed: int, data: str) -> float:
-    """The best dev score of one run."""
-    import torch
-
-    from benchmarks.common_numbers.draws import by_counter, with_nested_edits
-    from cse_train.config import parse_run
-    from cse_train.data_paths import DataPaths
-    from cse_train.training.loop import train
-    from search_spaces.profiles import load_profile
-
-    torch.set_num_threads(1)
-    given = {"method": "esimcse", "method.dup_rate": rate, "train.seed": seed}
-    run = parse_run({**load_profile("small").settings("esimcse"), **SCALE, **given})
-    with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
-        if way in ("masks by counter", "both"):
-            stack.enter_context(by_counter())
-        if way in ("nested repetition", "both"):
-            stack.enter_context(with_nested_edits())
-        outcome = train(run, DataPaths.from_folder(Path(data)), Path(folder), lambda point: False)
-    return float(outcome.best)
 
 
 def correlations(scores_RS: np.ndarray, generator: np.random.Generator) -> dict[str, Any]:
@@ -118,7 +94,9 @@ def markdown(result: Mapping[str, Any]) -> str:
         change = ", ".join(f"{end:+.2f}" for end in got["rise interval"])
         shown = "" if way == WAYS[0] else f"{got['rise']:+.2f} [{change}]"
         lines.append(f"| {way} | {got['mean']:.2f} [{ends}] | {shown} | {got['deviation of differences']:.2f} |")
-    return "\n".join([*lines, ""])
+    best = max(got["rise"] for got in result["ways"].values())
+    said = "enough to be built" if best >= ENOUGH else f"below the {ENOUGH:g} from which it would be built"
+    return "\n".join([*lines, "", f"The largest rise is {best:+.2f}: {said}.", ""])
 
 
 def main() -> None:

@@ -122,4 +122,6 @@ def test_a_rise_that_is_there() -> None:
     assert 0.5 < low < high < 1
     result = summary({way: (close if way == "both" else loose).tolist() for way in WAYS}, [0.08, 0.32])
     assert result["ways"]["both"]["rise"] > 0.6 and result["ways"][WAYS[0]]["rise"] == 0
-    assert markdown(result).count("\n| ") == 5
+    assert markdown(result).count("\n| ") == 5 and "enough to be built" in markdown(result)
+    same = summary({way: loose.tolist() for way in WAYS}, [0.08, 0.32])
+    assert "The largest rise is +0.00: below the 0.2 from which it would be built." in markdown(same)
