@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import Predicate
@@ -46,6 +47,12 @@ class Profile:
     recipes: tuple[Recipe, ...] = ()
     """Over the method's settings and under a space's own; a later one over an earlier one."""
 
+    def over(self, base: "Profile") -> "Profile":
+        """This profile where both say something, and the base elsewhere; recipes of the base come first."""
+        parts = (self.train, base.train), (self.methods, base.methods), (self.substitutions, base.substitutions)
+        train, by_method, substitutions = (_over(*part) for part in parts)
+        return Profile(self.name, train, by_method, substitutions, (*base.recipes, *self.recipes))
+
     def settings(self, method: str) -> dict[str, Scalar]:
         return {**self.train, **self.methods.get(method, {})}
 
@@ -70,6 +77,8 @@ class ProfileFile:
 
     version: Annotated[Literal[1], VERSION]
     title: Text = ""
+    extends: Annotated[Text | None, Give("give a profile such as small, or a YAML file")] = None
+    """Another profile, over which this one is laid key by key."""
     train: Annotated[dict[str, Any], Give("give a mapping such as {batch_size: 64}")] = field(default_factory=dict)
     methods: Annotated[
         dict[str, dict[str, Any]], Give("give a mapping such as {simcse: {train.learning_rate: 3e-5}}")
@@ -82,8 +91,14 @@ class ProfileFile:
 
 
 def load_profile(name: str) -> Profile:
-    """A shipped profile by name, or one by path; ConfigError with every problem of the file."""
-    path = find_profile(name)
+    """A shipped profile by name, or one by path; ConfigError with every problem of the file.
+
+    What a profile extends may be a file beside it, and is read in the same way; no file is read twice.
+    """
+    return _load(find_profile(name), ())
+
+
+def _load(path: Path, above: tuple[Path, ...]) -> Profile:
     file, problems = read(ProfileFile, {"version": None, **read_yaml(path)}, renamed=RENAMED)
     train = {f"train.{key}": value for key, value in file.train.items()}
     problems += keys.problems(train, methods.shipped()[:1])
@@ -92,9 +107,21 @@ def load_profile(name: str) -> Profile:
     problems += _substitution_problems(file.substitutions)
     for recipe in file.recipes:
         problems += keys.problems({**recipe.when, **recipe.settings}, [str(recipe.when["method"])])
+    if file.extends is not None:
+        beside = path.parent / file.extends
+        place = (beside if beside.is_file() else find_profile(file.extends)).resolve()
+        if place in (*above, path.resolve()):
+            problems.append(f"circle of profiles: extends={file.extends}; name one that does not extend this one")
     if problems:
         raise ConfigError([f"{path}: {line}" for line in problems])
-    return Profile(path.stem, train, file.methods, file.substitutions, file.recipes)
+    own = Profile(path.stem, train, file.methods, file.substitutions, file.recipes)
+    return own if file.extends is None else own.over(_load(place, (*above, path.resolve())))
+
+
+def _over(upper: Any, lower: Any) -> Any:
+    if not (isinstance(upper, Mapping) and isinstance(lower, Mapping)):
+        return upper
+    return {key: _over(upper.get(key, lower.get(key)), lower.get(key)) for key in {**lower, **upper}}
 
 
 def _substitution_problems(substitutions: Mapping[str, Mapping[str, Any]]) -> list[str]:
