@@ -35,15 +35,19 @@ def find_space(name: str) -> Path:
     raise ConfigError([f"unknown space: space={name}; {fields.nearest(name, catalog())}"])
 
 
+def profiles() -> dict[str, Path]:
+    """Name -> file of every shipped profile."""
+    return {file.stem: file for file in (shipped() / "profiles").glob("*.yaml")}
+
+
 def find_profile(name: str) -> Path:
     """The file of a shipped profile's name or of a path."""
     path = Path(name)
     if path.is_file():
         return path
-    profiles = {file.stem: file for file in (shipped() / "profiles").glob("*.yaml")}
-    if name not in profiles:
-        raise ConfigError([f"unknown profile: profile={name}; {fields.nearest(name, profiles)}, or a YAML file"])
-    return profiles[name]
+    if name not in (files := profiles()):
+        raise ConfigError([f"unknown profile: profile={name}; {fields.nearest(name, files)}, or a YAML file"])
+    return files[name]
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import Predicate
 from pydantic import Field
 
 from cse_train import methods
-from cse_train.fields import ConfigError, Scalar
+from cse_train.fields import ConfigError, Scalar, nearest
 from search_spaces import keys
-from search_spaces.catalog import find_profile
+from search_spaces.catalog import find_profile, profiles
 from search_spaces.file_shape import CLOSED, VERSION, Give, Text, read
 from search_spaces.strict_yaml import read_yaml
 
@@ -77,8 +76,8 @@ class ProfileFile:
 
     version: Annotated[Literal[1], VERSION]
     title: Text = ""
-    extends: Annotated[Text | None, Give("give a profile such as small, or a YAML file")] = None
-    """Another profile, over which this one is laid key by key."""
+    extends: Annotated[Text | None, Give("give a shipped profile such as small")] = None
+    """A shipped profile, over which this one is laid key by key."""
     train: Annotated[dict[str, Any], Give("give a mapping such as {batch_size: 64}")] = field(default_factory=dict)
     methods: Annotated[
         dict[str, dict[str, Any]], Give("give a mapping such as {simcse: {train.learning_rate: 3e-5}}")
@@ -91,14 +90,8 @@ class ProfileFile:
 
 
 def load_profile(name: str) -> Profile:
-    """A shipped profile by name, or one by path; ConfigError with every problem of the file.
-
-    What a profile extends may be a file beside it, and is read in the same way; no file is read twice.
-    """
-    return _load(find_profile(name), ())
-
-
-def _load(path: Path, above: tuple[Path, ...]) -> Profile:
+    """A shipped profile by name, or one by path; ConfigError with every problem of the file."""
+    path = find_profile(name)
     file, problems = read(ProfileFile, {"version": None, **read_yaml(path)}, renamed=RENAMED)
     train = {f"train.{key}": value for key, value in file.train.items()}
     problems += keys.problems(train, methods.shipped()[:1])
@@ -107,15 +100,13 @@ def _load(path: Path, above: tuple[Path, ...]) -> Profile:
     problems += _substitution_problems(file.substitutions)
     for recipe in file.recipes:
         problems += keys.problems({**recipe.when, **recipe.settings}, [str(recipe.when["method"])])
-    if file.extends is not None:
-        beside = path.parent / file.extends
-        place = (beside if beside.is_file() else find_profile(file.extends)).resolve()
-        if place in (*above, path.resolve()):
-            problems.append(f"circle of profiles: extends={file.extends}; name one that does not extend this one")
+    bases = profiles()
+    if file.extends is not None and file.extends not in bases:
+        problems.append(f"unknown profile: extends={file.extends}; {nearest(file.extends, bases)}")
     if problems:
         raise ConfigError([f"{path}: {line}" for line in problems])
-    own = Profile(path.stem, train, file.methods, file.substitutions, file.recipes)
-    return own if file.extends is None else own.over(_load(place, (*above, path.resolve())))
+    profile = Profile(path.stem, train, file.methods, file.substitutions, file.recipes)
+    return profile if file.extends is None else profile.over(load_profile(str(bases[file.extends])))
 
 
 def _over(upper: Any, lower: Any) -> Any:

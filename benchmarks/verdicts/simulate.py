@@ -53,7 +53,7 @@ class Words:
     direction: Array
     tie: Mask
 
-    def wrong(self, truth: Sequence[float], margin: float) -> float:
+    def wrong(self, truth: Sequence[float] | np.ndarray, margin: float) -> float:
         """Share of tables with a wrong word: a direction that is not the truth's, a tie where the truth is no tie."""
         wanted, far = np.sign(truth), np.abs(truth) >= margin
         return float((((self.direction != 0) & (self.direction != wanted)) | (self.tie & far)).any(axis=1).mean())

@@ -34,7 +34,7 @@ SpaceNames = Annotated[
 ]
 Profile = Annotated[
     str | None,
-    typer.Option(help="Scale settings: paper, small, or a YAML file (default: the space's).", show_default=False),
+    typer.Option(help="Scale settings: paper, small, tiny, or a YAML file (default: the space's).", show_default=False),
 ]
 Data = Annotated[
     Path | None,

@@ -56,6 +56,9 @@ def test_a_substitution_of_one_method_goes_before_the_shared_one(tmp_path):
         ("substitutions: {declutr: {train.encoder: [a]}}", "wrong type: substitutions=['a']"),
         ("stand_ins: {}", "unknown key: stand_ins={}; did you mean substitutions?"),
         ("methods: {simcse: 3}", "wrong type: methods={'simcse': 3}; give a mapping"),
+        ("extends: smal", "unknown profile: extends=smal; did you mean small?"),
+        ("extends: mine.yaml", "unknown profile: extends=mine.yaml; "),
+        ("extends: [small]", "wrong type: extends=['small']; give a shipped profile such as small"),
         ("title: null", "wrong type: title=None; give text"),
         ("substitutions: {declutr: {method.dup_rate: {a: 0.1}}}", "key of another method"),
     ],
@@ -96,3 +99,27 @@ def test_supervised_rows_get_the_papers_settings():
     settings = ("train.learning_rate", "train.batch_size", "method.prompt_length")
     values = {row.key["method.objective"]: [row.run(0).flat()[name] for name in settings] for row in rows}
     assert values == {"unsupervised": [0.021, 144, 16], "triplets": [0.055, 256, 12]}
+
+
+def test_a_profile_is_laid_over_the_one_that_it_extends(tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "version: 1\nextends: small\ntrain: {examples: 640}\n"
+        "methods: {d2cse: {train.learning_rate: 0.2}}\n"
+        "substitutions: {train.encoder: {roberta-base: wiki-l2-h128}, d2cse: {train.examples: {'1000000': 320}}}\n"
+        "recipes: [{when: {method: simcse}, set: {train.dropout: 0.2}}]\n"
+    )
+    mine, small = load_profile(str(tmp_path / "mine.yaml")), load_profile("small")
+    assert mine.name == "mine"
+    assert mine.train == {**small.train, "train.examples": 640}
+    assert mine.methods == {**small.methods, "d2cse": {**small.methods["d2cse"], "train.learning_rate": 0.2}}
+    assert mine.substitution("train.encoder", "roberta-base", "simcse") == "wiki-l2-h128"
+    assert mine.substitution("train.encoder", "bert-base-uncased", "simcse") == "wiki-l4-h128"
+    assert mine.substitution("train.examples", 1000000, "d2cse") == 320
+    assert mine.substitution("train.examples", 2000000, "d2cse") == 25600
+    assert mine.recipes == (*small.recipes, Recipe({"method": "simcse"}, {"train.dropout": 0.2}))
+
+
+def test_a_file_may_have_the_name_of_the_profile_that_it_extends(tmp_path):
+    (tmp_path / "small.yaml").write_text("version: 1\nextends: small\ntrain: {examples: 640}\n")
+    mine = load_profile(str(tmp_path / "small.yaml"))
+    assert mine.train == {**load_profile("small").train, "train.examples": 640}
