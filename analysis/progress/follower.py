@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Engine
 from analysis.ledger import cluster_log, queries
 from analysis.ledger.database import transaction
 from analysis.progress import rows as progress_rows
+from analysis.progress.pages import Listing
 from analysis.progress.rows import ProgressRow
 from analysis.progress.sweeps import Overview, SweepDetail, detail_of, labels_of, progress_of
 
@@ -44,6 +45,15 @@ class Follower:
         with self._lock, transaction(self._engine) as connection:
             now = self._read(connection)
             return detail_of(connection, sweep, self._rows.get(sweep, []), now, self._labels)
+
+    def listing(self, sweep: str) -> Listing | None:
+        """Every run of one sweep, or None where the ledger has no such. LedgerError."""
+        with self._lock, transaction(self._engine) as connection:
+            self._read(connection)
+            stored = next((row for row in queries.sweeps(connection) if row.id == sweep), None)
+            rows = list(self._rows.get(sweep, []))
+            searched = stored is not None and stored.spec.get("asked") is not None
+            return None if stored is None else Listing(rows, self._labels(sweep, rows, searched))
 
     def _read(self, connection: Connection) -> float:
         """Bring the rows up to date; the time of this look. Sweeps that got or lost runs are read whole."""

@@ -10,6 +10,7 @@ from analysis.ledger import SweepRow, cluster_log, queries
 from analysis.ledger.cluster_log import Cluster
 from analysis.ledger.database import transaction
 from analysis.progress import pace
+from analysis.progress.pages import prominence
 from analysis.progress.rows import ENDED, ProgressRow
 from analysis.tables.data_sets import told_apart
 from analysis.tables.labels import label, telling
@@ -105,7 +106,7 @@ def detail_of(
         return None
     progress = progress_of(connection, stored, rows, cluster_log.read(connection), now, labels)
     names = labels(sweep, rows, progress.search)
-    listed = sorted(rows, key=_prominence)[:SHOWN_RUNS]
+    listed = sorted(rows, key=prominence)[:SHOWN_RUNS]
     runs = [RunProgress(names[row.signature], row) for row in listed]
     return SweepDetail(progress, runs, len(rows) - len(listed), _curves(connection, rows, names))
 
@@ -155,11 +156,6 @@ def labels_of(sweep: str, rows: Sequence[ProgressRow], searched: bool) -> dict[s
         row.signature: label({**row.cell, **extra[row.signature]}, [*kept, *extra[row.signature]], row.seed)
         for row in rows
     }
-
-
-def _prominence(row: ProgressRow) -> tuple[int, float]:
-    order = ("running", "claimed", "failed", "lost", "done", "stopped", "unclaimed")
-    return order.index(row.state), -(row.best or 0.0)
 
 
 def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[str, str]) -> list[Curve]:

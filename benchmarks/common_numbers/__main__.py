@@ -109,9 +109,9 @@ def main() -> None:
     given = parser.parse_args()
     asked = [(way, rate, seed) for seed in range(given.seeds) for way in WAYS for rate in given.rates]
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
-        waiting = {one: pool.submit(score, *one, given.data) for one in asked}
-        found = {one: future.result() for one, future in waiting.items()}
-    scores = {way: [[found[way, rate, seed] for seed in range(given.seeds)] for rate in given.rates] for way in WAYS}
+        waiting = {run: pool.submit(score, *run, given.data) for run in asked}
+        results = {run: future.result() for run, future in waiting.items()}
+    scores = {way: [[results[way, rate, seed] for seed in range(given.seeds)] for rate in given.rates] for way in WAYS}
     result = summary(scores, given.rates)
     given.to.mkdir(parents=True, exist_ok=True)
     (given.to / "common_numbers.json").write_text(json.dumps(result, indent=1) + "\n")

@@ -69,7 +69,7 @@ def told(table: str, scores_RS: np.ndarray, reference: int, encoder: str, exampl
     residual = float(np.square(residual_RS).sum()) / freedom
     f = seeds * float(scores_RS.mean(axis=1).var(ddof=1)) / residual
     low, high = (f / scipy.stats.f.ppf(share, rows - 1, freedom) for share in (0.975, 0.025))
-    ratio, below, above = (max(0.0, (one - 1) / seeds) for one in (f, low, high))
+    ratio, below, above = (max(0.0, (quotient - 1) / seeds) for quotient in (f, low, high))
     against = contrasts(scores_RS[None], reference)
     decided = np.abs(against.difference) > against.half(LEVEL / (rows - 1))
     means = scores_RS.mean(axis=1)
@@ -89,7 +89,7 @@ def read(files: Iterable[Path]) -> list[Told]:
                 runs[record["signature"]] = record
             elif record["kind"] == "sweep":
                 sweeps.append(record)
-    return sorted((of_sweep(sweep, runs) for sweep in sweeps), key=lambda one: (*one.scale, one.table))
+    return sorted((of_sweep(sweep, runs) for sweep in sweeps), key=lambda table: (*table.scale, table.table))
 
 
 def of_sweep(sweep: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> Told:
@@ -110,6 +110,24 @@ def of_sweep(sweep: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) ->
     return told(table, scores_RS, reference, config["train.encoder"], config["train.examples"], seconds)
 
 
+def _line(table: Told) -> str:
+    ends = ", ".join(f"{end:.2f}" for end in table.interval)
+    cells = (
+        table.encoder,
+        f"{table.examples:,}",
+        table.table,
+        f"{table.rows} x {table.seeds}",
+        f"{table.lowest:.1f} to {table.highest:.1f}",
+        f"{table.row_sd:.2f}",
+        f"{table.residual_sd:.2f}",
+        f"{table.ratio:.2f} [{ends}]",
+        f"{table.seconds:.0f}",
+        f"{1000 * table.worth:.1f}",
+        f"{table.decided} of {table.rows - 1}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
 def markdown(measured: Sequence[Told]) -> str:
     """A line for every table and scale, and one for every scale."""
     lines = [
@@ -117,26 +135,21 @@ def markdown(measured: Sequence[Told]) -> str:
         " | per 1,000 CPU-seconds | decided |",
         "|---|--:|---|--:|---|--:|--:|---|--:|--:|--:|",
     ]
-    lines += [
-        f"| {one.encoder} | {one.examples:,} | {one.table} | {one.rows} x {one.seeds} | {one.lowest:.1f} to "
-        f"{one.highest:.1f} | {one.row_sd:.2f} | {one.residual_sd:.2f} | {one.ratio:.2f} [{one.interval[0]:.2f}, "
-        f"{one.interval[1]:.2f}] | {one.seconds:.0f} | {1000 * one.worth:.1f} | {one.decided} of {one.rows - 1} |"
-        for one in measured
-    ]
+    lines += [_line(table) for table in measured]
     lines += [
         "",
         "| encoder | examples | tables | signal to noise, median | per 1,000 CPU-seconds, median | decided"
         " | CPU-hours | decided per CPU-hour |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
-    for scale in sorted({one.scale for one in measured}):
-        ours = [one for one in measured if one.scale == scale]
-        hours = sum(one.seconds * one.rows * one.seeds for one in ours) / 3600
-        decided = sum(one.decided for one in ours)
+    for scale in sorted({table.scale for table in measured}):
+        ours = [table for table in measured if table.scale == scale]
+        hours = sum(table.seconds * table.rows * table.seeds for table in ours) / 3600
+        decided = sum(table.decided for table in ours)
         lines.append(
-            f"| {scale[0]} | {scale[1]:,} | {len(ours)} | {statistics.median(one.ratio for one in ours):.2f} "
-            f"| {statistics.median(1000 * one.worth for one in ours):.1f} "
-            f"| {decided} of {sum(one.rows - 1 for one in ours)} | {hours:.2f} | {decided / hours:.1f} |"
+            f"| {scale[0]} | {scale[1]:,} | {len(ours)} | {statistics.median(table.ratio for table in ours):.2f} "
+            f"| {statistics.median(1000 * table.worth for table in ours):.1f} "
+            f"| {decided} of {sum(table.rows - 1 for table in ours)} | {hours:.2f} | {decided / hours:.1f} |"
         )
     return "\n".join(["# What each scale tells for its cost", "", "    python -m benchmarks.scales", "", *lines, ""])
 
@@ -148,7 +161,7 @@ def main() -> None:
     given = parser.parse_args()
     measured = read(given.bundles)
     given.to.mkdir(parents=True, exist_ok=True)
-    (given.to / "scales.json").write_text(json.dumps([asdict(one) for one in measured], indent=1) + "\n")
+    (given.to / "scales.json").write_text(json.dumps([asdict(table) for table in measured], indent=1) + "\n")
     (given.to / "scales.md").write_text(markdown(measured))
     print(markdown(measured))
 

@@ -86,8 +86,8 @@ def main() -> None:
     for path in given.pages:
         page = json.loads(path.read_text())
         if whole(page):
-            found = list(judged(page, terms))
-            counts = np.array([len(found), sum(one.contradicted(terms.margin) for one in found)])
+            words = list(judged(page, terms))
+            counts = np.array([len(words), sum(word.contradicted(terms.margin) for word in words)])
             total += counts
             print(f"| {path.parent.name}/{path.stem} | {counts[0]} | {counts[1]} |")
     print(f"| all | {total[0]} | {total[1]} ({total[1] / max(1, total[0]):.1%}) |")

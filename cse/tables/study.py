@@ -5,10 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 from analysis.ledger import Ledger, SweepRow, shown_url
+from analysis.render.verdicts import headline
 from analysis.study.cost import spent
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.directions import declared_terms
+from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.results import BEST, Planned, results_of
 from analysis.tables.spec import TableSpec
@@ -97,10 +99,39 @@ def compared(
     if resolved is None or not made.spec.published:
         return {}, []
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
+    return _judged(resolved, study, made, ledger), orderings(made, kept_cosines(made, ledger, planned))
+
+
+def _judged(resolved: ResolvedSpace, study: Study, made: Table, ledger: Ledger) -> Verdicts:
     cost = spent(study)
     terms = declared_terms(ledger.sweep_spec(cells.sweep_name(resolved)), cost.seconds / max(1, cost.runs))
-    verdicts = judge(made, same_scale=not unlike_paper(resolved), terms=terms)
-    return verdicts, orderings(made, kept_cosines(made, ledger, planned))
+    return judge(made, same_scale=not unlike_paper(resolved), terms=terms)
+
+
+def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, Any]:
+    """The verdicts of a sweep's table in one line, its undecided rows, and the command that adds seeds to it.
+
+    Empty where the table has no published values. Plain values, for programs.
+    """
+    resolved, study, made = of_sweep(sweep, ledger, url)
+    if resolved is None or not made.spec.published:
+        return {}
+    verdicts = _judged(resolved, study, made, ledger)
+    undecided = [(at, verdict) for at, verdict in verdicts.items() if verdict.word == "undecided"]
+    more = min((verdict.more_seeds for _, verdict in undecided if verdict.more_seeds), default=None)
+    seeds = max((entry.n for row in made.rows for entry in row.entries.values()), default=0)
+    command = ""
+    if undecided:
+        spec, wanted = sweep.spec, range(seeds + (more or 1))
+        command = _command(str(spec.get("space", sweep.id)), spec.get("profile"), spec.get("set", {}), wanted, url)
+    return {
+        "headline": headline(made, verdicts, same_scale=not unlike_paper(resolved)),
+        "command": command.replace("cse run", "cse reproduce", 1),
+        "open": [
+            {"row": label(made.rows[at].key), "column": column, "reason": said.reason, "more_seeds": said.more_seeds}
+            for (at, column), said in undecided
+        ],
+    }
 
 
 def _noted(made: Table, notes: Sequence[str]) -> Table:

@@ -63,6 +63,7 @@ REASONS = {
     "make test": "would run this test",
     "make format": "changes the checkout",
     "make docs": "installs from a registry, then is the build of tests/docs/test_docs_site.py",
+    "cse dashboard": "serves until it is ended; tests/cluster/monitor/test_live_page_browser.py looks at it",
     "cse reproduce D7 D8": "42 runs, 2.4 hours on two cores",
     "cse import mlflow": "needs MLflow; tests/cse/foreign/test_mlflow.py imports where it is installed",
     "cse import wandb": "needs W&B; tests/cse/foreign/test_wandb.py imports where it is installed",

@@ -1,5 +1,6 @@
 """The data of the page, plain for JSON."""
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,20 +8,101 @@ from typing import Any
 
 from sqlalchemy import Engine
 
+from analysis.ledger import queries
+from analysis.ledger.database import transaction
 from analysis.progress.follower import Follower
+from analysis.progress.pages import Listing, Wanted, figure, page
+from analysis.progress.rows import ProgressRow
 from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress, run_folder
+
+FAILED = 50
+"""Failed runs of one reason that are named."""
 
 
 def state(follower: Follower, sweep: str | None, storage: Path) -> dict[str, Any]:
-    """Every sweep in short, and one in full: the named one, else the first. LedgerError."""
+    """Every sweep in short, and one with its curves and failures: the named one, else the first. LedgerError."""
     progress = follower.overview()
     chosen = sweep or (progress.sweeps[0].id if progress.sweeps else None)
     full = follower.detail(chosen) if chosen else None
+    listing = follower.listing(chosen) if chosen else None
     return {
         "now": progress.now,
         "sweeps": [short(sweep_row) for sweep_row in progress.sweeps],
-        "sweep": None if full is None else {**whole(full), "mirror": _mirror(full.progress, storage)},
+        "sweep": None
+        if full is None or listing is None
+        else {
+            **short(full.progress),
+            "curves": [vars(curve) for curve in full.curves],
+            "failures": failures(listing),
+            "mirror": _mirror(full.progress, storage),
+        },
     }
+
+
+def failures(listing: Listing) -> list[dict[str, Any]]:
+    """Runs that failed by reason, the most frequent first; of each the first FAILED."""
+    by_reason: dict[str, list[ProgressRow]] = {}
+    for row in listing.rows:
+        if row.state == "failed":
+            by_reason.setdefault(row.reason or "no reason is recorded", []).append(row)
+    return [
+        {
+            "reason": reason,
+            "count": len(rows),
+            "runs": [{"signature": row.signature, "label": listing.names[row.signature]} for row in rows[:FAILED]],
+        }
+        for reason, rows in sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    ]
+
+
+def runs(follower: Follower, sweep: str, query: Mapping[str, str]) -> dict[str, Any]:
+    """A page of a sweep's runs. LedgerError; FilterError for a column that it has not."""
+    listing = follower.listing(sweep)
+    start = query.get("from", "0")
+    wanted = Wanted(
+        sort=query.get("sort", ""),
+        down=query.get("down") == "1",
+        words=query.get("words", ""),
+        folded=query.get("fold") == "1",
+        offset=int(start) if start.isdecimal() and len(start) < 10 else 0,
+    )
+    return page(listing, wanted) if listing else {}
+
+
+def cells(follower: Follower, sweep: str) -> dict[str, Any]:
+    """Every axis and the score of each cell, for figures of a search. LedgerError."""
+    listing = follower.listing(sweep)
+    return figure(listing) if listing else {}
+
+
+def one_run(engine: Engine, signature: str) -> dict[str, Any]:
+    """Settings, curve and state of one run; empty where there is no such. LedgerError."""
+    with transaction(engine) as connection:
+        rows = queries.runs(connection, signatures=[signature])
+        points = queries.curves(connection, [signature]).get(signature, [])
+    if not rows:
+        return {}
+    run = rows[0]
+    dev = run.config.get("train.dev")
+    return {
+        "signature": signature,
+        "settings": {"method": run.method, "seed": run.seed, **run.config},
+        "dev": dev,
+        "points": [
+            {
+                "examples": point["examples"],
+                "dev": finite(point["metrics"].get(dev)),
+                "loss": finite(point["metrics"].get("loss")),
+            }
+            for point in points
+        ],
+        **{name: getattr(run, name) for name in ("state", "reason", "examples", "best", "best_examples", "seconds")},
+    }
+
+
+def finite(value: Any) -> float | None:
+    """A number that JSON has."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def _mirror(sweep: SweepProgress, storage: Path) -> str | None:
@@ -36,7 +118,7 @@ def short(sweep: SweepProgress) -> dict[str, Any]:
 
 
 def whole(sweep: SweepDetail) -> dict[str, Any]:
-    """A sweep with its runs and curves."""
+    """A sweep with its first runs and curves; also what `cse status ID --format json` prints."""
     return {
         **short(sweep.progress),
         "list": [run(progress) for progress in sweep.runs],

@@ -1,30 +1,20 @@
-// The page: asks for the state every two seconds and shows it. Text of the ledger is only ever set as text.
+// The page: asks every two seconds for what changed and shows it. Text of the ledger is only ever set as text.
+import { readChosen, redrawChosen } from "./chosen.js";
 import { figure } from "./curves.js";
+import { room } from "./drawing.js";
+import { listen, meter, readRuns } from "./runs.js";
+import { map, parallel, slices } from "./search.js";
+import { ask, clock, look, made, short, view } from "./state.js";
 
 const PERIOD_MS = 2000;
 const at = (id) => document.getElementById(id);
-let chosen = null, shown = { url: null, etag: null };
-const logs = new Map();
+let shown = {};
 
-function made(name, text, className) {
-  const element = document.createElement(name);
-  if (text !== undefined) element.textContent = text;
-  if (className) element.className = className;
-  return element;
-}
-
-function clock(seconds) {
-  const whole = Math.round(seconds);
-  if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`;
-  return `${Math.floor(whole / 3600)} h ${String(Math.floor(whole % 3600 / 60)).padStart(2, "0")} min`;
-}
-
-function meter(share, name) {
-  const bar = made("progress");
-  bar.value = share;
-  bar.setAttribute("aria-label", `${name}: ${Math.round(100 * share)} %`);
-  return bar;
+// Whether this part of the page has to be drawn anew.
+function changed(part, value) {
+  if (shown[part] === value) return false;
+  shown[part] = value;
+  return true;
 }
 
 function facts(sweep) {
@@ -40,7 +30,7 @@ function facts(sweep) {
   return parts.join(", ");
 }
 
-function showSweeps(sweeps) {
+function showSweeps(sweeps, chosen) {
   const held = document.activeElement?.dataset?.sweep;
   at("sweeps").replaceChildren(...sweeps.map((sweep) => {
     const button = made("button");
@@ -48,7 +38,7 @@ function showSweeps(sweeps) {
     button.setAttribute("aria-current", String(sweep.id === chosen));
     button.append(made("strong", sweep.id), made("div", sweep.title, "soft"), meter(sweep.share, sweep.id), made("div", facts(sweep)));
     if (sweep.best !== null) button.append(made("div", `best run ${sweep.best.toFixed(2)}`));
-    button.addEventListener("click", () => { chosen = sweep.id; read(); });
+    button.addEventListener("click", () => look({ sweep: sweep.id, runs: [], from: 0, sort: "", words: "", x: "", y: "" }));
     return button;
   }));
   if (held !== undefined) [...at("sweeps").children].find((one) => one.dataset.sweep === held)?.focus();
@@ -66,67 +56,121 @@ function showLinks(sweep) {
   if (sweep.mirror) where.append(made("span", `Optuna's view of the search: optuna-dashboard ${sweep.mirror}`, "soft"));
 }
 
-async function showLog(run, box) {
-  if (!box.open) return;
-  const found = await (await fetch(`/api/log?run=${encodeURIComponent(run.signature)}`)).json();
+async function showLog(signature, log) {
+  const found = await (await fetch(`/api/log?run=${encodeURIComponent(signature)}`)).json();
   const parts = Object.entries(found.files ?? {}).flatMap(([name, text]) => [made("div", name, "soft"), made("pre", text)]);
-  logs.get(run.signature).replaceChildren(...(parts.length ? parts : [made("p", found.note ?? found.error, "soft")]));
+  log.replaceChildren(...(parts.length ? parts : [made("p", found.note ?? found.error, "soft")]));
 }
 
-function showFailures(runs) {
-  const where = at("failures"), kept = new Map([...where.querySelectorAll("details")].map((box) => [box.dataset.run, box]));
-  where.replaceChildren(...runs.map((run) => {
-    if (kept.has(run.signature)) return kept.get(run.signature);
-    const box = made("details"), log = made("div");
-    box.dataset.run = run.signature;
-    box.append(made("summary", `${run.label}: ${run.reason ?? "no reason is recorded"}`, "failed"), log);
-    logs.set(run.signature, log);
-    box.addEventListener("toggle", () => showLog(run, box));
-    return box;
-  }));
-  if (!runs.length) where.append(made("p", "none", "soft"));
+// What is open stays as it is, its log too; counts move.
+function showFailures(groups) {
+  at("failed").hidden = !groups.length;
+  const where = at("failures"), kept = new Map([...where.children].map((box) => [box.dataset.reason, box]));
+  for (const [reason, box] of kept) if (!groups.some((group) => group.reason === reason)) box.remove();
+  for (const group of groups) {
+    let box = kept.get(group.reason);
+    if (!box) {
+      box = made("details");
+      box.dataset.reason = group.reason;
+      box.append(made("summary", null, "failed"), made("div"));
+      where.append(box);
+    }
+    box.firstChild.textContent = `${group.count} × ${group.reason}`;
+    const list = box.lastChild, listed = new Set([...list.children].map((one) => one.dataset.run));
+    for (const run of group.runs.filter((one) => !listed.has(one.signature))) {
+      const one = made("details"), log = made("div");
+      one.dataset.run = run.signature;
+      one.append(made("summary", run.label), log);
+      one.addEventListener("toggle", () => { if (one.open && !log.children.length) showLog(run.signature, log); });
+      list.append(one);
+    }
+  }
 }
 
-function row(run) {
-  const line = made("tr"), trained = made("td"), name = made("th", run.label);
-  name.scope = "row";
-  line.dataset.state = run.state;
-  trained.append(meter(run.share, run.label));
-  const examples = run.total ? `${run.examples}/${run.total}` : "";
-  line.append(name, made("td", run.state, run.state), trained, made("td", examples), made("td", run.best === null ? "" : run.best.toFixed(2)));
-  return line;
+function copied(command) {
+  const where = made("p"), button = made("button", "copy");
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(command);
+    button.textContent = "copied";
+  });
+  where.append(made("code", command), " ", button);
+  return where;
 }
 
-function showSweep(sweep) {
+function showVerdicts(found) {
+  const where = at("verdicts");
+  where.hidden = !found.headline;
+  if (!found.headline) return;
+  const parts = [made("p", found.headline, "headline")];
+  if (found.open.length) {
+    const box = made("details"), list = made("ul");
+    box.append(made("summary", `${found.open.length} undecided: what would decide them`), list, copied(found.command));
+    for (const row of found.open) list.append(made("li", `${row.row}, ${row.column}: ${row.reason}`));
+    parts.push(box);
+  }
+  const open = where.querySelector("details")?.open;
+  where.replaceChildren(...parts);
+  if (open && where.querySelector("details")) where.querySelector("details").open = true;
+}
+
+function axisChoice(found, which, chosen) {
+  const select = made("select");
+  select.setAttribute("aria-label", which === "x" ? "axis across" : "axis up");
+  found.axes.forEach((axis, i) => {
+    const option = made("option", axis.name);
+    option.value = axis.axis;
+    option.selected = i === chosen;
+    select.append(option);
+  });
+  select.addEventListener("change", () => look({ [which]: select.value }));
+  return select;
+}
+
+async function readSearch(sweep) {
+  const found = await ask("/api/cells", { sweep }), seen = view();
+  const enough = (found.cells?.length ?? 0) > 1 && found.axes.length > 0;
+  at("search").hidden = !enough;
+  const other = changed("cells", found), moved = changed("search", JSON.stringify([sweep, seen.figure, seen.x, seen.y]));
+  if (!enough || !(other || moved)) return;
+  const two = found.axes.length > 1, kind = seen.figure === "map" && !two ? "slices" : seen.figure;
+  for (const button of document.querySelectorAll("[data-figure]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.figure === kind));
+    button.disabled = button.dataset.figure === "map" && !two;
+  }
+  const place = (axis, other) => { const i = found.axes.findIndex((one) => one.axis === axis); return i < 0 ? other : i; };
+  const first = place(seen.x, 0), second = place(seen.y, first === 1 ? 0 : 1);
+  at("pair").replaceChildren(...(kind === "map" ? [axisChoice(found, "x", first), " ", axisChoice(found, "y", second)] : []));
+  at("figure").replaceChildren(kind === "map" ? map(found, first, second, room(at("figure"))) : kind === "parallel" ? parallel(found, room(at("figure"))) : slices(found, room(at("figure"), 2)));
+}
+
+async function showSweep(sweep) {
   at("sweep").hidden = !sweep;
   if (!sweep) return;
   at("name").textContent = `${sweep.id}  ${sweep.title}`;
-  at("facts").textContent = facts(sweep) + (sweep.best === null ? "" : `, best run ${sweep.best.toFixed(2)} (${sweep.best_run})`);
-  showLinks(sweep);
-  at("curves").replaceChildren(sweep.curves.length ? figure(sweep.curves) : made("p", "no point yet", "soft"));
-  showFailures(sweep.list.filter((run) => run.state === "failed"));
-  at("runs").replaceChildren(...sweep.list.map(row));
-  at("unlisted").textContent = sweep.unlisted ? `and ${sweep.unlisted} more runs` : "";
+  at("facts").textContent = facts(sweep) + (sweep.best === null ? "" : `, best run ${short(sweep.best)} (${sweep.best_run})`);
+  if (changed("links", JSON.stringify([sweep.dashboard, sweep.mirror]))) showLinks(sweep);
+  if (changed("curves", JSON.stringify(sweep.curves))) at("curves").replaceChildren(sweep.curves.length ? figure(sweep.curves, "dev score", room(at("curves"))) : made("p", "no point yet", "soft"));
+  if (changed("failures", JSON.stringify(sweep.failures))) showFailures(sweep.failures);
+  if (changed("sweep", sweep.id)) { at("verdicts").hidden = true; at("failures").replaceChildren(); showFailures(sweep.failures); }
+  await Promise.all([readRuns(sweep.id), readSearch(sweep.id), readChosen()]);
+  // Verdicts take a while: they are asked for when runs have ended, and nothing waits for them.
+  if (changed("ended", `${sweep.id} ${sweep.ended}`)) ask("/api/verdicts", { sweep: sweep.id }).then((found) => showVerdicts(found), () => { shown.ended = null; });
 }
 
+let reading = false, again = false;
 async function read() {
+  if (reading) { again = true; return; }
+  reading = true;
   try {
-    const url = chosen === null ? "/api/state" : `/api/state?sweep=${encodeURIComponent(chosen)}`;
-    const answer = await fetch(url, { headers: shown.url === url && shown.etag ? { "If-None-Match": shown.etag } : {} });
-    if (answer.status === 304) {
-      at("said").textContent = `as of ${new Date().toLocaleTimeString()}` + shown.note;
-      return;
-    }
-    const state = await answer.json();
-    if (!answer.ok) throw new Error(state.error);
-    chosen ??= state.sweep?.id ?? null;
-    showSweeps(state.sweeps);
-    showSweep(state.sweep);
-    shown = { url, etag: answer.headers.get("ETag"), note: state.sweeps.length ? "" : ", no sweeps yet" };
-    at("said").textContent = `as of ${new Date(1000 * state.now).toLocaleTimeString()}` + shown.note;
+    const state = await ask("/api/state", { sweep: view().sweep }), chosen = state.sweep?.id ?? null;
+    if (changed("state", state) | changed("chosen", chosen)) showSweeps(state.sweeps, chosen);
+    await showSweep(state.sweep);
+    at("said").textContent = `as of ${new Date().toLocaleTimeString()}` + (state.sweeps.length ? "" : ", no sweeps yet");
   } catch (error) {
     at("said").textContent = `no answer: ${error.message}; what is shown may be old`;
   }
+  reading = false;
+  if (again) { again = false; await read(); }
 }
 
 async function poll() {
@@ -134,4 +178,18 @@ async function poll() {
   setTimeout(poll, PERIOD_MS);
 }
 
+for (const button of document.querySelectorAll("[data-figure]")) button.addEventListener("click", () => look({ figure: button.dataset.figure }));
+for (const event of ["looked", "hashchange", "popstate"]) addEventListener(event, read);
+let width = innerWidth, resized = 0;
+addEventListener("resize", () => {
+  clearTimeout(resized);
+  resized = setTimeout(() => {
+    if (innerWidth === width) return;
+    width = innerWidth;
+    shown = { ended: shown.ended, sweep: shown.sweep };
+    redrawChosen();
+    read();
+  }, 200);
+});
+listen();
 poll();

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +21,7 @@ from sqlalchemy import Engine
 
 from analysis.ledger import LedgerError
 from analysis.progress.follower import Follower
+from analysis.progress.pages import FilterError
 from cluster.monitor.dashboard import api
 from cse_train.fields import ConfigError
 
@@ -28,12 +30,8 @@ READ_S = 5.0
 """Seconds within which a connection must have sent its request."""
 UNREAD = 1000
 """Connections at once that have not sent it."""
-FILES = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/curves.js": ("curves.js", "text/javascript; charset=utf-8"),
-}
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+"""The page's own files: those of this folder that end so; `index.html` is the page."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -46,6 +44,8 @@ HEADERS = {
 JSON = "application/json; charset=utf-8"
 FRESH_S = 1.0
 """Seconds for which an answer is as good as a new one: however many pages are open, the ledger is read once."""
+MOST_KEPT = 100
+"""Answers that are kept at once: every filter that somebody tries is one."""
 KEPT_S = 60.0
 """Seconds for which an answer that nobody asks for is kept: it is given again where the ledger has not changed."""
 
@@ -61,29 +61,67 @@ class Answer:
     """The ledger's state that it was made from; None while a driver works."""
 
 
+PATHS = ("/api/state", "/api/runs", "/api/cells", "/api/run", "/api/verdicts")
+Decide = Callable[[str], Mapping[str, Any]]
+"""Sweep -> its verdicts, as far as they are known."""
+
+
 class Answers:
-    """The state of the ledger as pages get it, for all of them together."""
+    """What pages ask of the ledger, for all of them together."""
 
-    def __init__(self, engine: Engine, storage: Path) -> None:
-        self._follower, self._storage, self._lock = Follower(engine), storage, threading.Lock()
-        self._answers: dict[str | None, Answer] = {}
+    def __init__(self, engine: Engine, storage: Path, decide: Decide | None = None) -> None:
+        self._engine, self._follower, self._storage = engine, Follower(engine), storage
+        self._decide, self._lock = decide, threading.Lock()
+        self._making = {path: threading.Lock() for path in PATHS}
+        """Verdicts take seconds; the page goes on meanwhile."""
+        self._answers: dict[tuple[str, ...], Answer] = {}
 
-    def state(self, sweep: str | None) -> Answer:
-        """`api.state` as JSON: at most FRESH_S old, or of a ledger that has not changed since. LedgerError."""
-        with self._lock:
+    def get(self, path: str, query: Mapping[str, str]) -> Answer | None:
+        """JSON at most FRESH_S old, or of a ledger that has not changed since; None for no such address.
+
+        LedgerError; FilterError for a filter that names no column.
+        """
+        if path not in self._making:
+            return None
+        key = (path, *(f"{name}={value}" for name, value in sorted(query.items())))
+        with self._making[path]:
             now = time.monotonic()
-            self._answers = {name: answer for name, answer in self._answers.items() if now - answer.at < KEPT_S}
-            before = self._answers.get(sweep)
-            if before is None or now - before.at >= FRESH_S:
-                self._answers[sweep] = self._made(sweep, before)
-            return self._answers[sweep]
+            before = self._answers.get(key)
+            if before is not None and now - before.at < FRESH_S:
+                return before
+            mark = self._follower.mark()
+            if before is not None and mark is not None and mark == before.mark:
+                return self._kept(key, replace(before, at=now))
+            data = self._data(path, query)
+            if data is None:
+                return None
+            body = json.dumps(data).encode()
+            etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+            return self._kept(key, Answer(body, etag, time.monotonic(), mark))
 
-    def _made(self, sweep: str | None, before: Answer | None) -> Answer:
-        mark = self._follower.mark()
-        if before is not None and mark is not None and mark == before.mark:
-            return replace(before, at=time.monotonic())
-        body = json.dumps(api.state(self._follower, sweep, self._storage)).encode()
-        return Answer(body, f'"{hashlib.sha256(body).hexdigest()[:16]}"', time.monotonic(), mark)
+    def _kept(self, key: tuple[str, ...], answer: Answer) -> Answer:
+        with self._lock:
+            others = {
+                name: kept for name, kept in self._answers.items() if name != key and answer.at - kept.at < KEPT_S
+            }
+            self._answers = dict(list(others.items())[-MOST_KEPT:]) | {key: answer}
+        return answer
+
+    def _data(self, path: str, query: Mapping[str, str]) -> Mapping[str, Any] | None:
+        sweep = query.get("sweep")
+        if path == "/api/state":
+            return api.state(self._follower, sweep, self._storage)
+        if path == "/api/run" and "run" in query:
+            return api.one_run(self._engine, query["run"])
+        if sweep is None:
+            return None
+        if path == "/api/runs":
+            return api.runs(self._follower, sweep, query)
+        if path == "/api/cells":
+            return api.cells(self._follower, sweep)
+        if path == "/api/verdicts":
+            return self._decide(sweep) if self._decide else {}
+        return None
 
 
 class DashboardServer(ThreadingHTTPServer):
@@ -94,10 +132,10 @@ class DashboardServer(ThreadingHTTPServer):
     request_queue_size = 1024
     """Connections that wait to be accepted: with the library's 5, many at once are sent away and try again."""
 
-    def __init__(self, engine: Engine, storage: Path, port: int) -> None:
+    def __init__(self, engine: Engine, storage: Path, port: int, decide: Decide | None = None) -> None:
         """`port` 0 takes any free one. ConfigError where the port is taken or not ours to use."""
         self.engine, self.storage = engine, storage
-        self.answers = Answers(engine, storage)
+        self.answers = Answers(engine, storage, decide)
         self.reading: dict[socket.socket, float] = {}
         """Connections whose request is not there yet, the oldest first, and when they must have sent it."""
         try:
@@ -166,23 +204,29 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             self._answer(HTTPStatus.BAD_REQUEST, {"error": "no such address"})
             return
-        if where.path in FILES:
-            name, kind = FILES[where.path]
-            self._send(HTTPStatus.OK, resources.files("cluster.monitor.dashboard").joinpath(name).read_bytes(), kind)
-            return
         try:
-            self._ask(where.path, {name: values[-1] for name, values in parse_qs(where.query).items()})
+            if not self._file(where.path):
+                self._ask(where.path, {name: values[-1] for name, values in parse_qs(where.query).items()})
         except LedgerError as error:
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
+        except FilterError as error:
+            self._answer(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+
+    def _file(self, path: str) -> bool:
+        name = "index.html" if path == "/" else path[1:]
+        file = resources.files("cluster.monitor.dashboard").joinpath(name)
+        kind = KINDS.get(Path(name).suffix)
+        if "/" in name or kind is None or not file.is_file():
+            return False
+        self._send(HTTPStatus.OK, file.read_bytes(), f"{kind}; charset=utf-8")
+        return True
 
     def _ask(self, path: str, query: dict[str, str]) -> None:
-        engine = self.server.engine
-        if path == "/api/state":
-            state = self.server.answers.state(query.get("sweep"))
-            same = self.headers.get("If-None-Match") == state.etag
-            self._send(HTTPStatus.NOT_MODIFIED if same else HTTPStatus.OK, state.body, JSON, etag=state.etag)
-        elif path == "/api/log" and "run" in query:
-            self._answer(HTTPStatus.OK, api.log(engine, query["run"], self.server.storage))
+        if path == "/api/log" and "run" in query:
+            self._answer(HTTPStatus.OK, api.log(self.server.engine, query["run"], self.server.storage))
+        elif answer := self.server.answers.get(path, query):
+            same = self.headers.get("If-None-Match") == answer.etag
+            self._send(HTTPStatus.NOT_MODIFIED if same else HTTPStatus.OK, answer.body, JSON, etag=answer.etag)
         else:
             self._answer(HTTPStatus.NOT_FOUND, {"error": "nothing here"})
 

@@ -1,16 +1,21 @@
 """`cse dashboard`: a live page of a ledger's sweeps, on this machine alone."""
 
 import contextlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from sqlalchemy import Engine
 
-from analysis.ledger import shown_url
+from analysis.ledger import Ledger, shown_url
 from analysis.ledger.database import connect
+from analysis.tables.spec import TableError
 from cluster.monitor.dashboard.server import DashboardServer
 from cse.cli import options
+from cse.cli.loader import Deferred
 from cse_train.fields import ConfigError
+
+lookup = Deferred("cse.tables.lookup")
+study = Deferred("cse.tables.study")
 
 PORT = 8300
 Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes any free one.")]
@@ -19,7 +24,16 @@ Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes any free one
 def dashboard(ledger: options.LedgerUrl = None, port: Port = PORT, storage: options.Storage = None) -> None:
     """Serve a page of progress, learning curves and failures until Ctrl-C; needs no running cluster."""
     engine = connected(ledger, storage)
-    with DashboardServer(engine, options.storage_folder(storage), port) as server:
+    opened = Ledger(engine)
+
+    def decide(name: str) -> dict[str, Any]:
+        sweep = lookup.sweep_of(name, opened)
+        try:
+            return study.still_open(sweep, opened, ledger) if sweep else {}
+        except (ConfigError, TableError) as error:
+            return {"problem": str(error).splitlines()[0]}
+
+    with DashboardServer(engine, options.storage_folder(storage), port, decide) as server:
         print(f"sweeps of {shown_url(engine.url)} at {server.url}  (Ctrl-C ends it)", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

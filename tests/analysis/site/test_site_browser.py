@@ -5,10 +5,6 @@ axe-core comes from the npm registry into a temporary folder, or from the file t
 
 import base64
 import json
-import os
-import shutil
-import subprocess
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,41 +12,12 @@ from typing import Any
 import pytest
 
 from tests.chromium import chromium
+from tests.readable import CLIPPED, OVERLAPS, SCREENS, WIDTH, axe_source, shown, unfold, violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
-AXE = "axe-core@4.10.3"
-NO_AXE = f"no axe-core: name axe.min.js in CSE_AXE, or install npm where the registry can be reached (npm pack {AXE})"
 PAGES = ("index.html", "tables/E7.html", "tables/S3.html", "tables/E8.html", "tables/L5.html", "tables/systems.html")
-SCREENS = {"desk": (1280, "light"), "dark desk": (1280, "dark"), "phone": (390, "light"), "dark phone": (390, "dark")}
-OVERLAPS = r"""
-const boxes = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
-for (let node; (node = walk.nextNode());) {
-  const parent = node.parentElement;
-  if (!node.data.trim() || parent.closest('script, style, .skip') || !parent.checkVisibility()) continue;
-  range.selectNodeContents(node);
-  for (const box of range.getClientRects()) {
-    if (box.width < 1 || box.height < 1) continue;
-    const spare = box.height * 0.25;
-    boxes.push([box.left + 1, box.top + spare, box.right - 1, box.bottom - spare, node.data.trim().slice(0, 40)]);
-  }
-}
-boxes.sort((a, b) => a[1] - b[1]);
-const clashes = [];
-for (let i = 0; i < boxes.length; i++) for (let j = i + 1; j < boxes.length && boxes[j][1] < boxes[i][3]; j++)
-  if (boxes[i][0] < boxes[j][2] && boxes[j][0] < boxes[i][2]) clashes.push([boxes[i][4], boxes[j][4]]);
-return clashes;
-"""
-"""Pairs of texts that lie on each other."""
-CLIPPED = r"""
-return [...document.querySelectorAll('body *')].filter(element => {
-  const style = getComputedStyle(element), scrolls = /auto|scroll/.test(style.overflowX + style.overflowY);
-  return element.checkVisibility() && !scrolls && style.overflowX !== 'visible' && element.clientWidth > 0
-    && element.scrollWidth > element.clientWidth + 1 && !element.matches('svg, svg *');
-}).map(element => element.outerHTML.slice(0, 80));
-"""
 RIGHT, ENTER = "\ue014", "\ue007"
 """Keys as WebDriver names them."""
-WIDTH = "return document.documentElement.scrollWidth"
 CARDS = "return [...document.querySelectorAll('.card')].filter(card => card.checkVisibility()).length"
 SHOWN = (
     "return [...document.querySelectorAll('.sheet td > span')].filter(s => s.checkVisibility()).map(s => s.className)"
@@ -63,21 +30,6 @@ def browser() -> Iterator[Any]:
         opened.set_page_load_timeout(600)
         opened.set_script_timeout(600)
         yield opened
-
-
-def shown(browser: Any, url: str, screen: str = "desk", media: str = "screen") -> None:
-    """Open a page on a screen."""
-    width, scheme = SCREENS[screen]
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [feature]})
-    browser.get("about:blank")
-    browser.get(url)
-
-
-def unfold(browser: Any) -> None:
-    browser.execute_script("document.querySelectorAll('details').forEach(block => { block.open = true; })")
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -182,21 +134,7 @@ def test_without_script_all_is_there(browser: Any, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """axe-core's source."""
-    given, npm = os.environ.get("CSE_AXE"), shutil.which("npm")
-    if given:
-        return Path(given).read_text(encoding="utf8")
-    if npm is None:
-        pytest.skip(NO_AXE)
-    folder = tmp_path_factory.mktemp("axe")
-    done = subprocess.run([npm, "pack", AXE], cwd=folder, capture_output=True, text=True, timeout=120)
-    packed = next(folder.glob("axe-core-*.tgz"), None)
-    if done.returncode or packed is None:
-        pytest.skip(NO_AXE)
-    with tarfile.open(packed) as archive:
-        member = archive.extractfile("package/axe.min.js")
-        assert member is not None
-        return member.read().decode("utf8")
+    return axe_source(tmp_path_factory.mktemp("axe"))
 
 
 @pytest.mark.parametrize("screen", ["desk", "dark phone"])
@@ -204,7 +142,4 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_axe_has_no_finding(browser: Any, folder: Path, axe: str, page: str, screen: str) -> None:
     shown(browser, (folder / page).as_uri(), screen)
     unfold(browser)
-    browser.execute_script(axe)
-    run = "axe.run().then(result => arguments[0](result.violations), error => arguments[0]([{id: String(error)}]))"
-    violations = browser.execute_async_script(run)
-    assert [(v["id"], v.get("impact"), [n["html"][:120] for n in v.get("nodes", ())][:3]) for v in violations] == []
+    assert violations(browser, axe) == []

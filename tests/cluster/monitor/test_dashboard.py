@@ -11,7 +11,7 @@ import pytest
 
 from analysis.ledger import Claim, Ledger
 from analysis.ledger.database import connect
-from cluster.monitor.dashboard.server import DashboardServer
+from cluster.monitor.dashboard.server import Answers, DashboardServer
 from cse.cli.app import main
 
 CONFIG = {"train.examples": 1000, "train.batch_size": 64, "train.dev": "sts_dev"}
@@ -103,9 +103,44 @@ def test_a_name_that_is_not_this_machine_is_refused(server: DashboardServer, hos
     assert asked(server, "/api/state", host or "localhost:1")[0] == 403
 
 
+def test_runs_cells_and_one_run_are_asked_for_by_themselves(server: DashboardServer) -> None:
+    runs = json.loads(asked(server, "/api/runs?sweep=E7&sort=dup_rate&down=1&words=state!=failed")[1])
+    assert [run["signature"] for run in runs["page"]] == ["run3", "run1", "run0"]
+    assert [axis["name"] for axis in runs["axes"]] == ["dup_rate"] and (runs["runs"], runs["all"]) == (3, 4)
+    folded = json.loads(asked(server, "/api/runs?sweep=E7&fold=1&from=notanumber")[1])
+    assert [cell["best"] for cell in folded["page"]] == [55.5, 44.0, None, None]
+    cells = json.loads(asked(server, "/api/cells?sweep=E7")[1])
+    assert [cell["best"] for cell in cells["cells"]] == [55.5, 44.0] and cells["axes"][0]["values"] == [0, 0.1]
+    run = json.loads(asked(server, "/api/run?run=run0")[1])
+    assert run["settings"]["train.examples"] == 1000 and run["settings"]["method"] == "simcse"
+    assert run["points"] == [
+        {"examples": 480, "dev": 40.0, "loss": None},
+        {"examples": 960, "dev": 55.5, "loss": None},
+    ]
+    assert [json.loads(asked(server, f"/api/{what}")[1]) for what in ("run?run=none", "runs?sweep=none")] == [{}, {}]
+    assert asked(server, "/api/runs")[0] == 404
+    code, said = asked(server, "/api/runs?sweep=E7&words=dup=1")
+    assert code == 400 and json.loads(said)["error"].startswith("no such column: dup; there are dup_rate, seed")
+
+
+def test_failures_are_grouped_by_reason(server: DashboardServer) -> None:
+    sweep = json.loads(asked(server, "/api/state?sweep=E7")[1])["sweep"]
+    assert sweep["failures"] == [
+        {"reason": "nan loss", "count": 1, "runs": [{"signature": "run2", "label": "dup_rate=0.2 seed 0"}]}
+    ]
+
+
+def test_verdicts_come_from_whoever_started_the_server(server: DashboardServer) -> None:
+    assert json.loads(asked(server, "/api/verdicts?sweep=E7")[1]) == {}
+    server.answers = Answers(server.engine, server.storage, lambda sweep: {"headline": f"{sweep}: 1 tie"})
+    assert json.loads(asked(server, "/api/verdicts?sweep=E7")[1]) == {"headline": "E7: 1 tie"}
+
+
 def test_only_the_page_s_own_files_are_served(server: DashboardServer) -> None:
-    assert [asked(server, path)[0] for path in ("/", "/page.js", "/page.css", "/curves.js")] == [200] * 4
-    assert [asked(server, path)[0] for path in ("/server.py", "/../cli.py", "/api/log", "/api")] == [404] * 4
+    assert [asked(server, path)[0] for path in ("/", "/page.js", "/page.css", "/search.js")] == [200] * 4
+    assert [asked(server, path)[0] for path in ("/server.py", "/../cli.py", "/none.js", "/api/log", "/api")] == [
+        404
+    ] * 5
 
 
 def test_a_browser_that_leaves_is_no_error_and_any_other_is_told(

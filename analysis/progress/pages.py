@@ -1,0 +1,234 @@
+"""A page of a sweep's runs: those that a filter lets through, in an order, one by one or folded into cells."""
+
+import math
+import re
+import statistics
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from analysis.progress.rows import ENDED, ProgressRow
+from analysis.tables.labels import axis_text, label, varying
+
+PAGE = 100
+"""Runs, or cells, of a page."""
+PLOTTED = 2000
+"""Cells of a figure, the best half and as many spread over the others."""
+MEMBERS = 30
+"""Runs of a cell that its line names."""
+STATES = ("running", "claimed", "failed", "lost", "done", "stopped", "unclaimed")
+"""In the order in which runs stand unless another is asked for."""
+OF_A_RUN = ("seed", "state", "best", "share", "examples", "method")
+"""Columns beside the axes."""
+TERM = re.compile(r"([\w.]+)(<=|>=|!=|=|:|<|>)(.+)")
+ORDERED: Mapping[str, Callable[[float, float], bool]] = {
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+class FilterError(ValueError):
+    """A filter that names no column, in one line."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What somebody asks to see."""
+
+    sort: str = ""
+    """A column or an axis; empty: those that run, then those that failed, then the best."""
+    down: bool = False
+    words: str = ""
+    """Terms that must all hold: `dup_rate>=0.2`, `state=failed`, `reason` or label that contains a word."""
+    folded: bool = False
+    """One line a cell, its seeds folded."""
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Every run of a sweep, and what its cells differ in."""
+
+    rows: Sequence[ProgressRow]
+    names: Mapping[str, str]
+    """Signature -> label."""
+    axes: Sequence[str] = field(init=False)
+    """Those with more than one value."""
+
+    def __post_init__(self) -> None:
+        axes = list(dict.fromkeys(axis for row in self.rows for axis in row.cell))
+        object.__setattr__(self, "axes", varying([row.cell for row in self.rows], axes))
+
+    def value(self, row: ProgressRow, column: str) -> Any:
+        return getattr(row, column) if column in OF_A_RUN else row.cell.get(column)
+
+
+def page(listing: Listing, wanted: Wanted) -> dict[str, Any]:
+    """The runs or cells from `offset` on, and how many there are. FilterError for a column that is none."""
+    chosen = filtered(listing, wanted.words)
+    column = _column(listing, wanted.sort) if wanted.sort else ""
+    lines = _cells(listing, chosen) if wanted.folded else [_run(listing, row) for row in chosen]
+    if column:
+        lines = _sorted(lines, column, wanted.down)
+    elif wanted.folded:
+        lines = _sorted(lines, "best", True)
+    else:
+        lines = [_run(listing, row) for row in sorted(chosen, key=prominence)]
+    start = max(0, min(wanted.offset, (len(lines) - 1) // PAGE * PAGE)) // PAGE * PAGE
+    return {
+        "axes": [{"axis": axis, "name": axis.rpartition(".")[2]} for axis in listing.axes],
+        "runs": len(chosen),
+        "all": len(listing.rows),
+        "lines": len(lines),
+        "offset": start,
+        "size": PAGE,
+        "page": [_shown(line) for line in lines[start : start + PAGE]],
+    }
+
+
+def _shown(line: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in line.items() if name != "values"}
+
+
+def filtered(listing: Listing, words: str) -> list[ProgressRow]:
+    """The rows for which every term holds. FilterError."""
+    tests = [_test(listing, word) for word in words.split()]
+    return [row for row in listing.rows if all(test(row) for test in tests)]
+
+
+def _test(listing: Listing, word: str) -> Callable[[ProgressRow], bool]:
+    parts = TERM.fullmatch(word)
+    if parts is None:
+        text = word.lower()
+        return lambda row: text in f"{listing.names[row.signature]} {row.state} {row.reason or ''}".lower()
+    name, sign, asked = parts.groups()
+    column, number = _column(listing, name), _number(asked)
+    if sign == ":":
+        return lambda row: asked.lower() in axis_text(listing.value(row, column)).lower()
+    if sign in ORDERED:
+        if number is None:
+            raise FilterError(f"no number: {word}; {sign} compares numbers")
+        holds = ORDERED[sign]
+
+        def ordered(row: ProgressRow) -> bool:
+            value = _number(listing.value(row, column))
+            return value is not None and holds(value, number)
+
+        return ordered
+
+    def equal(row: ProgressRow) -> bool:
+        value = listing.value(row, column)
+        same = axis_text(value).lower() == asked.lower() or (number is not None and _number(value) == number)
+        return same if sign == "=" else not same
+
+    return equal
+
+
+def _column(listing: Listing, name: str) -> str:
+    for column in (*OF_A_RUN, *listing.axes):
+        if name in (column, column.rpartition(".")[2]):
+            return column
+    names = ", ".join(axis.rpartition(".")[2] for axis in (*listing.axes, *OF_A_RUN))
+    raise FilterError(f"no such column: {name}; there are {names}")
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _run(listing: Listing, row: ProgressRow) -> dict[str, Any]:
+    names = ("signature", "seed", "state", "share", "examples", "total", "best", "best_examples", "reason")
+    return {
+        "label": listing.names[row.signature],
+        "cell": {axis: axis_text(row.cell.get(axis)) for axis in listing.axes},
+        "values": [row.cell.get(axis) for axis in listing.axes],
+        **{name: getattr(row, name) for name in names},
+    }
+
+
+def _cells(listing: Listing, rows: Sequence[ProgressRow]) -> list[dict[str, Any]]:
+    by_cell: dict[str, list[ProgressRow]] = {}
+    for row in rows:
+        by_cell.setdefault(repr(sorted(row.cell.items(), key=lambda item: item[0])), []).append(row)
+    return [_cell(listing, members) for members in by_cell.values()]
+
+
+def _cell(listing: Listing, rows: Sequence[ProgressRow]) -> dict[str, Any]:
+    scores = [row.best for row in rows if row.best is not None]
+    members = [{name: getattr(row, name) for name in ("signature", "seed", "state", "best")} for row in rows]
+    return {
+        "label": label(rows[0].cell, listing.axes),
+        "cell": {axis: axis_text(rows[0].cell.get(axis)) for axis in listing.axes},
+        "values": [rows[0].cell.get(axis) for axis in listing.axes],
+        "states": dict(Counter(row.state for row in rows)),
+        "share": sum(1.0 if row.state in ENDED else row.share for row in rows) / len(rows),
+        "examples": sum(row.examples for row in rows),
+        "n": len(scores),
+        "best": statistics.fmean(scores) if scores else None,
+        "sd": statistics.stdev(scores) if len(scores) > 1 else None,
+        "runs": sorted(members[:MEMBERS], key=lambda member: member["seed"]),
+        "more": max(0, len(members) - MEMBERS),
+    }
+
+
+def _sorted(lines: list[dict[str, Any]], column: str, down: bool) -> list[dict[str, Any]]:
+    """By a column: numbers, then words, then lines that have nothing there, whichever way is up."""
+
+    def value(line: Mapping[str, Any]) -> Any:
+        return line.get(column) if column in OF_A_RUN else line["values"][list(line["cell"]).index(column)]
+
+    have = [line for line in lines if value(line) is not None]
+    keyed = sorted(have, key=lambda line: _place(value(line)), reverse=down)
+    return [*keyed, *(line for line in lines if value(line) is None)]
+
+
+def _place(value: Any) -> tuple[int, float, str]:
+    number = _number(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return (0, number, "") if number is not None else (1, 0.0, str(value))
+
+
+def prominence(row: ProgressRow) -> tuple[int, float]:
+    """Those that run, then those that ended badly, then the best."""
+    return STATES.index(row.state), -(row.best or 0.0)
+
+
+def figure(listing: Listing) -> dict[str, Any]:
+    """Every axis, and the mean score of each cell that has one: what slices and parallel coordinates are drawn of.
+
+    A value on an axis is a number, or its place among the axis's `words`; None where a cell has none.
+    """
+    cells = [line for line in _cells(listing, listing.rows) if line["best"] is not None]
+    cells.sort(key=lambda line: -line["best"])
+    if len(cells) > PLOTTED:
+        best, others = cells[: PLOTTED // 2], cells[PLOTTED // 2 :]
+        cells = best + others[:: math.ceil(len(others) / (PLOTTED // 2))]
+    return {
+        "axes": [_axis(axis, [line["values"][at] for line in cells]) for at, axis in enumerate(listing.axes)],
+        "cells": [{name: line[name] for name in ("label", "best", "sd", "n")} for line in cells],
+    }
+
+
+LOG_FROM = 10.0
+"""An axis whose positive values span more than this ratio is drawn on a log scale."""
+
+
+def _axis(axis: str, values: Sequence[Any]) -> dict[str, Any]:
+    name = axis.rpartition(".")[2]
+    given = [value for value in values if value is not None]
+    numbers = [_number(value) for value in given if isinstance(value, int | float)]
+    plain = [number for number in numbers if number is not None]
+    if not plain or len(plain) < len(given):
+        words = sorted({axis_text(value) for value in values})
+        places = [words.index(axis_text(value)) for value in values]
+        return {"axis": axis, "name": name, "log": False, "words": words, "values": places}
+    log = min(plain) > 0 and max(plain) / min(plain) > LOG_FROM
+    return {"axis": axis, "name": name, "log": log, "words": [], "values": [_number(value) for value in values]}
