@@ -1,6 +1,8 @@
 """Mistakes in files of a user's own: one line that names the file and what to do, and exit code 2."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +185,32 @@ def test_eval_refuses_what_it_cannot_score(
 )
 def test_train_columns_are_checked(argv: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert told in refused(capsys, "train", "simcse", "--set", "train.corpus=file", *argv)
+
+
+FLIPPED = """
+import sys
+from pathlib import Path
+from cse_train.fields import ConfigError
+from cse_train.text.corpora.tables import open_table
+from cse_train.user_files import UserFile
+file = Path(sys.argv[1]).resolve()
+content, read, refused = file.read_bytes(), 0, 0
+for at in range(0, len(content), 2):
+    file.write_bytes(content[:at] + bytes([content[at] ^ 128]) + content[at + 1:])
+    try:
+        table = open_table(UserFile(name="mine", file=str(file.parent), role="test"))
+        read += len(list(table.read(table.columns)))
+    except ConfigError:
+        refused += 1
+print("read", read > 0, "refused", refused > 0)
+"""
+
+
+def test_no_flipped_bit_of_a_saved_data_set_ends_the_process(tmp_path: Path) -> None:
+    """The file is mapped into memory: an offset that points elsewhere once was a segmentation fault."""
+    datasets = pytest.importorskip("datasets")
+    datasets.Dataset.from_list([{"sentence1": f"a river {n}", "score": n / 2} for n in range(12)]).save_to_disk("saved")
+    (file,) = Path("saved").glob("*.arrow")
+    words = [sys.executable, "-c", FLIPPED, str(file.resolve())]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, cwd=Path(__file__).parents[2])
+    assert (done.returncode, done.stdout) == (0, "read True refused True\n"), done.stderr[-500:]

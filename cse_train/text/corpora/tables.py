@@ -228,6 +228,8 @@ def _parquet(path: Path) -> Table:
 def _datasets_table(file: UserFile, load: Callable[[], Any]) -> Table:
     with reading("unreadable data set", file.file, "write it again with save_to_disk"):
         data = load()
+        # The file is mapped: a process that follows a damaged offset ends there without a word.
+        data.data.table.validate(full=True)
         columns = tuple(data.column_names)
         words = {name: kind.names for name, kind in data.features.items() if hasattr(kind, "names")}
 
@@ -252,14 +254,11 @@ def _saved(file: UserFile) -> Any:
 
     with reading("unreadable data set", file.file, f"give {FOLDER}"):
         data = datasets.load_from_disk(file.file)
-    if not isinstance(data, datasets.DatasetDict):
-        return data
-    if file.split is None and len(data) == 1:
-        return next(iter(data.values()))
-    if file.split not in data:
-        hint = nearest(file.split, data) if file.split else f"give `split:`, one of {', '.join(data)}"
+    splits = data if isinstance(data, datasets.DatasetDict) else {file.split: data}
+    if file.split not in splits and (file.split is not None or len(splits) > 1):
+        hint = nearest(file.split, splits) if file.split else f"give `split:`, one of {', '.join(splits)}"
         raise ConfigError([f"which split: file={file.file} split={file.split}; {hint}"])
-    return data[file.split]
+    return splits[file.split] if file.split in splits else next(iter(splits.values()))
 
 
 def _hub_split(file: UserFile) -> tuple[str, str]:
