@@ -254,11 +254,14 @@ def _saved(file: UserFile) -> Any:
 
     with reading("unreadable data set", file.file, f"give {FOLDER}"):
         data = datasets.load_from_disk(file.file)
-    splits = data if isinstance(data, datasets.DatasetDict) else {file.split: data}
-    if file.split not in splits and (file.split is not None or len(splits) > 1):
-        hint = nearest(file.split, splits) if file.split else f"give `split:`, one of {', '.join(splits)}"
+    if not isinstance(data, datasets.DatasetDict):
+        return data
+    if file.split is None and len(data) == 1:
+        return next(iter(data.values()))
+    if file.split not in data:
+        hint = nearest(file.split, data) if file.split else f"give `split:`, one of {', '.join(data)}"
         raise ConfigError([f"which split: file={file.file} split={file.split}; {hint}"])
-    return splits[file.split] if file.split in splits else next(iter(splits.values()))
+    return data[file.split]
 
 
 def _hub_split(file: UserFile) -> tuple[str, str]:
