@@ -2,7 +2,7 @@
 
     nice python -m benchmarks.common_numbers --data DIR [--seeds 8] [--rates 0.08 0.32] [--to docs/results]
 
-ESimCSE on the 2-layer encoder, 2,560 examples: each seed at each rate under today's sequential streams, with dropout
+ESimCSE at profile tiny: each seed at each rate under today's sequential streams, with dropout
 masks by counter, with nested repetition, and with both. Small-scale. Writes common_numbers.json and .md.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from benchmarks.common_numbers.runs import SCALE, WAYS, score
+from benchmarks.common_numbers.runs import PROFILE, WAYS, score
 
 ENOUGH = 0.2
 """By which the correlation must rise to be built."""
@@ -71,7 +71,7 @@ def summary(scores: Mapping[str, Sequence[Sequence[float]]], rates: Sequence[flo
         ways[way] = {"scores": values.tolist(), **correlations(values, np.random.default_rng([number, 0]))}
         ways[way]["rise"] = ways[way]["mean"] - ways[WAYS[0]]["mean"]
         ways[way]["rise interval"] = rise(values, np.array(scores[WAYS[0]]), np.random.default_rng([number, 1]))
-    return {"rates": list(rates), "scale": SCALE, "ways": ways}
+    return {"rates": list(rates), "profile": PROFILE, "ways": ways}
 
 
 def markdown(result: Mapping[str, Any]) -> str:
@@ -83,8 +83,7 @@ def markdown(result: Mapping[str, Any]) -> str:
         "",
         "    python -m benchmarks.common_numbers",
         "",
-        f"ESimCSE, repetition rates {rates}, {seeds} seeds, {SCALE['train.encoder']}, {SCALE['train.examples']:,} "
-        "examples: small-scale.",
+        f"ESimCSE, repetition rates {rates}, {seeds} seeds, profile {result['profile']}: small-scale.",
         "",
         "| way | correlation over seeds | rise | sd of differences within a seed |",
         "|---|---|---|--:|",

@@ -13,14 +13,14 @@ from cse_train.training.loop import train
 from search_spaces.profiles import load_profile
 
 WAYS = ("today's streams", "masks by counter", "nested repetition", "both")
-SCALE = {"train.encoder": "wiki-l2-h128", "train.examples": 2560}
+PROFILE = "tiny"
 
 
 def score(way: str, rate: float, seed: int, data: str) -> float:
     """The best dev score of one run."""
     torch.set_num_threads(1)
     given = {"method": "esimcse", "method.dup_rate": rate, "train.seed": seed}
-    run = parse_run({**load_profile("small").settings("esimcse"), **SCALE, **given})
+    run = parse_run({**load_profile(PROFILE).settings("esimcse"), **given})
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         if way in ("masks by counter", "both"):
             stack.enter_context(by_counter())

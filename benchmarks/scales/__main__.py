@@ -2,10 +2,10 @@
 
     cse reproduce E7 E8 S3 D7 D8 --profile small --seeds 3 --set train.encoder=wiki-l2-h128 --set train.examples=2560
     cse bundle SWEEP... --to scales.jsonl.gz
-    python -m benchmarks.scales scales.jsonl.gz ... [--to docs/results]
+    python -m benchmarks.scales docs/results/bundles/*.jsonl.gz [--to docs/results]
 
-Each sweep of a bundle is one table at one scale. score = row + seed + residual: signal to noise is the variance of rows
-over that of the residual. Writes scales.json and scales.md.
+Each sweep of a published table with a default row is one table at one scale. score = row + seed + residual: signal to
+noise is the variance of rows over that of the residual. Writes scales.json and scales.md.
 """
 
 import argparse
@@ -24,6 +24,11 @@ from analysis.statistics.contrasts import contrasts
 from search_spaces.catalog import find_space
 from search_spaces.parse import parse_file
 
+ABOUT = (
+    "score = row + seed + residual, over the seeds that all rows have. Signal to noise is the variance of rows over that "
+    "of the residual, with its 95% interval; `decided` are the rows that those seeds tell from the row of reference, "
+    "without ties."
+)
 LEVEL = 0.05
 """Of a table: its rows share it."""
 
@@ -89,10 +94,16 @@ def read(files: Iterable[Path]) -> list[Told]:
                 runs[record["signature"]] = record
             elif record["kind"] == "sweep":
                 sweeps.append(record)
-    return sorted((of_sweep(sweep, runs) for sweep in sweeps), key=lambda table: (*table.scale, table.table))
+    papers = [parse_file(find_space(str(sweep["spec"]["space"]))).paper for sweep in sweeps]
+    tables = [
+        of_sweep(sweep, paper.default, runs)
+        for sweep, paper in zip(sweeps, papers, strict=True)
+        if paper and paper.default
+    ]
+    return sorted(tables, key=lambda table: (*table.scale, table.table))
 
 
-def of_sweep(sweep: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> Told:
+def of_sweep(sweep: Mapping[str, Any], default: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> Told:
     """One table at one scale."""
     cells: dict[str, dict[int, Mapping[str, Any]]] = {}
     for cell in sweep["cells"]:
@@ -101,8 +112,6 @@ def of_sweep(sweep: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) ->
     seeds = sorted(set.intersection(*(set(row) for row in rows)))
     configs = [row[seeds[0]]["config"] for row in rows]
     table = str(sweep["spec"]["space"])
-    paper = parse_file(find_space(table)).paper
-    default = paper.default if paper and paper.default else {}
     reference = next(i for i, config in enumerate(configs) if all(config[key] == default[key] for key in default))
     seconds = statistics.median(run["seconds"] for row in rows for run in row.values())
     scores_RS = np.array([[row[seed]["best"] for seed in seeds] for row in rows])
@@ -151,7 +160,18 @@ def markdown(measured: Sequence[Told]) -> str:
             f"| {statistics.median(1000 * table.worth for table in ours):.1f} "
             f"| {decided} of {sum(table.rows - 1 for table in ours)} | {hours:.2f} | {decided / hours:.1f} |"
         )
-    return "\n".join(["# What each scale tells for its cost", "", "    python -m benchmarks.scales", "", *lines, ""])
+    return "\n".join(
+        [
+            "# What each scale tells for its cost",
+            "",
+            "    python -m benchmarks.scales docs/results/bundles/*.jsonl.gz",
+            "",
+            ABOUT,
+            "",
+            *lines,
+            "",
+        ]
+    )
 
 
 def main() -> None:

@@ -76,7 +76,8 @@ def _results() -> Iterator[Any]:
     docs = REPO / "docs"
     listed = re.findall(r"\]\((results/[\w/]+\.md)\)", (docs / "index.md").read_text(encoding="utf8"))
     others = [path.relative_to(docs).as_posix() for path in sorted((docs / RESULTS).glob("*.md"))]
-    tables = [path.relative_to(docs).as_posix() for path in sorted((docs / RESULTS / "reproduced").glob("*.md"))]
     yield from dict.fromkeys([*listed, *others])
-    yield {"Reproduced tables": [{Path(path).stem: path} for path in tables]}
+    for title, folder in (("Reproduced tables", "reproduced"), ("Tables at profile tiny", "tiny")):
+        tables = [path.relative_to(docs).as_posix() for path in sorted((docs / RESULTS / folder).glob("*.md"))]
+        yield {title: [{Path(path).stem: path} for path in tables]}
     yield {"Runs as bundles": f"{RESULTS}bundles/README.md"}

@@ -22,7 +22,7 @@ from search_spaces.profiles import load_profile
 from search_spaces.strict_yaml import parse_yaml
 from tests.docs.snippets import PAGES, REPO, Block, blocks, commands
 
-BUNDLES = ("docs/results/bundles/E7.jsonl.gz", "docs/results/bundles/systems.jsonl.gz")
+BUNDLES = tuple(f"docs/results/bundles/{name}.jsonl.gz" for name in ("E7", "systems", "tiny"))
 HERE = {
     "cse import docs/results/bundles/E7.jsonl.gz": "0 runs imported, 24 already there",
     "cse bundle systems --to systems.jsonl.gz": "36 runs of 1 sweep",
@@ -30,9 +30,9 @@ HERE = {
     "cse bundle systems --to systems.csv": "36 runs of 1 sweep",
     "cse compare E7:dup_rate=0.24 E7:dup_rate=0.08": "undecided",
     "cse gate E7:dup_rate=0.24 --against E7:dup_rate=0.08": "more-seeds 4: ",
-    "cse plan E7 --profile small --data DIR --seeds 3": "24 runs",
+    "cse plan E7 --profile tiny --data DIR --until decided": "8 cells x 3 seeds",
     "cse plan mine.yaml --data DIR": "3 cells x 3 seeds = 9 runs",
-    "cse table E7": "62.24 ± 0.65",
+    "cse table E7 --profile tiny": "48.77 ± 1.94",
     "cse launch slurm E7 --profile small --seeds 3 --workers 2 --dry-run": "#SBATCH",
     "cse launch ray-job E7 --profile small --seeds 3": "job submit",
     "cse launch kuberay E7 --profile small --seeds 3": "kind: RayJob",
@@ -46,7 +46,7 @@ ELSEWHERE = {
     "cse site docs/results/bundles/*.jsonl.gz --to site": LONG,
     "cse site --ledger results/ledger.db --to site": LONG,
     "cse plan search_spaces/papers": LONG,
-    "cse reproduce E7 --profile small --data DIR --seeds 3": LONG,
+    "cse reproduce E7 --profile tiny --data DIR --until decided": LONG,
     "cse run mine.yaml --data DIR": LONG,
     "cse run SPACE --budget 40runs": LONG,
     "cse import optuna sqlite:///study.db --as tuned": "tests/docs/test_trackers.py",
