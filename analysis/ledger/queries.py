@@ -1,10 +1,10 @@
 """The ledger's reads, each on an open connection."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
 
 from analysis.ledger import places, schema
 from analysis.ledger.integrity import intact, intact_point, intact_spec
@@ -221,14 +221,22 @@ def sweep_spec(connection: Connection, sweep: str) -> dict[str, Any]:
 def sweeps(connection: Connection) -> list[SweepRow]:
     """All sweeps, oldest first, with the number of their runs by state."""
     counts = _counts(connection)
-    query = select(schema.sweeps).order_by(schema.sweeps.c.created, schema.sweeps.c.id)
-    rows = connection.execute(query).all()
-    for row in rows:
-        intact_spec(row._asdict())
     return [
         SweepRow(row.id, row.spec, row.created, row.updated, counts[row.id].total(), dict(counts[row.id]))
-        for row in rows
+        for row in _sweeps(connection)
     ]
+
+
+def specs(connection: Connection) -> dict[str, Mapping[str, Any]]:
+    """Sweep -> what was recorded of it, oldest first; `sweeps` counts all runs too."""
+    return {row.id: row.spec for row in _sweeps(connection)}
+
+
+def _sweeps(connection: Connection) -> Sequence[Row[Any]]:
+    rows = connection.execute(select(schema.sweeps).order_by(schema.sweeps.c.created, schema.sweeps.c.id)).all()
+    for row in rows:
+        intact_spec(row._asdict())
+    return rows
 
 
 def _counts(connection: Connection) -> dict[str, Counter[str]]:

@@ -10,7 +10,7 @@ from analysis.ledger.database import transaction
 from analysis.progress import rows as progress_rows
 from analysis.progress.pages import Listing
 from analysis.progress.rows import ProgressRow
-from analysis.progress.sweeps import Overview, SweepDetail, detail_of, labels_of, progress_of
+from analysis.progress.sweeps import Overview, RunLabels, SweepDetail, detail_of, listing_of, progress_of
 
 Names = Mapping[str, str]
 
@@ -35,8 +35,8 @@ class Follower:
             now = self._read(connection)
             clusters = cluster_log.read(connection)
             sweeps = [
-                progress_of(connection, sweep, self._rows.get(sweep.id, []), clusters, now, self._labels)
-                for sweep in queries.sweeps(connection)
+                progress_of(connection, sweep, spec, self._rows.get(sweep, []), clusters, now, self._labels)
+                for sweep, spec in queries.specs(connection).items()
             ]
         return Overview(now, sorted(sweeps, key=lambda sweep: (sweep.live, sweep.updated or 0.0), reverse=True))
 
@@ -50,10 +50,8 @@ class Follower:
         """Every run of one sweep, or None where the ledger has no such. LedgerError."""
         with self._lock, transaction(self._engine) as connection:
             self._read(connection)
-            stored = next((row for row in queries.sweeps(connection) if row.id == sweep), None)
-            rows = list(self._rows.get(sweep, []))
-            searched = stored is not None and stored.spec.get("asked") is not None
-            return None if stored is None else Listing(rows, self._labels(sweep, rows, searched))
+            spec = queries.specs(connection).get(sweep)
+            return None if spec is None else listing_of(sweep, spec, self._rows.get(sweep, []), self._labels)
 
     def _read(self, connection: Connection) -> float:
         """Bring the rows up to date; the time of this look. Sweeps that got or lost runs are read whole."""
@@ -76,7 +74,7 @@ class Follower:
         state = len(rows), sum(bool(row.identity) for row in rows), searched
         before = self._names.get(sweep)
         if before is None or before[0] != state:
-            before = self._names[sweep] = state, labels_of(sweep, rows, searched)
+            before = self._names[sweep] = state, RunLabels(rows, searched)
         return before[1]
 
 

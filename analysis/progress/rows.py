@@ -1,24 +1,25 @@
 """What is read of a ledger to say how far its sweeps are: few columns, one transaction, whatever the size."""
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, func, or_, select
+from sqlalchemy import JSON, ColumnElement, Connection, Text, case, cast, func, or_, select
 
-from analysis.ledger import places, queries, schema
-from analysis.ledger.integrity import intact
+from analysis.ledger import queries, schema
+from analysis.ledger.integrity import all_intact
 from analysis.ledger.queries import LIVE
 
 ENDED = ("done", "stopped", "failed")
 """States of runs that nobody works on any more."""
 RECENT = 400
 """Transitions of a sweep that its pace is taken from, the newest ones."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class ProgressRow:
+class ProgressRow(NamedTuple):
     """One (cell, seed) of a sweep and how far its run is; times in seconds since 1970 by the database's clock."""
 
     sweep: str
@@ -31,14 +32,11 @@ class ProgressRow:
     examples: int = 0
     total: int | None = None
     """Examples of the whole run; None before anybody has begun."""
-    dev: str | None = None
-    """Name of the dev score among a point's metrics."""
     best: float | None = None
     best_examples: int | None = None
     updated: float | None = None
-    folder: str | None = None
     reason: str | None = None
-    identity: Mapping[str, Any] = field(default_factory=dict)
+    identity: Mapping[str, Any] = NOTHING
     """Content hashes of its inputs; empty before anybody has begun."""
 
     @property
@@ -54,7 +52,8 @@ def clock(connection: Connection) -> float:
     return float(connection.scalar(select(schema.now())) or 0.0)
 
 
-_OF_RUN = ("state", "method", "examples", "best", "best_examples", "updated", "folder", "reason", "identity")
+_OF_LINK = ("sweep", "signature", "cell", "seed")
+_OF_RUN = ("state", "method", "examples", "best", "best_examples", "updated", "reason", "identity")
 
 
 def sizes(connection: Connection) -> dict[str, int]:
@@ -93,41 +92,89 @@ def rows(
 ) -> dict[str, list[ProgressRow]]:
     """Sweep -> its rows by cell and seed; all, or those of these sweeps or runs."""
     links, runs = schema.sweep_runs, schema.runs
+    not_done = runs.c.state != "done"  # of those that are, no configuration is looked into: it takes longest
     query = select(
-        *(links.c[name] for name in ("sweep", "signature", "cell", "seed")),
-        *(runs.c[name] for name in _OF_RUN),
+        *(_as_text(links.c[name]) for name in _OF_LINK),
+        *(_as_text(runs.c[name]) for name in _OF_RUN),
         LIVE.label("live"),
         # A length in epochs stands in the configuration as text; what it comes to is among the run's inputs.
-        func.coalesce(runs.c.identity["examples"].as_integer(), _setting("train.examples")).label("total_examples"),
-        _setting("train.batch_size").label("batch"),
-        runs.c.config["train.dev"].as_string().label("dev"),
+        case((not_done, func.coalesce(runs.c.identity["examples"].as_integer(), _setting("train.examples")))),
+        case((not_done, _setting("train.batch_size"))),
     ).outerjoin(runs, runs.c.signature == links.c.signature)
     if sweeps is not None:
         query = query.where(links.c.sweep.in_(list(sweeps)))
     by_sweep: dict[str, list[ProgressRow]] = defaultdict(list)
-    where = places.of(connection)
-    query = query.order_by(links.c.sweep, links.c.cell_hash, links.c.seed)
     for statement in queries.by_signature(query, links.c.signature, signatures):
-        for row in connection.execute(statement):
-            by_sweep[row.sweep].append(_row({**row._mapping, "folder": where.path(row.folder, row.signature)}))
+        for row in _made(connection.execute(statement).all()):
+            by_sweep[row.sweep].append(row)
     return dict(by_sweep)
+
+
+def _as_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    return cast(column, Text) if isinstance(column.type, JSON) else column
 
 
 def _setting(key: str) -> ColumnElement[int]:
     return schema.runs.c.config[key].as_integer()
 
 
-def _row(values: Mapping[str, Any]) -> ProgressRow:
-    intact(schema.runs, values)
-    intact(schema.sweep_runs, values)
-    kept = {name: values[name] for name in ProgressRow.__dataclass_fields__ if name in values}
-    state = kept.pop("state") or "unclaimed"
-    if state in schema.HELD and not values["live"]:
+def _made(stored: Sequence[Sequence[Any]]) -> list[ProgressRow]:
+    """Rows of what the query gives, by sweep, cell and seed. Equal cells, and equal inputs, are one object."""
+    columns = list(zip(*stored, strict=True))
+    if not columns:
+        return []
+    links: dict[str, Sequence[Any]] = dict(zip(_OF_LINK, columns, strict=False))
+    runs: dict[str, Sequence[Any]] = dict(zip(_OF_RUN, columns[len(_OF_LINK) :], strict=False))
+    cells = links["cell"]
+    links["cell"], runs["identity"] = _decoded(cells), _decoded(runs["identity"])
+    all_intact(schema.sweep_runs, links)
+    all_intact(schema.runs, {"signature": links["signature"], **runs})
+    rows = list(map(_row, *links.values(), *runs.values(), *columns[-3:]))
+    places = sorted(zip(links["sweep"], cells, links["seed"], range(len(rows)), strict=True))
+    return [rows[place] for *_, place in places]
+
+
+def _decoded(texts: Sequence[str | None]) -> list[Any]:
+    values = {text: None if text is None else json.loads(text) for text in set(texts)}
+    return [values[text] for text in texts]
+
+
+def _row(
+    sweep: str,
+    signature: str,
+    cell: Mapping[str, Any],
+    seed: int,
+    state: str | None,
+    method: str | None,
+    examples: int | None,
+    best: float | None,
+    best_examples: int | None,
+    updated: float | None,
+    reason: str | None,
+    identity: Mapping[str, Any] | None,
+    live: bool,
+    asked: int | None,
+    batch: int | None,
+) -> ProgressRow:
+    if state in schema.HELD and not live:
         state = "lost"
-    examples, batch = values["total_examples"], values["batch"]
-    total = max(1, examples // batch) * batch if examples and batch else None  # a run ends with its last whole batch
-    kept |= {"examples": kept["examples"] or 0, "identity": kept["identity"] or {}}
-    return ProgressRow(**{**kept, "state": state, "total": total})
+    # A run ends with its last whole batch.
+    total = examples if state == "done" else max(1, asked // batch) * batch if asked and batch else None
+    return ProgressRow(
+        sweep,
+        signature,
+        cell,
+        seed,
+        state or "unclaimed",
+        method,
+        examples or 0,
+        total,
+        best,
+        best_examples,
+        updated,
+        reason,
+        identity or NOTHING,
+    )
 
 
 def recent(connection: Connection, sweep: str) -> dict[str, list[tuple[str, float]]]:

@@ -1,16 +1,17 @@
 """How far sweeps are, out of the ledger alone: what `cse status` prints and the page of `cse dashboard` shows."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, Engine
 
-from analysis.ledger import SweepRow, cluster_log, queries
+from analysis.ledger import cluster_log, queries
 from analysis.ledger.cluster_log import Cluster
 from analysis.ledger.database import transaction
 from analysis.progress import pace
-from analysis.progress.pages import prominence
+from analysis.progress.pages import Listing, prominence
 from analysis.progress.rows import ENDED, ProgressRow
 from analysis.tables.data_sets import told_apart
 from analysis.tables.labels import label, telling
@@ -71,6 +72,8 @@ class RunProgress:
 
     label: str
     row: ProgressRow
+    folder: str | None
+    """Where the files of a run lie that failed."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,8 @@ class SweepDetail:
     runs: Sequence[RunProgress]
     unlisted: int
     curves: Sequence[Curve]
+    listing: Listing
+    """Every run."""
 
 
 Labels = Callable[[str, Sequence[ProgressRow], bool], Mapping[str, str]]
@@ -101,19 +106,29 @@ def detail_of(
     connection: Connection, sweep: str, rows: Sequence[ProgressRow], now: float, labels: Labels
 ) -> SweepDetail | None:
     """A sweep of these rows, or None where the ledger has no such sweep."""
-    stored = next((row for row in queries.sweeps(connection) if row.id == sweep), None)
-    if stored is None:
+    spec = queries.specs(connection).get(sweep)
+    if spec is None:
         return None
-    progress = progress_of(connection, stored, rows, cluster_log.read(connection), now, labels)
-    names = labels(sweep, rows, progress.search)
+    progress = progress_of(connection, sweep, spec, rows, cluster_log.read(connection), now, labels)
+    listing = listing_of(sweep, spec, rows, labels)
+    names = listing.names
     listed = sorted(rows, key=prominence)[:SHOWN_RUNS]
-    runs = [RunProgress(names[row.signature], row) for row in listed]
-    return SweepDetail(progress, runs, len(rows) - len(listed), _curves(connection, rows, names))
+    failed = queries.runs(connection, signatures=[row.signature for row in listed if row.state == "failed"])
+    folders = {run.signature: run.folder for run in failed}
+    runs = [RunProgress(names[row.signature], row, folders.get(row.signature)) for row in listed]
+    curves = _curves(connection, rows, names)
+    return SweepDetail(progress, runs, len(rows) - len(listed), curves, listing)
+
+
+def listing_of(sweep: str, spec: Mapping[str, Any], rows: Sequence[ProgressRow], labels: Labels) -> Listing:
+    """Every run of a sweep of these rows."""
+    return Listing(rows, labels(sweep, rows, spec.get("asked") is not None))
 
 
 def progress_of(
     connection: Connection,
-    sweep: SweepRow,
+    sweep: str,
+    spec: Mapping[str, Any],
     rows: Sequence[ProgressRow],
     clusters: Mapping[str, Cluster],
     now: float,
@@ -122,15 +137,15 @@ def progress_of(
     """How far a sweep of these rows is."""
     counts = Counter(row.state for row in rows)
     live = bool(counts["running"] or counts["claimed"])
-    num_samples = sweep.spec.get("asked")
+    num_samples = spec.get("asked")
     searched = num_samples is not None
     at_most = num_samples if isinstance(num_samples, int) else 0
     best = max((row for row in rows if row.best is not None), key=lambda row: row.best or 0.0, default=None)
-    cluster = clusters.get(sweep.id)
+    cluster = clusters.get(sweep)
     return SweepProgress(
-        id=sweep.id,
-        space=str(sweep.spec.get("space", sweep.id)),
-        title=str(sweep.spec.get("title", "")),
+        id=sweep,
+        space=str(spec.get("space", sweep)),
+        title=str(spec.get("title", "")),
         runs=len(rows),
         num_samples=at_most if at_most > len(rows) else None,
         search=searched,
@@ -138,24 +153,37 @@ def progress_of(
         share=sum(1.0 if row.state in ENDED else row.share for row in rows) / max(len(rows), at_most, 1),
         live=live,
         best=best.best if best else None,
-        best_run=labels(sweep.id, rows, searched)[best.signature] if best else "",
-        seconds_left=pace.seconds_left(connection, sweep.id, rows, num_samples, now) if live else None,
+        best_run=labels(sweep, rows, searched)[best.signature] if best else "",
+        seconds_left=pace.seconds_left(connection, sweep, rows, num_samples, now) if live else None,
         updated=max((row.updated for row in rows if row.updated is not None), default=None),
         dashboard=cluster.dashboard if cluster and live and cluster.ended is None else "",
-        missing_input=len(sweep.spec.get("blocked") or ()),
+        missing_input=len(spec.get("blocked") or ()),
     )
 
 
-def labels_of(sweep: str, rows: Sequence[ProgressRow], searched: bool) -> dict[str, str]:
-    """Signature -> the axes that name its cell, the data where runs of a cell differ in them, and its seed."""
-    axes = list(dict.fromkeys(axis for row in rows for axis in row.cell))
-    kept = telling([row.cell for row in rows], axes, searched=searched)
-    apart = told_apart((row.signature, row.cell, row.seed, row.identity) for row in rows if row.identity)
-    extra = {row.signature: apart.get(row.signature, {}) for row in rows}
-    return {
-        row.signature: label({**row.cell, **extra[row.signature]}, [*kept, *extra[row.signature]], row.seed)
-        for row in rows
-    }
+class RunLabels(Mapping[str, str]):
+    """Signature -> the axes that name its cell, the data where runs of a cell differ in them, and its seed.
+
+    A label is made when it is first asked for: a page shows a hundred of a hundred thousand.
+    """
+
+    def __init__(self, rows: Sequence[ProgressRow], searched: bool) -> None:
+        cells = list({id(row.cell): row.cell for row in rows}.values())
+        self._axes = telling(cells, list(dict.fromkeys(axis for cell in cells for axis in cell)), searched=searched)
+        self._apart = told_apart((row.signature, row.cell, row.seed, row.identity) for row in rows if row.identity)
+        self._rows, self._made = {row.signature: row for row in rows}, dict[str, str]()
+
+    def __getitem__(self, signature: str) -> str:
+        if signature not in self._made:
+            row, apart = self._rows[signature], self._apart.get(signature, {})
+            self._made[signature] = label({**row.cell, **apart}, [*self._axes, *apart], row.seed)
+        return self._made[signature]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[str, str]) -> list[Curve]:
@@ -163,7 +191,8 @@ def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[
     ranked = sorted((row for row in rows if row.examples), key=lambda row: (row.state != "running", -(row.best or 0.0)))
     chosen = ranked[:SHOWN_CURVES]
     points = queries.curves(connection, [row.signature for row in chosen])
-    scores = [queries.measured(points.get(row.signature, ()), row.dev) for row in chosen]
+    dev = {run.signature: run.config.get("train.dev") for run in queries.runs(connection, signatures=points)}
+    scores = [queries.measured(points.get(row.signature, ()), dev.get(row.signature)) for row in chosen]
     return [
         Curve(names[row.signature], row.signature, row.state, list(by_examples.items()))
         for row, by_examples in zip(chosen, scores, strict=True)

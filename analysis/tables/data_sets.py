@@ -14,20 +14,28 @@ Run = tuple[str, Mapping[str, Any], int, Mapping[str, Any]]
 
 
 def told_apart(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """Signature -> {input: beginning of its hash}, of the inputs in which runs of one cell differ somewhere.
+    """Signature -> {input: beginning of its hash}, of the inputs in which runs of one cell differ somewhere; else {}.
 
     Where cell, seed and inputs are all alike the code was another one; `run` is then the beginning of the signature.
     """
-    rows = [(name, repr(sorted(cell.items())), seed, inputs) for name, cell, seed, inputs in runs]
-    parts = sorted({part for *_, inputs in rows for part in inputs} - {LENGTH})
+    rows = list(runs)
+    # Equal cells are mostly one object, and so are equal inputs: each is looked into once.
+    cells = {at: repr(sorted(cell.items())) for at, cell in {id(cell): cell for _, cell, _, _ in rows}.items()}
+    given = {id(inputs): inputs for *_, inputs in rows}
+    whole = {at: frozenset((part, str(value)) for part, value in inputs.items()) for at, inputs in given.items()}
+    if len(set(whole.values())) == 1 and len({(cells[id(cell)], seed) for _, cell, seed, _ in rows}) == len(rows):
+        return {}
+    parts = sorted({part for inputs in given.values() for part in inputs} - {LENGTH})
     values: dict[tuple[str, str], set[str]] = defaultdict(set)
-    signatures: dict[tuple[str, int, frozenset[tuple[str, str]]], set[str]] = defaultdict(set)
-    for name, cell, seed, inputs in rows:
-        signatures[cell, seed, frozenset((part, str(value)) for part, value in inputs.items())].add(name)
+    for text, at in {(cells[id(cell)], id(inputs)) for _, cell, _, inputs in rows}:
         for part in parts:
-            values[part, cell].add(str(inputs.get(part, "")))
-    differing = list(dict.fromkeys(part for (part, _), several in values.items() if len(several) > 1))
-    other_code = any(len(several) > 1 for several in signatures.values())
+            values[part, text].add(str(given[at].get(part, "")))
+    apart = {part for (part, _), several in values.items() if len(several) > 1}
+    differing = [part for part in parts if part in apart]
+    alike = {(cells[id(cell)], seed, whole[id(inputs)], name) for name, cell, seed, inputs in rows}
+    other_code = len({run[:-1] for run in alike}) < len(alike)
+    if not differing and not other_code:
+        return {}
     return {
         name: {part: str(inputs.get(part, ""))[:DIGITS] for part in differing}
         | ({"run": name[:DIGITS]} if other_code else {})

@@ -14,8 +14,13 @@ def label(key: Mapping[str, Any], axes: Sequence[str] | None = None, seed: int |
     `axes`: those to name, by default all of the key.
     """
     names = key if axes is None else axes
-    words = [f"{axis.rpartition('.')[2]}={axis_text(key.get(axis))}" for axis in names]
+    words = [f"{short(axis)}={axis_text(key.get(axis))}" for axis in names]
     return " ".join(words if seed is None else [*words, f"seed {seed}"]) or "all"
+
+
+def short(axis: str) -> str:
+    """An axis as people call it: `dup_rate` of `method.dup_rate`."""
+    return axis.rpartition(".")[2]
 
 
 def varying(keys: Keys, axes: Sequence[str]) -> list[str]:

@@ -64,11 +64,11 @@ def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
     apart = told_apart((link.signature, link.cell, link.seed, done[link.signature].identity) for link in links)
     by_cell: dict[str, tuple[dict[str, Any], dict[str, RunRow]]] = {}
     for link in links:
-        row = json.dumps([link.cell, apart[link.signature]], sort_keys=True)
+        row = json.dumps([link.cell, apart.get(link.signature, {})], sort_keys=True)
         by_cell.setdefault(row, (link.cell, {}))[1][link.signature] = done[link.signature]
     shown = _shown([cell for cell, _ in by_cell.values()], IMPORTED in ledger.sweep_spec(sweep))
     entries = zip(shown, by_cell.values(), strict=True)
-    rows = [CellRuns(cell, tuple(runs.values()), apart[next(iter(runs))]) for cell, (_, runs) in entries]
+    rows = [CellRuns(cell, tuple(runs.values()), apart.get(next(iter(runs)), {})) for cell, (_, runs) in entries]
     return sorted(rows, key=lambda row: -row.mean)
 
 

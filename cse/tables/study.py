@@ -9,7 +9,7 @@ from analysis.render.verdicts import headline
 from analysis.study.cost import spent
 from analysis.study.study import Study, read_study
 from analysis.tables.aggregate import Table, aggregate
-from analysis.tables.directions import declared_terms
+from analysis.tables.directions import Terms, declared_terms
 from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.results import BEST, Planned, results_of
@@ -120,18 +120,30 @@ def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, An
     undecided = [(at, verdict) for at, verdict in verdicts.items() if verdict.word == "undecided"]
     more = min((verdict.more_seeds for _, verdict in undecided if verdict.more_seeds), default=None)
     seeds = max((entry.n for row in made.rows for entry in row.entries.values()), default=0)
-    command = ""
-    if undecided:
-        spec, wanted = sweep.spec, range(seeds + (more or 1))
-        command = _command(str(spec.get("space", sweep.id)), spec.get("profile"), spec.get("set", {}), wanted, url)
     return {
         "headline": headline(made, verdicts, same_scale=not unlike_paper(resolved)),
-        "command": command.replace("cse run", "cse reproduce", 1),
+        "command": _for_seeds(sweep, seeds, seeds + (more or 1), url) if undecided else "",
         "open": [
             {"row": label(made.rows[at].key), "column": column, "reason": said.reason, "more_seeds": said.more_seeds}
             for (at, column), said in undecided
         ],
     }
+
+
+def _for_seeds(sweep: SweepRow, seeds: int, wanted: int, url: str | None) -> str:
+    """What trains more seeds of a table that has `seeds`; empty where its declared looks have all been taken."""
+    spec, words = sweep.spec, list[str]()
+    terms = declared_terms(spec)
+    looks = terms.looks
+    if looks:
+        if seeds >= looks[-1]:
+            return ""
+        words = ["--until", "decided", "--max-seeds", str(looks[-1])]
+        words += ["--margin", f"{terms.margin:g}"] if terms.margin != Terms().margin else []
+    words += ["--ledger", shown_url(url)] if url else []
+    settings, counted = dict(sorted(spec.get("set", {}).items())), None if looks else range(wanted)
+    command = run_command(str(spec.get("space", sweep.id)), spec.get("profile"), settings, counted, words)
+    return command.replace("cse run", "cse reproduce", 1)
 
 
 def _noted(made: Table, notes: Sequence[str]) -> Table:

@@ -24,16 +24,15 @@ def state(follower: Follower, sweep: str | None, storage: Path) -> dict[str, Any
     progress = follower.overview()
     chosen = sweep or (progress.sweeps[0].id if progress.sweeps else None)
     full = follower.detail(chosen) if chosen else None
-    listing = follower.listing(chosen) if chosen else None
     return {
         "now": progress.now,
         "sweeps": [short(sweep_row) for sweep_row in progress.sweeps],
         "sweep": None
-        if full is None or listing is None
+        if full is None
         else {
             **short(full.progress),
             "curves": [vars(curve) for curve in full.curves],
-            "failures": failures(listing),
+            "failures": failures(full.listing),
             "mirror": _mirror(full.progress, storage),
         },
     }

@@ -13,17 +13,17 @@ function settings(runs) {
   const keys = [...new Set(runs.flatMap((run) => Object.keys(run.settings)))].sort();
   const differ = keys.filter((key) => runs.length > 1 && shownValue(runs[0].settings[key]) !== shownValue(runs[1].settings[key]));
   const table = (rows, caption) => {
-    const made_ = made("table"), head = made("tr");
-    made_.append(made("caption", caption));
+    const whole = made("table"), head = made("tr");
+    whole.append(made("caption", caption));
     head.append(made("th", "setting"), ...runs.map((run, i) => made("th", runs.length > 1 ? `${"AB"[i]}: ${name(run)}` : name(run))));
-    made_.append(head);
+    whole.append(head);
     for (const key of rows) {
       const line = made("tr"), first = made("th", key);
       first.scope = "row";
       line.append(first, ...runs.map((run) => made("td", key in run.settings ? shownValue(run.settings[key]) : "")));
-      made_.append(line);
+      whole.append(line);
     }
-    return made_;
+    return whole;
   };
   const box = made("details"), same = keys.filter((key) => !differ.includes(key));
   box.append(made("summary", runs.length > 1 ? `${same.length} settings that they share` : `${same.length} settings`), table(same, "Settings"));

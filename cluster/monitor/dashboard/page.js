@@ -99,12 +99,13 @@ function copied(command) {
 
 function showVerdicts(found) {
   const where = at("verdicts");
-  where.hidden = !found.headline;
-  if (!found.headline) return;
-  const parts = [made("p", found.headline, "headline")];
-  if (found.open.length) {
+  where.hidden = !(found.headline || found.problem);
+  if (where.hidden) return;
+  const parts = [made("p", found.headline ?? `No verdicts: ${found.problem}`, "headline")];
+  if (found.open?.length) {
     const box = made("details"), list = made("ul");
-    box.append(made("summary", `${found.open.length} undecided: what would decide them`), list, copied(found.command));
+    box.append(made("summary", `${found.open.length} undecided: what would decide them`), list);
+    if (found.command) box.append(copied(found.command));
     for (const row of found.open) list.append(made("li", `${row.row}, ${row.column}: ${row.reason}`));
     parts.push(box);
   }

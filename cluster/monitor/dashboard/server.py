@@ -1,4 +1,4 @@
-"""The page's server: loopback only, read only, GET only, and rejects names that are not this machine's."""
+"""The page's server: loopback only, read only, GET only, for whoever has its token, under this machine's own names."""
 
 import contextlib
 import errno
@@ -22,7 +22,7 @@ from sqlalchemy import Engine
 from analysis.ledger import LedgerError
 from analysis.progress.follower import Follower
 from analysis.progress.pages import FilterError
-from cluster.monitor.dashboard import api
+from cluster.monitor.dashboard import api, secret
 from cse_train.fields import ConfigError
 
 ADDRESS = "127.0.0.1"
@@ -39,8 +39,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-
-
+NO_HEADERS: Mapping[str, str] = {}
 JSON = "application/json; charset=utf-8"
 FRESH_S = 1.0
 """Seconds for which an answer is as good as a new one: however many pages are open, the ledger is read once."""
@@ -132,9 +131,9 @@ class DashboardServer(ThreadingHTTPServer):
     request_queue_size = 1024
     """Connections that wait to be accepted: with the library's 5, many at once are sent away and try again."""
 
-    def __init__(self, engine: Engine, storage: Path, port: int, decide: Decide | None = None) -> None:
+    def __init__(self, engine: Engine, storage: Path, port: int, token: str, decide: Decide | None = None) -> None:
         """`port` 0 takes any free one. ConfigError where the port is taken or not ours to use."""
-        self.engine, self.storage = engine, storage
+        self.engine, self.storage, self.token = engine, storage, token
         self.answers = Answers(engine, storage, decide)
         self.reading: dict[socket.socket, float] = {}
         """Connections whose request is not there yet, the oldest first, and when they must have sent it."""
@@ -145,7 +144,8 @@ class DashboardServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://{ADDRESS}:{self.server_port}/"
+        """With the token, which a browser then keeps as a cookie."""
+        return f"http://{ADDRESS}:{self.server_port}/?{secret.PARAMETER}={self.token}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Of too many that have sent no request the oldest is let go: each keeps a thread."""
@@ -197,20 +197,37 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.reading.pop(self.connection, None)
         if self.headers.get("Host", "") not in self.server.hosts():
-            self._answer(HTTPStatus.FORBIDDEN, {"error": f"open {self.server.url}"})
+            self._answer(HTTPStatus.FORBIDDEN, {"error": f"open {ADDRESS}:{self.server.server_port}"})
             return
         try:
             where = urlsplit(self.path)
+            query = {name: values[-1] for name, values in parse_qs(where.query).items()}
         except ValueError:
             self._answer(HTTPStatus.BAD_REQUEST, {"error": "no such address"})
             return
+        authorization, cookies = map(self._header, ("Authorization", "Cookie"))
+        if not secret.shown(
+            self.server.token, query.get(secret.PARAMETER, ""), authorization, cookies, self.server.server_port
+        ):
+            self._answer(HTTPStatus.FORBIDDEN, {"error": "open the address that cse dashboard printed, with its token"})
+            return
         try:
-            if not self._file(where.path):
-                self._ask(where.path, {name: values[-1] for name, values in parse_qs(where.query).items()})
+            if where.path == "/" and secret.PARAMETER in query:
+                self._send(HTTPStatus.SEE_OTHER, b"", JSON, self._welcome())
+            elif not self._file(where.path):
+                self._ask(where.path, query)
         except LedgerError as error:
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)})
         except FilterError as error:
             self._answer(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+
+    def _header(self, name: str) -> str:
+        return str(self.headers.get(name, ""))
+
+    def _welcome(self) -> dict[str, str]:
+        """The page without the token in its address, where it would stay in the browser's history."""
+        name = secret.cookie(self.server.server_port)
+        return {"Location": "/", "Set-Cookie": f"{name}={self.server.token}; Path=/; HttpOnly; SameSite=Strict"}
 
     def _file(self, path: str) -> bool:
         name = "index.html" if path == "/" else path[1:]
@@ -226,19 +243,19 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, api.log(self.server.engine, query["run"], self.server.storage))
         elif answer := self.server.answers.get(path, query):
             same = self.headers.get("If-None-Match") == answer.etag
-            self._send(HTTPStatus.NOT_MODIFIED if same else HTTPStatus.OK, answer.body, JSON, etag=answer.etag)
+            self._send(HTTPStatus.NOT_MODIFIED if same else HTTPStatus.OK, answer.body, JSON, {"ETag": answer.etag})
         else:
             self._answer(HTTPStatus.NOT_FOUND, {"error": "nothing here"})
 
     def _answer(self, status: HTTPStatus, data: Any) -> None:
         self._send(status, json.dumps(data).encode(), JSON)
 
-    def _send(self, status: HTTPStatus, body: bytes, kind: str, *, etag: str | None = None) -> None:
+    def _send(self, status: HTTPStatus, body: bytes, kind: str, more: Mapping[str, str] = NO_HEADERS) -> None:
         """A body with its headers, and without one where the page has it already."""
         empty = status == HTTPStatus.NOT_MODIFIED
         about = {} if empty else {"Content-Type": kind, "Content-Length": str(len(body))}
         self.send_response(status)
-        for name, value in {**HEADERS, **about, **({"ETag": etag} if etag else {})}.items():
+        for name, value in {**HEADERS, **about, **more}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(b"" if empty else body)

@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 from analysis.ledger import Ledger, shown_url
 from analysis.ledger.database import connect
 from analysis.tables.spec import TableError
+from cluster.monitor.dashboard import secret
 from cluster.monitor.dashboard.server import DashboardServer
 from cse.cli import options
 from cse.cli.loader import Deferred
@@ -22,7 +23,10 @@ Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes any free one
 
 
 def dashboard(ledger: options.LedgerUrl = None, port: Port = PORT, storage: options.Storage = None) -> None:
-    """Serve a page of progress, learning curves and failures until Ctrl-C; needs no running cluster."""
+    """Serve a page of progress, learning curves and failures until Ctrl-C; needs no running cluster.
+
+    The address has a token in it, of which the browser makes a cookie; without it the page shows nothing.
+    """
     engine = connected(ledger, storage)
     opened = Ledger(engine)
 
@@ -33,7 +37,8 @@ def dashboard(ledger: options.LedgerUrl = None, port: Port = PORT, storage: opti
         except (ConfigError, TableError) as error:
             return {"problem": str(error).splitlines()[0]}
 
-    with DashboardServer(engine, options.storage_folder(storage), port, decide) as server:
+    token = secret.kept(options.cache_folder())
+    with DashboardServer(engine, options.storage_folder(storage), port, token, decide) as server:
         print(f"sweeps of {shown_url(engine.url)} at {server.url}  (Ctrl-C ends it)", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

@@ -74,8 +74,8 @@ def long_block(sweep: SweepDetail) -> str:
     lines = [block(sweep.progress), *(f"  {run.row.share:4.0%}  {run.label}{_score(run)}" for run in running[:LISTED])]
     for run in failed[:LISTED]:
         lines.append(f"  failed  {run.label}: {run.row.reason or 'no reason is recorded'}")
-        if run.row.folder:
-            lines.append(f"          log {run.row.folder}/logs")
+        if run.folder:
+            lines.append(f"          log {run.folder}/logs")
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.ledger import Ledger, queries
+from analysis.ledger import Ledger, LedgerError, queries
 from analysis.ledger.database import connect
 from analysis.progress import rows as progress_rows
 from analysis.progress.follower import Follower
@@ -76,7 +76,7 @@ def test_a_look_reads_what_changed_alone(ledger: Ledger, tmp_path: Path, monkeyp
     follower.overview()
     read: list[str] = []
     row_of = progress_rows._row
-    monkeypatch.setattr(progress_rows, "_row", lambda values: read.append(values["signature"]) or row_of(values))
+    monkeypatch.setattr(progress_rows, "_row", lambda *values: read.append(values[1]) or row_of(*values))
     follower.overview()
     assert read == []
     claim = ledger.claim("r3", {}, seed=3, **ABOUT)
@@ -96,3 +96,28 @@ def test_a_clock_that_was_set_back_hides_nothing(ledger: Ledger, tmp_path: Path)
     follower._since += 3600
     ledger.reopen(["r1"], "its folder is gone")
     same(follower, file)
+
+
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("update cse_runs set state = 'asleep'", "state='asleep' is unknown"),
+        ("update cse_runs set best = 'high'", "best='high' is not a number"),
+        ("update cse_runs set best = 9e999", "best=inf is not finite"),
+        ("update cse_runs set updated = 1e15", "updated=1e+15 is no time"),
+        ("update cse_runs set examples = 1.5", "examples=1.5 is not a whole number"),
+        ("update cse_runs set reason = 'a' || char(0)", "has a null byte"),
+        ("update cse_runs set identity = '[1]'", "identity=[1] is not a JSON object"),
+        ("update cse_runs set identity = '{'", "identity"),
+        ("update cse_sweep_runs set cell = '3'", "cell=3 is not a JSON object"),
+        ("""update cse_sweep_runs set cell = '{"x": {}}'""", "has an object for a value"),
+        ("update cse_sweep_runs set seed = 'one'", "seed='one' is not a whole number"),
+    ],
+)
+def test_a_row_that_a_hand_has_changed_is_named(ledger: Ledger, tmp_path: Path, statement: str, what: str) -> None:
+    table = "cse_sweep_runs" if "sweep_runs" in statement else "cse_runs"
+    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+        connection.execute(f"{statement} where signature = 'r1'")
+    with pytest.raises(LedgerError, match=f"{table}.*r1") as refused:
+        Follower(connect(tmp_path / "ledger.db", create=False)).overview()
+    assert what in str(refused.value)

@@ -11,7 +11,7 @@ from analysis.progress.rows import ProgressRow
 
 def run(n: int, state: str = "done", best: float | None = None, **cell: Any) -> ProgressRow:
     axes = {f"method.{name}": value for name, value in cell.items()}
-    return ProgressRow("s", f"r{n}", axes, n % 2, state, "simcse", 64, 64, "sts_dev", best)
+    return ProgressRow("s", f"r{n}", axes, n % 2, state, "simcse", 64, 64, best)
 
 
 ROWS = [

@@ -6,14 +6,17 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from analysis.ledger import Claim, Ledger
 from analysis.ledger.database import connect
+from cluster.monitor.dashboard import secret
 from cluster.monitor.dashboard.server import Answers, DashboardServer
 from cse.cli.app import main
 
+TOKEN = "a" * 22
 CONFIG = {"train.examples": 1000, "train.batch_size": 64, "train.dev": "sts_dev"}
 
 
@@ -57,7 +60,7 @@ def made(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(made: Path) -> Iterator[DashboardServer]:
-    opened = DashboardServer(connect(made / "ledger.db", create=False), made / "results", 0)
+    opened = DashboardServer(connect(made / "ledger.db", create=False), made / "results", 0, TOKEN)
     thread = threading.Thread(target=opened.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     yield opened
@@ -66,9 +69,10 @@ def server(made: Path) -> Iterator[DashboardServer]:
     thread.join()
 
 
-def asked(server: DashboardServer, path: str, host: str | None = None) -> tuple[int, str]:
+def asked(server: DashboardServer, path: str, host: str | None = None, token: str = TOKEN) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
-    connection.request("GET", path, headers={"Host": host} if host else {})
+    headers = {"Authorization": f"Bearer {token}"} | ({"Host": host} if host else {})
+    connection.request("GET", path, headers=headers)
     answer = connection.getresponse()
     return answer.status, answer.read().decode()
 
@@ -152,6 +156,46 @@ def test_a_browser_that_leaves_is_no_error_and_any_other_is_told(
         except Exception:
             server.handle_error(None, ("127.0.0.1", 1))
         assert ("Traceback" in capsys.readouterr().err) is told
+
+
+SECRETS = ["/", "/page.js", "/api/state", "/api/log?run=run2", "/nothing"]
+
+
+@pytest.mark.parametrize("path", SECRETS)
+@pytest.mark.parametrize("token", ["", "b" * 22, TOKEN[:-1], "ü" * 22])
+def test_nothing_is_shown_without_the_token(server: DashboardServer, path: str, token: str) -> None:
+    raw = token.encode().decode("latin-1")
+    assert asked(server, path, token=raw)[0] == 403
+    words = "&" if "?" in path else "?"
+    assert asked(server, f"{path}{words}token={quote(token)}", token="")[0] == 403
+    assert "with its token" in asked(server, path, token=raw)[1] and TOKEN not in asked(server, path, token=raw)[1]
+
+
+def test_the_address_with_the_token_gives_a_cookie_that_opens_the_page(server: DashboardServer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection.request("GET", server.url.partition(str(server.server_port))[2])
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["Location"]) == (303, "/")
+    given, *rules = answer.headers["Set-Cookie"].split("; ")
+    assert given == f"cse_dashboard_{server.server_port}={TOKEN}" and {"HttpOnly", "SameSite=Strict"} <= {*rules}
+    for cookie, code in ((f"other=1; {given}", 200), (f"{given[:-1]}b", 403), ("cse_dashboard_1=" + TOKEN, 403)):
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+        connection.request("GET", "/", headers={"Cookie": cookie})
+        assert connection.getresponse().status == code
+
+
+def test_the_token_is_the_users_own_and_stays(tmp_path: Path) -> None:
+    token = secret.kept(tmp_path / "new")
+    file = tmp_path / "new" / secret.FILE
+    assert len(token) == 22 and file.stat().st_mode & 0o777 == 0o600 and secret.kept(tmp_path / "new") == token
+    file.chmod(0o644)
+    seen = secret.kept(tmp_path / "new")
+    assert seen != token and file.stat().st_mode & 0o777 == 0o600, "one that others could read is given up"
+    for damaged in ("", "short", "ü" * 22):
+        file.write_text(damaged, encoding="utf8")
+        assert len(secret.kept(tmp_path / "new")) == 22
+    (tmp_path / "file").write_text("", encoding="utf8")
+    assert len(secret.kept(tmp_path / "file")) == 22, "where no folder can be, one for this once"
 
 
 def test_a_port_in_use_is_refused(server: DashboardServer, made: Path, capsys: pytest.CaptureFixture[str]) -> None:

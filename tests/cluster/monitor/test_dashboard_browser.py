@@ -14,7 +14,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from tests.chromium import chromium
-from tests.cluster.monitor.watching import SPACE, ended, keep_picture, started, wait_for
+from tests.cluster.monitor.watching import SPACE, dashboard, ended, keep_picture, started, wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 SHOWN = """return [document.getElementById('facts').textContent,
@@ -39,13 +39,8 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def address(sweep: Path) -> Iterator[str]:
-    server = started(sweep, "dashboard", "--port", "0")
-    said = sweep / "dashboard.txt"
-    try:
-        wait_for(lambda: "http://" in said.read_text(encoding="utf8"), 120)
-        yield said.read_text(encoding="utf8").partition(" at ")[2].split()[0]
-    finally:
-        ended(server)
+    with dashboard(sweep) as served:
+        yield served
 
 
 @pytest.fixture(scope="module")

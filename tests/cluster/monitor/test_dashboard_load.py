@@ -20,12 +20,13 @@ from cluster.monitor.dashboard import api, server
 from cluster.monitor.dashboard.server import ADDRESS, DashboardServer
 
 SLOW, AT_ONCE = 400, 200
+TOKEN = "a" * 22
 
 
 @pytest.fixture
 def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DashboardServer]:
     Ledger.open(tmp_path / "l.db").close()
-    opened = DashboardServer(connect(tmp_path / "l.db", create=False), tmp_path, 0)
+    opened = DashboardServer(connect(tmp_path / "l.db", create=False), tmp_path, 0, TOKEN)
     thread = threading.Thread(target=opened.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     yield opened
@@ -37,8 +38,8 @@ def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Dashboa
 
 def calling(serving: DashboardServer, path: str, host: bool = True) -> socket.socket:
     called = socket.create_connection((ADDRESS, serving.server_port), timeout=30)
-    told = f"Host: {ADDRESS}:{serving.server_port}\r\n\r\n" if host else ""
-    called.sendall(f"GET {path} HTTP/1.0\r\n{told}".encode())
+    named = f"Host: {ADDRESS}:{serving.server_port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n" if host else ""
+    called.sendall(f"GET {path} HTTP/1.0\r\n{named}".encode())
     return called
 
 
@@ -124,7 +125,7 @@ def test_of_too_many_silent_callers_the_oldest_is_let_go(
 
 def polled(serving: DashboardServer, etag: str | None = None) -> tuple[int, str | None, bytes]:
     connection = http.client.HTTPConnection(ADDRESS, serving.server_port, timeout=30)
-    connection.request("GET", "/api/state", headers={"If-None-Match": etag} if etag else {})
+    connection.request("GET", "/api/state", headers={"Authorization": f"Bearer {TOKEN}", "If-None-Match": etag or ""})
     response = connection.getresponse()
     return response.status, response.headers["ETag"], response.read()
 

@@ -15,7 +15,7 @@ import pytest
 from benchmarks.growth.synthetic_ledger import write
 from cse.cli.app import main
 from tests.chromium import chromium
-from tests.cluster.monitor.watching import ended, keep_picture, started, wait_for
+from tests.cluster.monitor.watching import dashboard, keep_picture, wait_for
 from tests.readable import CLIPPED, OVERLAPS, SCREENS, WIDTH, axe_source, shown, unfold, violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
@@ -33,13 +33,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     write(folder / "results", 2000, 10)
     ledger = str(folder / "results" / "ledger.db")
     assert main(["import", str(REPO / "docs" / "results" / "bundles" / "E7.jsonl.gz"), "--ledger", ledger]) == 0
-    server = started(folder, "dashboard", "--port", "0")
-    said = folder / "dashboard.txt"
-    try:
-        wait_for(lambda: "http://" in said.read_text(encoding="utf8"), 120)
-        yield said.read_text(encoding="utf8").partition(" at ")[2].split()[0]
-    finally:
-        ended(server)
+    with dashboard(folder) as served:
+        yield served
 
 
 @pytest.fixture(scope="module")

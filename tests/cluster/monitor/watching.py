@@ -1,11 +1,12 @@
 """What the tests that watch a sweep share: programs of ours beside the test, patience."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,17 @@ def ended(process: subprocess.Popen[str]) -> None:
         process.wait(90)
     except subprocess.TimeoutExpired:
         process.kill()
+
+
+@contextlib.contextmanager
+def dashboard(folder: Path) -> Iterator[str]:
+    """Address of `cse dashboard` over the ledger of a folder."""
+    server, said = started(folder, "dashboard", "--port", "0"), folder / "dashboard.txt"
+    try:
+        wait_for(lambda: "http://" in said.read_text(encoding="utf8"), 120)
+        yield said.read_text(encoding="utf8").partition(" at ")[2].split()[0]
+    finally:
+        ended(server)
 
 
 def wait_for(condition: Callable[[], object], seconds: float) -> None:

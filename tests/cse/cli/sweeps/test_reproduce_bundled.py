@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cse.cli.app import main
-from tests.cse.cli.sweeps.test_reproduce import Sweeps, given, space, sweeps
+from tests.cse.cli.sweeps.pretended import Sweeps, given, space, sweeps
 
 __all__ = ["sweeps"]
 

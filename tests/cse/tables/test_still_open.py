@@ -1,0 +1,45 @@
+"""What the live page says of a table: its verdicts, what is open, and the command that adds seeds."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from cse.cli.app import main
+from cse.tables.lookup import sweep_of
+from cse.tables.study import still_open
+
+BUNDLES = Path(__file__).resolve().parents[3] / "docs" / "results" / "bundles"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ledger:
+    file = tmp_path / "ledger.db"
+    for name in ("E7", "tiny"):
+        assert main(["import", str(BUNDLES / f"{name}.jsonl.gz"), "--ledger", str(file)]) == 0
+    capsys.readouterr()
+    return Ledger.open(file)
+
+
+def command(ledger: Ledger, name: str, **spec: object) -> str:
+    sweep = sweep_of(name, ledger)
+    assert sweep is not None
+    sweep.spec.update(spec)
+    return str(still_open(sweep, ledger, None)["command"])
+
+
+def test_a_table_with_a_number_of_seeds_is_given_more_of_them(ledger: Ledger) -> None:
+    assert command(ledger, "E7").startswith("cse reproduce E7 --profile small --seeds ")
+
+
+def test_a_table_with_looks_goes_on_to_its_last_one_and_no_further(ledger: Ledger) -> None:
+    assert command(ledger, "E7@tiny") == ""
+    more = command(ledger, "E7@tiny", looks=[3, 5, 8, 16], margin=1.0)
+    assert more == "cse reproduce E7 --profile tiny --until decided --max-seeds 16 --margin 1"
+
+
+def test_a_table_all_of_whose_rows_are_decided_needs_no_command(ledger: Ledger) -> None:
+    sweep = sweep_of("D8@tiny", ledger)
+    assert sweep is not None
+    said = still_open(sweep, ledger, None)
+    assert (said["command"], said["open"]) == ("", []) and said["headline"].startswith("D8: 7 ties")
