@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from analysis.ledger import Ledger
 from analysis.render.formats import render
@@ -11,6 +12,7 @@ from analysis.render.verdicts import headline
 from analysis.site.content import RowId, Scale, Sheet, Site, State
 from analysis.study.study import Member
 from analysis.tables.aggregate import Table, aggregate
+from analysis.tables.directions import declared_terms
 from analysis.tables.results import without_part
 from analysis.tables.spec import identify
 from analysis.tables.verdict import judge
@@ -19,15 +21,12 @@ from cse.tables.build import spec_of
 from cse.tables.explain import command, space_name
 from cse.tables.lookup import space_of_sweep
 from cse.tables.reproduction import Reproduction, judged, with_left_out
-from cse.tables.study import of_space
+from cse.tables.study import declared, of_space
 from cse_train.data_paths import DataPaths
-from search_spaces.catalog import ALL, load_all
+from search_spaces.catalog import ALL, load_all, profiles
 from search_spaces.cell_names import setting
-from search_spaces.cells import PAPER, PART, Cell, ResolvedSpace, full_key, resolve
+from search_spaces.cells import PAPER, PART, Cell, ResolvedSpace, full_key, resolve, sweep_name
 from search_spaces.space import Space
-
-PROFILES = ("small", PAPER)
-"""The shipped ones: a run of one table may be a run of another, whose sweep nobody has started."""
 
 
 def gather(ledger: Ledger, sources: Sequence[str]) -> Site:
@@ -99,7 +98,8 @@ def _names(space: Space) -> dict[RowId, str]:
 
 def _scales(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Iterator[Scale]:
     """Those with a value of ours, the one with most verdicts first; of two with the same runs the first stays."""
-    by_name = {_scale_name(resolved): resolved for resolved in (*(resolve(space, name) for name in PROFILES), *swept)}
+    # With the shipped profiles: a run of one table may be a run of another, whose sweep nobody has started.
+    by_name = {_scale_name(resolved): resolved for resolved in (*(resolve(space, name) for name in profiles()), *swept)}
     pages = [(name, resolved, _page(resolved, ledger)) for name, resolved in by_name.items()]
     scales = [
         (_signatures(page), _scale(name, resolved, page))
@@ -126,15 +126,16 @@ def _scale_name(resolved: ResolvedSpace) -> str:
 def _page(resolved: ResolvedSpace, ledger: Ledger) -> Reproduction:
     study, made = of_space(resolved, ledger, None, None)
     seeds = 1 + max((member.seed for member, _ in study.finished), default=len(resolved.space.seeds) - 1)
-    study = replace(study, command=_command(resolved, seeds))
+    study = replace(study, command=_command(resolved, seeds, ledger.sweep_spec(sweep_name(resolved))))
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
     return judged(resolved, study, made, ledger, planned)
 
 
-def _command(resolved: ResolvedSpace, seeds: int) -> str:
+def _command(resolved: ResolvedSpace, seeds: int, spec: Mapping[str, Any]) -> str:
     """What trains the table again and prints it."""
     words = ["cse", "reproduce" if resolved.space.paper else "run", space_name(resolved)]
-    words += ["--profile", resolved.profile.name, "--seeds", str(seeds)]
+    terms = declared_terms(spec)
+    words += ["--profile", resolved.profile.name, *(() if terms.looks else ("--seeds", str(seeds))), *declared(terms)]
     words += [word for key, value in sorted(resolved.overrides.items()) for word in ("--set", setting(key, value))]
     return shlex.join(words)
 

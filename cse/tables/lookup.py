@@ -1,5 +1,6 @@
-"""What the ledger knows of a run, for its model card."""
+"""What a person names: a run, a sweep or a space, looked up in the ledger; and what the ledger knows of a run."""
 
+import filecmp
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -154,8 +155,8 @@ def _require_trusted(file: Path, sweep: SweepRow) -> None:
 def _as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
     file = Path(str(sweep.spec["file"]))
     ours = catalog().get(str(sweep.spec.get("space")))
-    if not file.is_file() and ours is not None and ours.name == file.name:  # it ran elsewhere, and ships with us too
-        file = ours
+    if ours is not None and ours.name == file.name and (not file.is_file() or filecmp.cmp(file, ours, shallow=False)):
+        file = ours  # another checkout's, and it ships with us too
     if not file.is_file():
         raise ConfigError([f"no such file: sweep={sweep.id} ran {file}, which is gone; give the space's file"])
     _require_trusted(file, sweep)

@@ -132,18 +132,20 @@ def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, An
 
 def _for_seeds(sweep: SweepRow, seeds: int, wanted: int, url: str | None) -> str:
     """What trains more seeds of a table that has `seeds`; empty where its declared looks have all been taken."""
-    spec, words = sweep.spec, list[str]()
-    terms = declared_terms(spec)
-    looks = terms.looks
-    if looks:
-        if seeds >= looks[-1]:
-            return ""
-        words = ["--until", "decided", "--max-seeds", str(looks[-1])]
-        words += ["--margin", f"{terms.margin:g}"] if terms.margin != Terms().margin else []
-    words += ["--ledger", shown_url(url)] if url else []
-    settings, counted = dict(sorted(spec.get("set", {}).items())), None if looks else range(wanted)
+    spec, terms = sweep.spec, declared_terms(sweep.spec)
+    if terms.looks and seeds >= terms.looks[-1]:
+        return ""
+    words = [*declared(terms), *(("--ledger", shown_url(url)) if url else ())]
+    counted = None if terms.looks else range(wanted)
+    settings = dict(sorted(spec.get("set", {}).items()))
     command = run_command(str(spec.get("space", sweep.id)), spec.get("profile"), settings, counted, words)
     return command.replace("cse run", "cse reproduce", 1)
+
+
+def declared(terms: Terms) -> list[str]:
+    """The words of a command line that declare these terms; none for the usual ones."""
+    looks = ["--until", "decided", "--max-seeds", str(terms.looks[-1])] if terms.looks else []
+    return [*looks, *(("--margin", f"{terms.margin:g}") if terms.margin != Terms().margin else ())]
 
 
 def _noted(made: Table, notes: Sequence[str]) -> Table:

@@ -24,6 +24,7 @@ from cse.experiments.finished_tables import FinishedTables
 from cse.experiments.looks import LookSource, TableLooks, with_looks
 from cse.experiments.request import Work
 from cse.tables import reproduction
+from cse.tables.study import declared
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_all
 
@@ -193,9 +194,7 @@ def _reproduced(
 
 def repeated(name: str, given: SweepArguments, terms: Terms) -> str:
     """The command line that gives one table again."""
-    words = ["cse", "reproduce", name]
-    words += ["--until", "decided", "--max-seeds", str(terms.looks[-1])] if terms.looks else []
-    words += ["--margin", f"{terms.margin:g}"] if terms.margin != MARGIN else []
+    words = ["cse", "reproduce", name, *declared(terms)]
     for option in REPEATED:
         value = getattr(given, option)
         if value is not None and value != getattr(SweepArguments, option):

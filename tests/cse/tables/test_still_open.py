@@ -6,6 +6,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
+from cse.tables import gallery
 from cse.tables.lookup import sweep_of
 from cse.tables.study import still_open
 
@@ -43,3 +44,12 @@ def test_a_table_all_of_whose_rows_are_decided_needs_no_command(ledger: Ledger) 
     assert sweep is not None
     said = still_open(sweep, ledger, None)
     assert (said["command"], said["open"]) == ("", []) and said["headline"].startswith("D8: 7 ties")
+
+
+def test_the_site_repeats_a_table_as_it_was_declared(ledger: Ledger) -> None:
+    site = gallery.gather(ledger, [])
+    (sheet,) = [sheet for sheet in site.sheets if sheet.id == "E7"]
+    assert {scale.name: scale.study.command for scale in sheet.scales} == {
+        "tiny": "cse reproduce E7 --profile tiny --until decided --max-seeds 12",
+        "small": "cse reproduce E7 --profile small --seeds 3",
+    }

@@ -13,6 +13,7 @@ from cluster.runtime.options import SweepOptions
 from cse.cli.app import main
 from cse.experiments import retrain
 from cse.experiments.request import Request, work_of
+from cse_train.checkpoint import BEST, LAST
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
@@ -98,6 +99,95 @@ def finished(folder: Path) -> dict[str, tuple[float | None, str, bytes]]:
         row.signature: (row.best, head["__metadata__"]["run"], file[8 + int.from_bytes(file[:8], "little") :])
         for row, file, head in parts
     }
+
+
+def half(run: Path, other: Path) -> None:
+    file = run / BEST
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def one_bit(run: Path, other: Path) -> None:
+    content = bytearray((run / BEST).read_bytes())
+    content[-100] ^= 1
+    (run / BEST).write_bytes(content)
+
+
+def empty(run: Path, other: Path) -> None:
+    (run / BEST).write_bytes(b"")
+
+
+def noise(run: Path, other: Path) -> None:
+    (run / BEST).write_bytes(bytes(range(256)) * 40)
+
+
+def model_of_another_run(run: Path, other: Path) -> None:
+    shutil.copy(other / BEST, run / BEST)
+
+
+def folder_of_another_run(run: Path, other: Path) -> None:
+    shutil.rmtree(run)
+    shutil.copytree(other, run)
+
+
+def no_folder(run: Path, other: Path) -> None:
+    shutil.rmtree(run)
+
+
+def no_folder_at_all(run: Path, other: Path) -> None:
+    shutil.rmtree(run.parent)
+
+
+def half_a_model_and_no_state(run: Path, other: Path) -> None:
+    half(run, other)
+    (run / LAST).unlink()
+
+
+def half_a_model_and_half_a_state(run: Path, other: Path) -> None:
+    half(run, other)
+    (run / LAST).write_bytes((run / LAST).read_bytes()[:1000])
+
+
+DAMAGES = (
+    half,
+    one_bit,
+    empty,
+    noise,
+    model_of_another_run,
+    folder_of_another_run,
+    no_folder,
+    no_folder_at_all,
+    half_a_model_and_no_state,
+    half_a_model_and_half_a_state,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_damaged_run_is_named_and_trained_again_bit_for_bit(
+    ray_cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cse export` refuses each with a command, `cse doctor --repair` finds each, and `cse run` trains just them."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(SPACE.replace("seeds: 2", f"seeds: {len(DAMAGES) + 1}"), encoding="utf8")
+    assert main(["run", "mine.yaml"]) == 0
+    before = finished(tmp_path / "results")
+    whole, *others = sorted(before)
+    folders = {name: next((tmp_path / "results" / "runs" / name).glob("final*")) for name in before}
+    for name, damage in zip(others, DAMAGES, strict=True):
+        damage(folders[name], folders[whole])
+    capsys.readouterr()
+    for name in others:
+        assert main(["export", name, "--to", "model"]) == 2
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        assert "cse doctor --repair" in line or "--retrain-missing" in line, line
+    assert main(["doctor", "--repair", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in others) and whole not in said
+    assert main(["run", "mine.yaml"]) == 0
+    assert f"1 already in the ledger, {len(others)} to run" in capsys.readouterr().out
+    assert finished(tmp_path / "results") == before
+    assert main(["doctor", "--repair"]) == 0
+    assert not any(name in capsys.readouterr().out for name in others)
 
 
 @pytest.mark.slow
