@@ -27,7 +27,8 @@ from search_spaces.parse import parse_file
 ABOUT = (
     "score = row + seed + residual, over the seeds that all rows have. "
     "Signal to noise is the variance of rows over that of the residual, with its 95% interval; "
-    "`decided` are the rows that those seeds tell from the row of reference, without ties."
+    "`decided` are the rows that those seeds tell from the row of reference, without ties. "
+    "Seconds of runs from before 2026-11-24 leave out dev evaluations."
 )
 LEVEL = 0.05
 """Of a table: its rows share it."""

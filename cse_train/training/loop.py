@@ -48,7 +48,7 @@ class Point:
     examples: int
     step: int
     seconds: float
-    """Training time since the start of the run, earlier attempts included."""
+    """Since the start of the run, dev evaluations and earlier attempts included."""
     metrics: dict[str, float]
     """The dev score under its set's name, and the means of the step metrics since the point before."""
     best: float
@@ -143,6 +143,8 @@ class Session:
     signature: str
     step: int = 0
     seconds: float = 0.0
+    counted: float = 0.0
+    """The clock at the last point: `seconds` has been counted up to there."""
     points: list[Point] = field(default_factory=list)
 
     @classmethod
@@ -196,15 +198,13 @@ class Session:
             if report(replace(point, replayed=True)):
                 return self._outcome("stopped")
         due = set(evaluation_steps(self.run.train))
-        window, begun = Window(), time.perf_counter()
+        window, self.counted = Window(), time.perf_counter()
         self.model.train()
         while self.step < steps_in(self.run.train):
             window.add(self.update())
             self.step += 1
             if self.step in due:
-                self.seconds += time.perf_counter() - begun
                 self._evaluate(window)
-                begun = time.perf_counter()
                 if report(self.points[-1]):
                     return self._outcome("stopped")
         return self._outcome("done")
@@ -241,6 +241,8 @@ class Session:
             best, at = score, examples
         rate = learning_rate(self.run.train, self.step - 1, self._dev_scores())
         metrics = {self.run.train.dev: score, "learning_rate": rate, **means}
+        before, self.counted = self.counted, time.perf_counter()
+        self.seconds += self.counted - before
         self.points.append(Point(examples, self.step, self.seconds, metrics, best, at))
         self._save(improved)
 

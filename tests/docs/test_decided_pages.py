@@ -29,7 +29,7 @@ def line(scale: str, table: dict[str, Any]) -> list[str]:
     return [link, str(cost["runs"]), f"{cost['seconds']:,.0f}", counted(words), said, f"{order['agreement']['w']:.2f}"]
 
 
-@pytest.mark.parametrize("scale", ["tiny"])
+@pytest.mark.parametrize("scale", ["tiny", "small"])
 def test_the_tables_of_decided_pages_are_those_of_their_json(scale: str) -> None:
     page = (RESULTS / f"{scale}.md").read_text(encoding="utf8")
     cells = [row.strip("| ").split(" | ") for row in page.splitlines() if row.startswith("| [")]

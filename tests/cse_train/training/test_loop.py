@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +17,7 @@ from cse_train import checkpoint, methods
 from cse_train.config import TrainConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
+from cse_train.training import loop
 from cse_train.training.loop import Diverged, Outcome, Point, train
 from cse_train.training.optimiser import evaluation_steps, learning_rate, steps_in
 
@@ -126,6 +128,21 @@ def test_best_is_the_first_of_equal_scores(
     outcome = train(run, DataPaths(train_file=text_file), tmp_path, go_on)
     assert (outcome.best, outcome.best_examples) == (30.0, 80)
     assert [p.best for p in outcome.points] == [10.0, 30.0, 30.0, 30.0]
+
+
+def test_seconds_are_those_of_dev_evaluations_too(
+    tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score = loop.Session._dev_score
+    monkeypatch.setattr(loop.Session, "_dev_score", lambda session: time.sleep(0.5) or score(session))
+    seen: list[Point] = []
+    run = parse_run(tiny_settings("simcse", train_evaluations=2))
+    ended = train(run, DataPaths(train_file=text_file), tmp_path / "run", lambda point: bool(seen.append(point)))
+    assert seen[0].seconds >= 0.5 and seen[1].seconds >= seen[0].seconds + 0.5 and ended.seconds >= seen[1].seconds
+    stopped = train(run, DataPaths(train_file=text_file), tmp_path / "two", lambda point: True)
+    seen.clear()
+    train(run, DataPaths(train_file=text_file), tmp_path / "two", lambda point: bool(seen.append(point)))
+    assert seen[0].seconds == stopped.seconds and seen[1].seconds >= stopped.seconds + 0.5, "an attempt counts on"
 
 
 def test_the_rate_of_a_plateau_falls_with_the_scores_also_after_a_resume(
