@@ -7,19 +7,24 @@ import pytest
 from analysis.ledger import Ledger
 from cse.cli.app import main
 from cse.tables import gallery
-from cse.tables.lookup import sweep_of
+from cse.tables.lookup import space_of_sweep, sweep_of
 from cse.tables.study import still_open
+from search_spaces.catalog import load_space
 
 BUNDLES = Path(__file__).resolve().parents[3] / "docs" / "results" / "bundles"
 
 
-@pytest.fixture
-def ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Ledger:
-    file = tmp_path / "ledger.db"
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("imported") / "ledger.db"
     for name in ("E7", "tiny"):
         assert main(["import", str(BUNDLES / f"{name}.jsonl.gz"), "--ledger", str(file)]) == 0
-    capsys.readouterr()
-    return Ledger.open(file)
+    return file
+
+
+@pytest.fixture
+def ledger(imported: Path) -> Ledger:
+    return Ledger.open(imported)
 
 
 def command(ledger: Ledger, name: str, **spec: object) -> str:
@@ -47,8 +52,8 @@ def test_a_table_all_of_whose_rows_are_decided_needs_no_command(ledger: Ledger) 
 
 
 def test_the_site_repeats_a_table_as_it_was_declared(ledger: Ledger) -> None:
-    site = gallery.gather(ledger, [])
-    (sheet,) = [sheet for sheet in site.sheets if sheet.id == "E7"]
+    swept = [space_of_sweep(sweep) for sweep in ledger.sweeps() if sweep.spec["space"] == "E7"]
+    sheet = gallery._sheet(load_space("E7"), [resolved for resolved in swept if resolved], ledger)
     assert {scale.name: scale.study.command for scale in sheet.scales} == {
         "tiny": "cse reproduce E7 --profile tiny --until decided --max-seeds 12",
         "small": "cse reproduce E7 --profile small --seeds 3",
