@@ -154,9 +154,9 @@ def test_a_page_gets_no_body_until_something_changes(
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("runs", "first", "idle"), [(10_000, 2.0, 0.02), (100_000, 20.0, 0.05)])
+@pytest.mark.parametrize(("runs", "first", "idle"), [(10_000, 2.0, 0.02), (100_000, 6.0, 0.05)])
 def test_first_rows_and_idle_polls_of_a_large_ledger(runs: int, first: float, idle: float, tmp_path: Path) -> None:
-    """Seconds of CPU, of a ledger that nobody writes to: on two busy cores 0.73 to 0.95 and 0.003, 9.9 and 0.01."""
+    """Seconds of CPU, of a ledger that nobody writes to: of 100,000 runs 3 (9.9 before), idle 0.01."""
     write(tmp_path, runs, 2)
     answers = server.Answers(connect(tmp_path / "ledger.db", create=False), tmp_path)
     begun = time.process_time()
