@@ -15,7 +15,7 @@ from analysis.figures.canvas import GREY, INK, OURS, PAPER, canvas, log_scaled, 
 from analysis.figures.words import brief, literal, metric_name, wrapped
 from analysis.statistics.basics import Spread
 from analysis.tables.aggregate import UNTRAINED, Entry, Row, Table
-from analysis.tables.labels import axis_text, label
+from analysis.tables.labels import axis_text, label, short
 from analysis.tables.spec import plain
 
 NAME = 42
@@ -109,7 +109,7 @@ def _by_number(
         last.set_xscale("log")
     last.set_xticks(list(numbers), [literal(axis_text(number)) for number in numbers], minor=False)
     last.set_xticks([], minor=True)
-    last.set_xlabel(literal(table.named[0].rpartition(".")[2]), fontsize=8)
+    last.set_xlabel(literal(short(table.named[0])), fontsize=8)
     thin_ticks(figure)
     return figure
 

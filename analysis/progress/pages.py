@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
-from analysis.progress.rows import ENDED, ProgressRow
+from analysis.progress.rows import ENDED, ProgressRow, cells_of
 from analysis.tables.labels import axis_text, label, short, varying
 
 PAGE = 100
@@ -60,7 +60,7 @@ class Listing:
     @cached_property
     def axes(self) -> Sequence[str]:
         """Those with more than one value."""
-        cells = list({id(row.cell): row.cell for row in self.rows}.values())
+        cells = cells_of(self.rows)
         return varying(cells, list(dict.fromkeys(axis for cell in cells for axis in cell)))
 
     def value(self, row: ProgressRow, column: str) -> Any:
@@ -156,8 +156,7 @@ def _run(listing: Listing, row: ProgressRow) -> dict[str, Any]:
 
 
 def _cells(listing: Listing, rows: Sequence[ProgressRow]) -> list[dict[str, Any]]:
-    names = {id(row.cell): row.cell for row in rows}
-    texts = {at: repr(sorted(cell.items(), key=lambda item: item[0])) for at, cell in names.items()}
+    texts = {id(cell): repr(sorted(cell.items(), key=lambda item: item[0])) for cell in cells_of(rows)}
     by_cell: dict[str, list[ProgressRow]] = {}
     for row in rows:
         by_cell.setdefault(texts[id(row.cell)], []).append(row)

@@ -47,6 +47,11 @@ class ProgressRow(NamedTuple):
         return min(1.0, self.examples / self.total) if self.total else 0.0
 
 
+def cells_of(rows: Iterable[ProgressRow]) -> list[Mapping[str, Any]]:
+    """The cells of these rows; equal ones that were read together are one object, and stand once."""
+    return list({id(row.cell): row.cell for row in rows}.values())
+
+
 def clock(connection: Connection) -> float:
     """The database's time, seconds since 1970."""
     return float(connection.scalar(select(schema.now())) or 0.0)

@@ -12,7 +12,7 @@ from analysis.ledger.cluster_log import Cluster
 from analysis.ledger.database import transaction
 from analysis.progress import pace
 from analysis.progress.pages import Listing, prominence
-from analysis.progress.rows import ENDED, ProgressRow
+from analysis.progress.rows import ENDED, ProgressRow, cells_of
 from analysis.tables.data_sets import told_apart
 from analysis.tables.labels import label, telling
 
@@ -168,7 +168,7 @@ class RunLabels(Mapping[str, str]):
     """
 
     def __init__(self, rows: Sequence[ProgressRow], searched: bool) -> None:
-        cells = list({id(row.cell): row.cell for row in rows}.values())
+        cells = cells_of(rows)
         self._axes = telling(cells, list(dict.fromkeys(axis for cell in cells for axis in cell)), searched=searched)
         self._apart = told_apart((row.signature, row.cell, row.seed, row.identity) for row in rows if row.identity)
         self._rows, self._made = {row.signature: row for row in rows}, dict[str, str]()

@@ -5,9 +5,10 @@ import hmac
 import os
 import re
 import secrets
-import tempfile
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
+
+from cse_train.files import replace_file
 
 FILE = "dashboard-token"
 TOKEN = re.compile(r"[\w-]{22}", re.ASCII)
@@ -28,11 +29,13 @@ def kept(folder: Path) -> str:
             if TOKEN.fullmatch(stored):
                 return stored
     with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as stream:  # it alone may read and write it
-            stream.write(fresh)
-        os.replace(stream.name, file)
+        replace_file(file, lambda path: _written(path, fresh))
     return fresh
+
+
+def _written(path: Path, token: str) -> None:
+    path.touch(mode=0o600)
+    path.write_text(token, encoding="ascii")
 
 
 def cookie(port: int) -> str:

@@ -161,16 +161,21 @@ DAMAGES = (
 )
 
 
+def trained(folder: Path, monkeypatch: pytest.MonkeyPatch, seeds: int) -> dict[str, tuple[float | None, str, bytes]]:
+    """`finished` of the space with so many seeds, trained in the folder, which is the working one from then on."""
+    monkeypatch.chdir(folder)
+    Path("mine.yaml").write_text(SPACE.replace("seeds: 2", f"seeds: {seeds}"), encoding="utf8")
+    assert main(["run", "mine.yaml"]) == 0
+    return finished(folder / "results")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_every_damaged_run_is_named_and_trained_again_bit_for_bit(
     ray_cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`cse export` refuses each with a command, `cse doctor --repair` finds each, and `cse run` trains just them."""
-    monkeypatch.chdir(tmp_path)
-    Path("mine.yaml").write_text(SPACE.replace("seeds: 2", f"seeds: {len(DAMAGES) + 1}"), encoding="utf8")
-    assert main(["run", "mine.yaml"]) == 0
-    before = finished(tmp_path / "results")
+    before = trained(tmp_path, monkeypatch, len(DAMAGES) + 1)
     whole, *others = sorted(before)
     folders = {name: next((tmp_path / "results" / "runs" / name).glob("final*")) for name in before}
     for name, damage in zip(others, DAMAGES, strict=True):
@@ -195,10 +200,7 @@ def test_every_damaged_run_is_named_and_trained_again_bit_for_bit(
 def test_results_move_and_a_lost_run_is_trained_again(
     ray_cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("mine.yaml").write_text(SPACE, encoding="utf8")
-    assert main(["run", "mine.yaml"]) == 0
-    before = finished(tmp_path / "results")
+    before = trained(tmp_path, monkeypatch, 2)
     assert len(before) == 2
 
     shutil.move("results", "moved")
