@@ -101,8 +101,8 @@ ROOMS: Mapping[str, str] = {
     "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.ledger cse_train.fields "
     "cse_train.data_paths cse_train.evaluate.suites cse_train.plugins",
     "cluster.trackers": "cse_train.fields cse_train.reading",
-    "cluster.monitor": "cluster.sweep cluster.trackers analysis.ledger analysis.progress cse_train.fields cse_train.files "
-    "cse_train.reading",
+    "cluster.monitor": "cluster.sweep cluster.trackers analysis.ledger analysis.progress cse_train.fields "
+    "cse_train.files cse_train.reading",
     "cluster.launch": "cluster.runtime search_spaces cse_train.fields cse_train.plugins",
     # the face
     "cse": "",
