@@ -14,7 +14,7 @@ import psutil
 from analysis.ledger import Ledger, RunRow
 from benchmarks.faults.moment import Moment
 from cluster.search.optuna_mirror import mirror_url
-from tests.cluster_real.processes import REPO, Processes
+from tests.cluster_real.processes import REPO, Processes, below, title
 
 RUNS, EVALUATIONS = 8, 4
 START_S, END_S = 400, 900
@@ -128,22 +128,6 @@ class Sweep:
             driver.wait(30)
 
 
-def below(pid: int) -> list[psutil.Process]:
-    """All descendants of a process; none when it is gone."""
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
-
-
-def title(process: psutil.Process) -> str:
-    """A process's command line; empty when it is gone."""
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
-
-
 def points(curves: Mapping[str, list[dict[str, Any]]]) -> int:
     """Dev points in all."""
     return sum(len(curve) for curve in curves.values())
@@ -157,4 +141,4 @@ def until(condition: Callable[[], object], seconds: float) -> None:
         time.sleep(0.3)
 
 
-__all__ = ["END_S", "EVALUATIONS", "REPO", "RUNS", "Sweep", "below", "points", "title", "until"]
+__all__ = ["END_S", "EVALUATIONS", "REPO", "RUNS", "Sweep", "points", "until"]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster_real.head import Head
+from tests.cluster_real.hosts import Hosts
 from tests.cluster_real.processes import Processes
 
 SPACE = """version: 1
@@ -75,3 +77,23 @@ def free_port() -> Callable[[], int]:
     for one in held:
         one.close()
     return iter(ports).__next__
+
+
+@pytest.fixture
+def head(processes: Processes, free_port: Callable[[], int]) -> Head:
+    made = Head(processes, free_port)
+    made.start()
+    return made
+
+
+@pytest.fixture
+def hosts(needs: Callable[..., None], processes: Processes) -> Iterator[Hosts]:
+    needs("iproute2", "ip", root=True)
+    needs("util-linux", "unshare")
+    made = Hosts(processes)
+    try:
+        made.create()
+        yield made
+    finally:
+        processes.end()
+        made.remove()

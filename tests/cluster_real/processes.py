@@ -106,6 +106,22 @@ def wait_until(condition: object, seconds: float, what: str) -> None:
         time.sleep(0.3)
 
 
+def below(pid: int) -> list[psutil.Process]:
+    """All descendants of a process; none when it is gone."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def title(process: psutil.Process) -> str:
+    """A process's command line; empty when it is gone."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
 def _plain_environment() -> dict[str, str]:
     """The user's environment without Ray's settings; our packages from this checkout, programs from this Python."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}

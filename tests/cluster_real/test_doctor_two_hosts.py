@@ -9,9 +9,7 @@ import pytest
 
 from tests.cluster_real.hosts import Hosts
 from tests.cluster_real.processes import REPO, Processes, wait_until
-from tests.cluster_real.test_two_hosts import PORT, hosts, start_node
 
-__all__ = ["hosts"]
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 ELSEWHERE = 'mount --bind "$0" "$1" && mount -t tmpfs none "$2" && shift 2 && exec "$@"'
 """Runs a command where folder 0 is seen in place of folder 1, and folder 2 is empty."""
@@ -25,7 +23,7 @@ def start_other_node(hosts: Hosts, private: Path) -> None:
     with (code / "scale.py").open("a") as file:
         file.write("# edited\n")
     mounted = ("unshare", "--mount", "sh", "-c", ELSEWHERE, str(code), str(REPO / "cluster"), str(private))
-    node = ("ray", "start", "--address", f"{hosts.addresses[0]}:{PORT}", "--node-ip-address", hosts.addresses[1])
+    node = ("ray", "start", "--address", hosts.cluster, "--node-ip-address", hosts.addresses[1])
     size = ("--num-cpus", "1", "--object-store-memory", str(128 * 2**20), "--temp-dir", str(processes.folder / name))
     argv = (*mounted, *node, *size, "--disable-usage-stats", "--block")
     processes.start(*hosts.inside(name, *argv), log=f"{name}.log")
@@ -33,7 +31,7 @@ def start_other_node(hosts: Hosts, private: Path) -> None:
 
 def examined(hosts: Hosts, *options: str, env: dict[str, str] | None = None) -> list[str]:
     """Lines that stop a sweep, told by a doctor on the head that exits with 2."""
-    where = ("--address", f"{hosts.addresses[0]}:{PORT}", *options, "--format", "json")
+    where = ("--address", hosts.cluster, *options, "--format", "json")
     driver = hosts.inside(hosts.names[0], sys.executable, "-m", "cse.cli.app", "doctor", *where)
     done = hosts.processes.run(*driver, timeout=200, env=env)
     assert done.returncode == 2, done.stdout + done.stderr
@@ -46,10 +44,9 @@ def test_every_fault_of_a_node_is_named(hosts: Hosts) -> None:
     private.mkdir()
     text = private / "text.txt"
     text.write_text("a sentence\n")
-    start_node(hosts, 0, "--head", "--port", str(PORT))
-    for name, start in zip(hosts.names, (lambda: None, lambda: start_other_node(hosts, private)), strict=True):
-        start()
-        wait_until(lambda log=f"{name}.log": "runtime started" in processes.said(log), 90, f"node {name}")
+    hosts.start_head()
+    start_other_node(hosts, private)
+    wait_until(lambda: "runtime started" in processes.said(f"{hosts.names[1]}.log"), 90, "the second node")
 
     second = f"{hosts.names[1]} ({hosts.addresses[1]})"
     found = examined(hosts, "--storage", str(private / "runs"), "--train-file", str(text))
@@ -59,4 +56,4 @@ def test_every_fault_of_a_node_is_named(hosts: Hosts) -> None:
         f"node without data: node={second}",
     ]
     (refused,) = examined(hosts, env={"RAY_AUTH_TOKEN": "0" * 64})
-    assert "RAY_AUTH_TOKEN" in refused and f"address={hosts.addresses[0]}:{PORT}" in refused
+    assert "RAY_AUTH_TOKEN" in refused and f"address={hosts.cluster}" in refused
