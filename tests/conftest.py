@@ -22,6 +22,7 @@ from cluster.sweep.events import OnEvent
 from cluster.sweep.run_sweep import run_sweep
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from tests.wheel import build, install
 
 REPO = Path(__file__).resolve().parents[1]
 DATA = REPO.parent / "shared" / "data"
@@ -72,6 +73,18 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     os.environ["CSE_CACHE"] = str(folder)
     yield folder
     os.environ.pop("CSE_CACHE") if before is None else os.environ.update(CSE_CACHE=before)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's wheel."""
+    return build(tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def cse_of_wheel(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command of an environment that has the wheel."""
+    return install(wheel, tmp_path_factory.mktemp("clean"))
 
 
 @pytest.fixture(scope="session")

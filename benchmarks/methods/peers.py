@@ -53,7 +53,7 @@ def with_dropout(model: nn.Module, rate: float | None) -> nn.Module:
 
 
 class ESimCSEPeer(nn.Module):
-    """Both views in one padded pass, a queue of 2.5 batches, and a momentum encoder moved weight by weight."""
+    """Both views in one padded pass, a queue of so many batches, and a momentum encoder moved weight by weight."""
 
     def __init__(self, session: Session, dropout: float | None) -> None:
         super().__init__()
@@ -62,6 +62,7 @@ class ESimCSEPeer(nn.Module):
         self.projector = copy.deepcopy(ours.pooler.projector)
         self.average = copy.deepcopy(self.bert).requires_grad_(False).eval()
         self.momentum = ours.config.momentum
+        self.batches = ours.config.queue_multiple
         self.queue = torch.empty(0, self.bert.config.hidden_size)
 
     def forward(self, batch: Batch) -> Tensor:
@@ -74,7 +75,7 @@ class ESimCSEPeer(nn.Module):
         ids, mask = padded(unpacked(batch.inputs["anchors"]))
         with torch.no_grad():
             new = self.projector(self.average(ids, mask).last_hidden_state[:, 0])
-        self.queue = torch.cat([self.queue, new])[-round(2.5 * batch.examples) :]
+        self.queue = torch.cat([self.queue, new])[-round(self.batches * batch.examples) :]
         return loss
 
 

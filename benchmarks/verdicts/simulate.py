@@ -76,14 +76,15 @@ def ours(values_TRS: Array, looks: Sequence[int], margin: float) -> Words:
     return Words(direction, tie)
 
 
-def welch(values_TRS: Array, corrected: bool) -> Words:
-    """Welch's interval with Satterthwaite's degrees of freedom; corrected: each contrast has its share of 5%."""
+def welch(values_TRS: Array, share: float, margin: float = 0.0) -> Words:
+    """Welch's interval with Satterthwaite's degrees of freedom at the level `share` a contrast; ties by twice that."""
     seeds, parts = values_TRS.shape[2], values_TRS.var(axis=2, ddof=1) / values_TRS.shape[2]
     error = parts[:, 1:] + parts[:, :1]
     freedom = error**2 / (parts[:, 1:] ** 2 + parts[:, :1] ** 2) * (seeds - 1)
     difference = values_TRS[:, 1:].mean(axis=2) - values_TRS[:, :1].mean(axis=2)
-    apart = np.abs(difference) > student(FAMILY / (error.shape[1] if corrected else 1), freedom) * np.sqrt(error)
-    return Words(np.where(apart, np.sign(difference), 0.0), np.zeros(apart.shape, bool))
+    apart = np.abs(difference) > student(share, freedom) * np.sqrt(error)
+    inside = np.abs(difference) + student(2 * share, freedom) * np.sqrt(error) < margin
+    return Words(np.where(apart, np.sign(difference), 0.0), inside & ~apart)
 
 
 def simulated(
@@ -95,8 +96,8 @@ def simulated(
         values = setting.draw(generator, min(CHUNK, tables - start), max(LOOKS))
         for when, looks in TOLD_AT.items():
             parts.setdefault(("ours", when), []).append(ours(values, looks, margin))
-            for name, corrected in (("Welch", False), ("Welch, corrected", True)):
-                parts.setdefault((name, when), []).append(welch(values[:, :, : looks[-1]], corrected))
+            for name, share in (("Welch", FAMILY), ("Welch, corrected", FAMILY / (values.shape[1] - 1))):
+                parts.setdefault((name, when), []).append(welch(values[:, :, : looks[-1]], share))
     return {
         name: Words(np.concatenate([w.direction for w in words]), np.concatenate([w.tie for w in words]))
         for name, words in parts.items()
