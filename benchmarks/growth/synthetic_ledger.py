@@ -72,18 +72,19 @@ class SyntheticRun:
         return {name: self.curve[-1][name] for name in ("examples", "best", "best_examples", "seconds")}
 
 
-def write(folder: Path, runs: int = 10_000, points: int = 20) -> Path:
-    """Writes `ledger.db` and `rows.yaml` into `folder`; returns the ledger's path. At most 100,000 runs."""
+def write(folder: Path, runs: int = 10_000, points: int = 20, ledger: str | None = None) -> str | Path:
+    """Writes `rows.yaml` into `folder`, and the runs into its `ledger.db` or into `ledger`, a URL; returns where they
+    are. At most 100,000 runs."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "rows.yaml").write_text(SPACE + MORE * (runs > PLAIN), encoding="utf8")
     made = list(synthetic(folder / "rows.yaml", runs, points))
-    path = folder / "ledger.db"
-    ledger = Ledger.open(path)
-    ledger.record_sweep(SWEEP, {"title": "A synthetic grid", "space": SWEEP, "file": str(folder / "rows.yaml")})
-    ledger.link(SWEEP, ((run.signature, run.cell.key, run.seed) for run in made))
-    ledger.close()
-    _insert(path, made)
-    return path
+    where = ledger or folder / "ledger.db"
+    opened = Ledger.open(where)
+    opened.record_sweep(SWEEP, {"title": "A synthetic grid", "space": SWEEP, "file": str(folder / "rows.yaml")})
+    opened.link(SWEEP, ((run.signature, run.cell.key, run.seed) for run in made))
+    opened.close()
+    _insert(where, made)
+    return where
 
 
 def synthetic(space: Path, runs: int, points: int) -> Iterator[SyntheticRun]:
@@ -130,7 +131,7 @@ def _curve(level: float, points: int, generator: np.random.Generator) -> list[di
     ]
 
 
-def _insert(path: Path, made: Sequence[SyntheticRun]) -> None:
+def _insert(path: str | Path, made: Sequence[SyntheticRun]) -> None:
     engine = connect(path, create=False)
     with transaction(engine, writes=True) as connection:
         connection.execute(insert(schema.runs), [_run_row(run) for run in made])
