@@ -67,6 +67,11 @@ def some(names: Sequence[str], most: int, between: str = ", ") -> str:
     return between.join(names[:most]) + more
 
 
+def number_of(count: int, noun: str) -> str:
+    """`1 run`, `3 runs`."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
 def axis_text(value: object) -> str:
     """An axis value as a reader writes it: `off` for None, `yes`/`no`, numbers without a needless tail."""
     if value is None:

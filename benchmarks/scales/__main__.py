@@ -28,7 +28,7 @@ ABOUT = (
     "score = row + seed + residual, over the seeds that all rows have. "
     "Signal to noise is the variance of rows over that of the residual, with its 95% interval; "
     "`decided` are the rows that those seeds tell from the row of reference, without ties. "
-    "Seconds of runs from before 2026-11-24 leave out dev evaluations."
+    "A run has one thread; its seconds are those from its claim to its end, with another run beside it."
 )
 LEVEL = 0.05
 """Of a table: its rows share it."""
@@ -55,7 +55,7 @@ class Told:
     decided: int
     """Rows that are told from the row of reference."""
     seconds: float
-    """CPU-seconds of one run: a run has one thread."""
+    """Of one run, which has one thread."""
 
     @property
     def scale(self) -> tuple[str, int]:
@@ -108,13 +108,14 @@ def of_sweep(sweep: Mapping[str, Any], default: Mapping[str, Any], runs: Mapping
     """One table at one scale."""
     cells: dict[str, dict[int, Mapping[str, Any]]] = {}
     for cell in sweep["cells"]:
-        cells.setdefault(cell["cell_hash"], {})[cell["seed"]] = runs[cell["signature"]]
+        if cell["signature"] in runs:
+            cells.setdefault(cell["cell_hash"], {})[cell["seed"]] = runs[cell["signature"]]
     rows = list(cells.values())
     seeds = sorted(set.intersection(*(set(row) for row in rows)))
     configs = [row[seeds[0]]["config"] for row in rows]
     table = str(sweep["spec"]["space"])
     reference = next(i for i, config in enumerate(configs) if all(config[key] == default[key] for key in default))
-    seconds = statistics.median(run["seconds"] for row in rows for run in row.values())
+    seconds = statistics.median(run["updated"] - run["attempts"][-1]["at"] for row in rows for run in row.values())
     scores_RS = np.array([[row[seed]["best"] for seed in seeds] for row in rows])
     config = configs[0]
     return told(table, scores_RS, reference, config["train.encoder"], config["train.examples"], seconds)

@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from analysis.tables.labels import number_of
 from cluster.plan.missing_inputs import IncompleteCell, by_reason
 from cluster.plan.plan import Plan, SpacePlan, counts
 from cse.cli import screen
 from cse.cli.listing import aligned, duration, size
 from cse.tables.coverage import counted, printed_values
 
-SENTENCE = "{cells} cells x {seeds} seeds = {runs} runs, {unique} unique: {done} done, {to_run} to run"
-MANY = "{cells} cells, {runs} runs, {unique} unique ({shared}): {done} done, {to_run} to run"
 TITLE = 34
 """Characters of a title in the listing."""
 SPARE = ("disk", "examples", "unique", "kind", "title")
@@ -88,6 +87,12 @@ def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:
     }
 
 
+def product(totals: Mapping[str, int]) -> str:
+    """Cells by seeds."""
+    cells, seeds, runs = (number_of(totals[f"{noun}s"], noun) for noun in ("cell", "seed", "run"))
+    return f"{cells} x {seeds} = {runs}"
+
+
 def _totals(plan: Plan) -> list[str]:
     """The sentence and the cost of the tables together, then of the searches."""
     groups = [("", plan.tables), ("searches, at most: ", plan.searches)]
@@ -97,7 +102,10 @@ def _totals(plan: Plan) -> list[str]:
             totals = counts(spaces)
             lacking = totals["missing_input"]
             more = f", {lacking} lack{'s' if lacking == 1 else ''} an input" if lacking else ""
-            sentence = (SENTENCE if len(spaces) == 1 else MANY).format(**totals, shared=_shared(totals))
+            many = f"{number_of(totals['cells'], 'cell')}, {number_of(totals['runs'], 'run')}"
+            each = product(totals) if len(spaces) == 1 else many
+            unique = f"{totals['unique']} unique" + (f" ({_shared(totals)})" if len(spaces) > 1 else "")
+            sentence = f"{each}, {unique}: {totals['done']} done, {totals['to_run']} to run"
             lines.append(f"{what if plan.tables else ''}{sentence}{more}")
             lines.append(_left(plan, spaces))
     training = [space for space in plan.tables if space.kind == "training"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from analysis.ledger import Ledger
 from analysis.tables.directions import Terms
+from analysis.tables.labels import number_of
 from cluster.plan.plan import PlannedRun, SpacePlan
 from cluster.plan.run_source import RunSource
 from cse.experiments.request import Request, record
@@ -97,9 +98,8 @@ class LookSource(RunSource):
         so_far = len({run.signature for table in self._tables for run in table.now.runs})
         if self.exhausted():
             return f"{so_far}/{so_far} already in the ledger, 0 run"
-        return (
-            f"{so_far} runs for the next look: {so_far - self.waiting} already in the ledger; at most {at_most} in all"
-        )
+        there = f"{so_far - self.waiting} already in the ledger"
+        return f"{number_of(so_far, 'run')} for the next look: {there}; at most {at_most} in all"
 
     def exhausted(self) -> bool:
         return not self._left and not self._open

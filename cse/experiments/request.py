@@ -7,6 +7,7 @@ from typing import Any
 
 from analysis.ledger import Ledger
 from analysis.tables.directions import Terms
+from analysis.tables.labels import number_of
 from cluster.plan.missing_inputs import IncompleteCell
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all
@@ -72,7 +73,7 @@ class Work:
     def line(self) -> str:
         if self.nothing_left:
             return f"{self.done}/{self.total} already in the ledger, 0 run"
-        return f"{self.total} runs: {self.done} already in the ledger, {self.total - self.done} to run"
+        return f"{number_of(self.total, 'run')}: {self.done} already in the ledger, {self.total - self.done} to run"
 
 
 def work_of(requests: Sequence[Request], ledger: Ledger, *, recorded: bool = True) -> Work:

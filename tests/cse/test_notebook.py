@@ -81,7 +81,7 @@ def test_a_plan_and_a_table_show_themselves(folder: Path) -> None:
     assert plan.counts == {
         "cells": 2, "seeds": 1, "runs": 2, "unique": 2, "done": 0, "to_run": 2, "missing_input": 0
     }  # fmt: skip
-    assert repr(plan).startswith("2 cells x 1 seeds = 2 runs")
+    assert repr(plan).startswith("2 cells x 1 seed = 2 runs")
     table = cse.table("mine.yaml")
     assert "<table" in table._repr_html_() and "| train.learning_rate |" in str(table)
     frame = table.frame()

@@ -49,7 +49,7 @@ def test_spaces_are_planned_and_runs_are_trained_and_scored(files: Path, capsys:
     for words in (*given("plan"), ["plan", "corpora.yaml"]):
         assert main(words) == 0
     said = capsys.readouterr().out
-    assert "1 runs, 1 unique: 0 done, 1 to run" in said and "3 runs, 3 unique: 0 done, 3 to run" in said
+    assert "1 run, 1 unique: 0 done, 1 to run" in said and "3 runs, 3 unique: 0 done, 3 to run" in said
     for words in given("train"):
         assert main([*words, *(word for setting in SMALL for word in ("--set", setting)), "--set",
                      "train.corpus=file"]) == 0  # fmt: skip

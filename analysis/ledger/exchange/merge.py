@@ -80,7 +80,7 @@ class Conflicts:
     def check(self) -> None:
         """Raise LedgerError where there is any."""
         if self._lines:
-            more = f" (and {len(self._lines) - 1} runs more)" if len(self._lines) > 1 else ""
+            more = f" (and {len(self._lines) - 1} more)" if len(self._lines) > 1 else ""
             raise LedgerError(
                 f"two results: {self._lines[0]}{more}; nothing was imported, "
                 "give the file a ledger of its own with --ledger and compare the two"

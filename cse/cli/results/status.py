@@ -9,6 +9,7 @@ import typer
 
 from analysis.progress.follower import Follower
 from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress
+from analysis.tables.labels import number_of
 from cluster.monitor.dashboard.api import short, whole
 from cluster.monitor.tally import clock
 from cse.cli import options, screen
@@ -41,14 +42,16 @@ def status(name: Name = None, ledger: options.LedgerUrl = None, form: FormatOpti
         print(screen.prose("\n".join(long_block(row) for row in full), "    "))
 
 
+def lacking(cells: int) -> str:
+    return f"{number_of(cells, 'cell')} lack{'s' * (cells == 1)} an input"
+
+
 def chosen(name: str, sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
     """The sweep of this name, else the sweeps of this space; ConfigError where there is none, or none has runs."""
     exact = [row for row in sweeps if row.id == name]
     named = exact or [row for row in sweeps if row.space.lower() == name.lower()]
     if named and not any(row.runs for row in named):
-        raise ConfigError(
-            [f"no runs: sweep={name}, {named[0].missing_input} cells lack an input; cse plan {name} says why"]
-        )
+        raise ConfigError([f"no runs: sweep={name}, {lacking(named[0].missing_input)}; cse plan {name} says why"])
     if named:
         return named
     if name.lower() in map(str.lower, catalog()):
@@ -85,8 +88,8 @@ def facts(sweep: SweepProgress) -> list[str]:
     counts["waiting"] = counts["unclaimed"] + counts["claimed"] + counts["lost"]
     parts = [f"{counts['done']}/{sweep.num_samples or sweep.runs} done"]
     parts += [f"{counts[state]} {state}" for state in ("running", "waiting", "stopped", "failed") if counts[state]]
-    parts += [f"at most {sweep.num_samples} runs"] if sweep.num_samples else []
-    parts += [f"{sweep.missing_input} cells lack an input"] if sweep.missing_input else []
+    parts += [f"at most {number_of(sweep.num_samples, 'run')}"] if sweep.num_samples else []
+    parts += [lacking(sweep.missing_input)] if sweep.missing_input else []
     parts += [f"about {clock(sweep.seconds_left)} left"] if sweep.seconds_left else []
     return parts if sweep.live or sweep.ended == sweep.runs else [*parts, "no driver works on it"]
 

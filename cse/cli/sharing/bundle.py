@@ -9,6 +9,7 @@ from analysis.bundles import formats
 from analysis.bundles.contents import Contents, gather
 from analysis.bundles.formats import jsonl
 from analysis.ledger import Ledger
+from analysis.tables.labels import number_of
 from cse.cli import exit, options
 from cse_train.fields import ConfigError, nearest
 from search_spaces.catalog import catalog, load_space
@@ -67,18 +68,18 @@ def counted(contents: Contents) -> str:
     """What the file holds."""
     runs = contents.runs
     points, scores = (sum(len(run[part]) for run in runs) for part in ("curve", "scores"))
-    sweeps = f"{len(contents.sweeps)} sweep" + ("s" if len(contents.sweeps) != 1 else "")
-    return f"{len(runs)} runs of {sweeps}, {points} points of curves, {scores} scores"
+    held = f"{number_of(len(runs), 'run')} of {number_of(len(contents.sweeps), 'sweep')}"
+    return f"{held}, {number_of(points, 'point')} of curves, {number_of(scores, 'score')}"
 
 
 def left_out(contents: Contents) -> list[str]:
     """What the file lacks."""
     lines = []
     if contents.unended:
-        lines.append(f"left out: {contents.unended} runs that have not ended; bundle again when they have")
+        lines.append(f"left out: {number_of(contents.unended, 'run')} without an end; bundle again when there is one")
     if contents.without_pairs:
         lines.append(
-            f"left out: the cosines behind {contents.without_pairs} scores, whose files are not here; "
+            f"left out: the cosines behind {number_of(contents.without_pairs, 'score')}, whose files are not here; "
             "pages of the file will not compare rows by sentence pairs"
         )
     return lines

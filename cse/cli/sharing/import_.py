@@ -8,6 +8,7 @@ import typer
 from analysis.bundles.reader import Bundle
 from analysis.ledger import shown_url
 from analysis.ledger.exchange.merge import Merged, Source
+from analysis.tables.labels import number_of
 from cse.cli import exit, options
 from cse.foreign import sources
 from cse.foreign.take import Taking, take
@@ -76,7 +77,7 @@ def import_(
     taking = Taking(tool=what, source=shown, sweep=name, score=score, negated=negate, names=names)
     merged, unscored = take(runs, taking, opened)
     print(f"{counted(merged)} as {name}  (ledger {opened.url})")
-    exit.say([f"left out: {unscored} runs without {score}"] if unscored else [])
+    exit.say([f"left out: {number_of(unscored, 'run')} without {score}"] if unscored else [])
 
 
 def _names(pairs: list[str]) -> dict[str, str]:
@@ -100,15 +101,15 @@ def _import_bundle(file: Path, ledger: str | None) -> None:
 
 def counted(merged: Merged) -> str:
     """What was taken over."""
-    parts = [f"{merged.added} runs imported", f"{merged.there} already there"]
+    parts = [f"{number_of(merged.added, 'run')} imported", f"{merged.there} already there"]
     parts += [f"{merged.replaced} that had no result here replaced"] if merged.replaced else []
-    parts += [f"{merged.scores} scores of runs here added"] if merged.scores else []
+    parts += [f"{number_of(merged.scores, 'score')} of runs here added"] if merged.scores else []
     return ", ".join(parts)
 
 
 def left(merged: Merged) -> list[str]:
     """What was not."""
-    lines = [f"left out: {merged.held} runs that a driver trains here now"] if merged.held else []
+    lines = [f"left out: {number_of(merged.held, 'run')} that a driver trains here now"] if merged.held else []
     if merged.other_baselines:
         columns = ", ".join(dict.fromkeys(merged.other_baselines))
         lines.append(f"rows without training differ: {columns}; those of the ledger stay")

@@ -13,6 +13,7 @@ from cluster.plan.planner import plan
 from cse.cli import exit, options
 from cse.cli.listing import aligned
 from cse.cli.loader import Deferred
+from cse.cli.plan_text import product
 from cse.cli.sweep_options import SweepArguments, Yes, with_sweep_arguments
 from cse.cli.sweeps.run import run_grid
 from cse.experiments import request as sweeping
@@ -62,7 +63,8 @@ def plan_alone(request: sweeping.Request) -> int:
     opened = options.open_ledger(request.ledger) if "://" in request.ledger or Path(request.ledger).exists() else None
     space, workers = request.resolved.space, request.options.workers
     work = plan([space], request.resolved.profile, request.seeds, opened, request.paths, workers=workers)
-    print("{cells} cells x {seeds} seeds = {runs} runs: {done} done, {to_run} to run".format(**work.counts()))
+    counts = work.counts()
+    print(f"{product(counts)}: {counts['done']} done, {counts['to_run']} to run")
     exit.say([f"what is done is not known: {line}" for line in work.absent])
     return exit.DONE
 

@@ -122,7 +122,7 @@ def test_two_results_of_one_run_are_a_conflict_and_nothing_is_written(
         taken(ledger, bundled(lab, tmp_path / "lab.jsonl.gz"))
     assert str(refused.value) == (
         "two results: signature=done0 seed=0 has sts_dev=0.3 here and 0.30000000000000004 in lab.jsonl.gz "
-        "(and 1 runs more); nothing was imported, give the file a ledger of its own with --ledger and compare the two"
+        "(and 1 more); nothing was imported, give the file a ledger of its own with --ledger and compare the two"
     )
     assert (ledger.runs(), ledger.scores(["done0", "done1"])) == before
     assert ledger.sweeps() == [] and ledger.baselines() == []

@@ -281,6 +281,6 @@ def test_the_driver_starts_in_the_folder_of_its_files(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(EXAMPLE.parents[2]), "CSE_DATA": ""}
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert "1 cells x 3 seeds = 3 runs" in done.stdout
+    assert "1 cell x 3 seeds = 3 runs" in done.stdout
     with pytest.raises(ValueError, match="no place for a file"):
         files.unpacked(tmp_path / "inner", files.packed({"../out.txt": "x"}))

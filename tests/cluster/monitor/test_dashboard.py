@@ -218,7 +218,7 @@ def test_an_absent_ledger_is_refused(
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("E8", "no runs: sweep=E8, 1 cells lack an input"),
+        ("E8", "no runs: sweep=E8, 1 cell lacks an input"),
         ("E9", "no runs yet: sweep=E9; cse run E9 starts them"),
         ("E77", "unknown sweep: sweep=E77; did you mean E7?"),
     ],

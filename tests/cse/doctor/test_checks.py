@@ -110,7 +110,7 @@ def test_a_ledger_that_is_there_is_counted(capsys: pytest.CaptureFixture[str]) -
     ledger.record_sweep("one", {})
     ledger.close()
     assert main(["doctor", "--ledger", "ledger.db"]) == 0
-    assert "ledger.db can be read, 1 sweeps" in capsys.readouterr().out
+    assert "ledger.db can be read; sweeps: 1" in capsys.readouterr().out
 
 
 def test_authentication_turned_off_is_refused(

@@ -93,7 +93,7 @@ def test_a_complete_trial_that_lost_its_value_is_left_out(
     journal.write_bytes(journal.read_bytes().replace(b'"value":1.0', b'"vaDue":1.0'))
     assert imported(journal, ledger) == 0
     out, err = capsys.readouterr()
-    assert "3 runs imported" in out and err == "cse: left out: 1 runs without value\n"
+    assert "3 runs imported" in out and err == "cse: left out: 1 run without value\n"
 
 
 def test_a_study_that_minimises_is_negated(tmp_path: Path, ledger: str, capsys: pytest.CaptureFixture[str]) -> None:

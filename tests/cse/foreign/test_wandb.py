@@ -33,7 +33,7 @@ def test_an_exported_list_of_runs(tmp_path: Path, ledger: str, capsys: pytest.Ca
     file.write_text(json.dumps(runs), encoding="utf8")
     assert imported(file, ledger) == 0
     said = capsys.readouterr()
-    assert "1 runs imported" in said.out and said.err == "cse: left out: 2 runs without eval/sts\n"
+    assert "1 run imported" in said.out and said.err == "cse: left out: 2 runs without eval/sts\n"
     (run,) = Ledger.open(ledger).runs()
     assert (run.method, run.seed, run.best, run.state) == ("simcse", 3, 70.5, "done")
     settings = {"method": "simcse", "train.learning_rate": 3e-5, "train.seed": 3, "layers": "[1, 2]"}

@@ -85,7 +85,7 @@ def test_done_cells_are_not_trained_again(
     monkeypatch.setattr(experiments, "run_grid", trained)
     words = ["variants", space, "--profile", profile, "--ledger", "l.db", "--set", "train.corpus=generated"]
     assert main([*words, "--set", "method.dup_rate=0.1"]) == 0
-    assert "1 runs: 0 already in the ledger, 1 to run" in capsys.readouterr().out
+    assert "1 run: 0 already in the ledger, 1 to run" in capsys.readouterr().out
     monkeypatch.setattr(experiments, "run_grid", lambda *given: pytest.fail("trained again"))
     assert main([*words, "--set", "method.dup_rate=0.1"]) == 0
     assert "1/1 already in the ledger, 0 run" in capsys.readouterr().out
