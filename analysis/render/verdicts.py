@@ -4,29 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from analysis.render.signs import GLYPHS, PLURALS
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import label
 from analysis.tables.ordering import LEVEL, Ordering
 from analysis.tables.verdict import Verdicts
 
-GLYPHS = {
-    "reproduced": "✓", "same direction": "✓", "within seed noise": "≈", "tie": "=", "undecided": "?",
-    "opposite direction": "✗", "different": "✗", "not run": "·", "reference": "○", "better": "✓", "worse": "✗",
-}  # fmt: skip
-"""A verdict's sign, which needs no colour; in the order in which verdicts are counted."""
-TONES = {
-    "reproduced": "good", "same direction": "good", "within seed noise": "near", "tie": "near", "undecided": "open",
-    "opposite direction": "bad", "different": "bad", "not run": "open", "better": "good", "worse": "bad",
-}  # fmt: skip
-"""What a verdict's colour says."""
-PLURALS = {"tie": "ties"}
 LACKING = 2
 """Reasons that are given in full why rows are not compared by sentence pairs."""
-
-
-def signed(word: str) -> str:
-    """A verdict behind its sign."""
-    return f"{GLYPHS[word]} {word}" if word in GLYPHS else word
 
 
 def headline(table: Table, verdicts: Verdicts, *, same_scale: bool) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.render.verdicts import TONES, signed
+from analysis.render.signs import TONES, signed
 from analysis.statistics.importance import Importance
 from analysis.study.study import Study
 from analysis.tables.aggregate import Table

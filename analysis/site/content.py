@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from analysis.render.verdicts import GLYPHS, TONES
+from analysis.render.signs import GLYPHS, TONES
 from analysis.report.facts import folder_name
 from analysis.study.cost import Spent
 from analysis.study.study import Member, Study

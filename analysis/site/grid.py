@@ -6,7 +6,7 @@ from html import escape
 
 from analysis.render.formats.html import HTML
 from analysis.render.grid import NO_AXES, baseline_grid, grid, text_columns
-from analysis.render.verdicts import GLYPHS
+from analysis.render.signs import GLYPHS
 from analysis.report.facts import folder_name, slug
 from analysis.site.content import Scale, Sheet, tone
 from analysis.tables.aggregate import Table

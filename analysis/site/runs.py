@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from analysis.ledger import RunRow
 from analysis.ledger.queries import measured
 from analysis.render.formats.html import HTML
-from analysis.render.verdicts import signed
+from analysis.render.signs import signed
 from analysis.report.facts import Grid
 from analysis.report.page import boxed, grid_table
 from analysis.site.content import Scale, Sheet, tone

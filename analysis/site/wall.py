@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from analysis.render.verdicts import GLYPHS, PLURALS
+from analysis.render.signs import GLYPHS, PLURALS
 from analysis.report.facts import slug
 from analysis.site.citation import Citation, read
 from analysis.site.content import STATES, Scale, Sheet, Site, counts, tone

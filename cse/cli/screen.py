@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from analysis.render.verdicts import GLYPHS, TONES
+from analysis.render.signs import GLYPHS, TONES
 from analysis.tables.labels import shortened
 
 GAP = 2

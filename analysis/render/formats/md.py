@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from analysis.render.grid import baseline_grid, grid, remark_lines, text_columns, title
 from analysis.render.markup import MARKDOWN, aligned
-from analysis.render.verdicts import order_lines, signed
+from analysis.render.signs import signed
+from analysis.render.verdicts import order_lines
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import axis_text
 from analysis.tables.ordering import Ordering

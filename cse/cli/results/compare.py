@@ -11,7 +11,8 @@ from analysis.ledger import Ledger
 from analysis.render.formats import render
 from analysis.render.markup import MARKDOWN, plain_text
 from analysis.render.markup import aligned as markdown
-from analysis.render.verdicts import LACKING, signed
+from analysis.render.signs import signed
+from analysis.render.verdicts import LACKING
 from analysis.statistics.looks import FAMILY
 from analysis.statistics.needed import MOST
 from analysis.study.comparison import ColumnComparison, compared

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from analysis.render.verdicts import GLYPHS
+from analysis.render.signs import GLYPHS
 from analysis.site.content import Site, counts
 from analysis.site.files import files
 from analysis.site.wall import banner, duration, sentence

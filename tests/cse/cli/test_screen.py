@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.render.verdicts import GLYPHS, TONES, headline
+from analysis.render.signs import GLYPHS, TONES
+from analysis.render.verdicts import headline
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import label
 from analysis.tables.verdict import Verdict, judge
