@@ -93,7 +93,7 @@ def test_runs_on_two_corpora_are_no_seeds_of_each_other(newcomer: Newcomer) -> N
     cells = json.loads(best)["cells"]
     assert [cell["n"] for cell in cells] == [1, 1, 1, 1]
     first, second = (newcomer.says("table", "two.yaml", "--train-file", f"{name}.txt") for name in ("mails", "letters"))
-    assert "2 runs stand aside" in first and first != second
+    assert "2 runs on other inputs or by other code: not shown" in first and first != second
     trials = json.loads(newcomer.says("trials", "two.yaml", "--format", "json"))
     assert len({trial["identity"]["corpus"] for trial in trials}) == 2
     assert "two" in newcomer.says("report", "two.yaml")
@@ -135,7 +135,7 @@ def test_names_of_theirs_do_not_break_ours(newcomer: Newcomer) -> None:
     python = str(newcomer.cse.parent / "python")
     code = "import cse; print('cse', cse.__version__); print(len(cse.frames.runs('results/ledger.db')))"
     done = subprocess.run([python, "-c", code], cwd=newcomer.folder, capture_output=True, text=True, timeout=120)
-    assert done.stdout.split() == [*version.split(), "4"], done.stderr
+    assert done.stdout.split() == ["cse", version.split()[-1], "4"], done.stderr
 
 
 def test_harm_is_said(newcomer: Newcomer) -> None:
@@ -145,8 +145,11 @@ def test_harm_is_said(newcomer: Newcomer) -> None:
 
 def test_every_command_takes_space_and_sweep_and_suggests_names(newcomer: Newcomer) -> None:
     for command in ("best", "table", "report", "trials", "status"):
-        newcomer.says(command, "two")
+        newcomer.says(command, "two", *(("--plugins", "tension.py") if command in ("table", "report") else ()))
         newcomer.says(command, "two.yaml")
+    assert (
+        "sweep=two" in (line := newcomer.refused("table", "two")) and "--plugins" in line
+    )  # no code of a ledger's runs
     line = newcomer.refused("table", "twoo")
     assert "did you mean two" in line and len(line) < 300
     assert "unknown method: method=tensoin" in newcomer.refused("train", "tensoin", "--plugins", "tension.py")
@@ -173,8 +176,10 @@ def test_a_space_travels_to_a_cluster(newcomer: Newcomer) -> None:
     (newcomer.folder / "cluster.yaml").write_text(
         'version: 1\nname: tiny\nstorage: /tmp/nowhere\ncpus: 2\nray_job: {address: "http://127.0.0.1:1"}\n'
     )
-    said = newcomer.says("launch", "ray-job", "two.yaml", "--train-file", "mails.txt", "--dry-run")
-    assert "cse" in said
+    words = ("launch", "ray-job", "two.yaml", "--dry-run", "--train-file")
+    assert "relative path: train_file=mails.txt" in newcomer.refused(*words, "mails.txt")
+    said = newcomer.says(*words, str(newcomer.folder / "mails.txt"))
+    assert "http://127.0.0.1:1" in said and "two.yaml" in said
 
 
 def test_a_tracker_has_the_sweep(newcomer: Newcomer) -> None:

@@ -11,6 +11,7 @@ from cluster.sweep.events import SweepOutcome
 from cse import __version__
 from cse.cli.listing import size
 from cse.cli.printing import problem_lines
+from cse_train.plugins import registry
 from cse_train.reading import first_line, out_of_memory
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
@@ -57,8 +58,10 @@ def verdict(error: Exception) -> tuple[int, list[str]]:
     if is_ours(error):
         lines = getattr(error, "problems", None) or str(error).splitlines()
         return (MISTAKE if isinstance(error, ValueError) else FAILED), list(lines)
-    what = f"internal error: {type(error).__name__}: {first_line(error)}"
-    return FAILED, [f"{what}; this is a mistake of ours, please report it with {_report(error)}"]
+    what = f"{type(error).__name__}: {first_line(error)}"
+    if where := registry.raised_in(error):
+        return FAILED, [f"error in your own code: {what} ({where}); correct it, --debug shows how it came there"]
+    return FAILED, [f"internal error: {what}; this is a mistake of ours, please report it with {_report(error)}"]
 
 
 def _report(error: Exception) -> str:

@@ -9,6 +9,7 @@ import functools
 import importlib
 import importlib.metadata
 import sys
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from types import ModuleType
 
 from cse_train.fields import ConfigError
 from cse_train.plugins import source
-from cse_train.plugins.faults import importing
+from cse_train.plugins.faults import importing, place
 from cse_train.plugins.scan import CONTRACT, Definitions, Kind, scan
 
 OPTIONS = "_options"
@@ -154,6 +155,13 @@ def load(plugin: Plugin, module: str | None = None) -> ModuleType:
     _loaded.setdefault(plugin.module, digest(plugin))
     with importing(f"{plugin.kind}={plugin.name}", plugin):
         return importlib.import_module(name)
+
+
+def raised_in(error: BaseException) -> str | None:
+    """`FILE:LINE` of the user's code where an error began that came through a plug-in; None where it did not."""
+    tops = {module.partition(".")[0] for module in _loaded}
+    names = (str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__))
+    return place(error) if any(name.partition(".")[0] in tops for name in names) else None
 
 
 def files(plugin: Plugin) -> dict[str, Path]:

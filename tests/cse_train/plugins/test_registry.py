@@ -13,6 +13,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cluster.plan.method_code import own_digest
+from cse.cli.app import main
 from cse.tables.lookup import space_or_sweep
 from cse_train import methods
 from cse_train.config import parse_run
@@ -355,3 +356,20 @@ def test_a_library_of_another_environment_is_no_code_of_the_user_s(
     monkeypatch.syspath_prepend(str(library.parents[1]))
     (plugin,) = registry.use([write("mine.py", f"import huge_library\n{METHOD}")], tmp_path)
     assert [*registry.files(plugin)] == ["mine"]
+
+
+def test_an_error_of_a_users_code_in_a_command_is_no_mistake_of_ours(
+    write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = METHOD.replace("training=True):\n    return None", "training=True):\n    return helper.made(backbone)")
+    body = body.replace("max_seq_length):\n    return None", "max_seq_length):\n    return len")
+    file = write("margin_loss.py", f"import helper\n{body}")
+    write("helper.py", "def made(backbone):\n    return backbone.nothing\n")
+    monkeypatch.chdir(file.parent)
+    words = ["train.corpus=generated", "train.dev=generated_dev:40", "train.encoder=wiki-l1-h64", "train.examples=32"]
+    settings = [word for setting in words for word in ("--set", setting)]
+    assert main(["train", "margin_loss", "--plugins", "margin_loss.py", *settings]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    what = "AttributeError: 'Backbone' object has no attribute 'nothing'"
+    assert line.startswith(f"cse: error in your own code: {what} ({file.parent / 'helper.py'}:2); ")
+    assert "--debug" in line
