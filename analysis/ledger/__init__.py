@@ -12,3 +12,4 @@ from analysis.ledger.rows import RunRow as RunRow
 from analysis.ledger.rows import ScoreRow as ScoreRow
 from analysis.ledger.rows import SweepCell as SweepCell
 from analysis.ledger.rows import SweepRow as SweepRow
+from analysis.ledger.rows import sweeps_named as sweeps_named

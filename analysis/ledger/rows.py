@@ -1,6 +1,8 @@
 """What the ledger hands out: plain frozen rows."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -93,6 +95,14 @@ class SweepRow:
     updated: float
     runs: int
     states: dict[str, int]
+
+
+def sweeps_named(name: str, sweeps: Iterable[SweepRow]) -> list[SweepRow]:
+    """The sweep of this name, else the sweeps of the space with this ID or file."""
+    sweeps, file = list(sweeps), str(Path(name).resolve())
+    exact = [sweep for sweep in sweeps if sweep.id == name]
+    of_space = (s for s in sweeps if str(s.spec.get("space")).lower() == name.lower() or s.spec.get("file") == file)
+    return exact or list(of_space)
 
 
 @dataclass(frozen=True)

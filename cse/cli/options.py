@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from analysis.ledger import Ledger
+from analysis.ledger import Ledger, sweeps_named
 from analysis.statistics.looks import LOOKS, looks_until
 from cluster.runtime import storage as named
 from cse.cli.loader import load
@@ -18,8 +18,9 @@ from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.plugins import registry
 from cse_train.text.corpora.user_text import user_source
 from cse_train.user_files import UserFile
+from search_spaces.catalog import catalog
 from search_spaces.space import MOST_SEEDS
-from search_spaces.strict_yaml import parse_yaml
+from search_spaces.strict_yaml import parse_yaml, read_yaml
 from search_spaces.user_data.references import ROLES
 
 RESULTS = Path("results")
@@ -269,16 +270,24 @@ def existing_ledger(url: str | None, storage: str | None = None) -> Ledger | Non
 
 def sweep_named(name: str, ledger: Ledger | None) -> str:
     """The sweep of this name, or the only one of the space with this ID or file; ConfigError with the nearest."""
+    named = sweeps_of(name, ledger)
+    if len(named) > 1:
+        raise ConfigError([f"several sweeps: space={name} has {', '.join(named)}; give one of them"])
+    return named[0]
+
+
+def sweeps_of(name: str, ledger: Ledger | None) -> list[str]:
+    """The sweep of this name, else the sweeps of the space with this ID or file; ConfigError where there is none."""
     sweeps = ledger.sweeps() if ledger else []
-    if any(sweep.id == name for sweep in sweeps):
-        return name
-    file = str(Path(name).resolve())
-    of_space = [s.id for s in sweeps if str(s.spec.get("space")).lower() == name.lower() or s.spec.get("file") == file]
-    if len(of_space) > 1:
-        raise ConfigError([f"several sweeps: space={name} has {', '.join(of_space)}; give one of them"])
-    if of_space:
-        return of_space[0]
-    hint = nearest(name, [sweep.id for sweep in sweeps]) if sweeps else "there is none yet, cse run starts one"
+    is_file = Path(name).is_file()
+    named = sweeps_named(name, sweeps)
+    if is_file and not named:  # the same file at another place
+        named = sweeps_named(str(read_yaml(Path(name)).get("id")), sweeps)
+    if named:
+        return [sweep.id for sweep in named]
+    if is_file or name.lower() in map(str.lower, catalog()):
+        raise ConfigError([f"no runs yet: sweep={name}; cse run {name} starts them"])
+    hint = nearest(name, [*(sweep.id for sweep in sweeps), *catalog()])
     raise ConfigError([f"unknown sweep: sweep={name}; {hint}"])
 
 

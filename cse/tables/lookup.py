@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from analysis.ledger import Ledger, RunRow, SweepRow
+from analysis.ledger import Ledger, RunRow, SweepRow, sweeps_named
 from cse_train.export.lineage import Lineage
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.plugins import registry
@@ -57,11 +57,8 @@ def run_folder(name: str, ledger: Ledger | None) -> Path:
 
 def _best_of_sweep(name: str, ledger: Ledger) -> RunRow | None:
     """The best run of the sweep of this name, else of the sweeps of the space with this ID or file."""
-    file = str(Path(name).resolve())
-    sweeps = ledger.sweeps()
-    exact = [sweep for sweep in sweeps if sweep.id == name]
-    named = [s for s in sweeps if str(s.spec.get("space")).lower() == name.lower() or s.spec.get("file") == file]
-    return best_of(run for sweep in exact or named for run in ledger.runs(sweep=sweep.id, states=["done"]))
+    named = sweeps_named(name, ledger.sweeps())
+    return best_of(run for sweep in named for run in ledger.runs(sweep=sweep.id, states=["done"]))
 
 
 def require_files(row: RunRow, ledger: Ledger | None) -> Path:

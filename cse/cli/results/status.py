@@ -15,15 +15,14 @@ from cluster.monitor.tally import clock
 from cse.cli import options, screen
 from cse.cli.listing import FormatOption
 from cse.cli.results.dashboard import connected
-from cse_train.fields import ConfigError, nearest
-from search_spaces.catalog import catalog
+from cse_train.fields import ConfigError
 
 BAR = 30
 """Characters of a progress bar."""
 LISTED = 12
 """Running runs, and failures, that are listed of a sweep."""
 Name = Annotated[
-    str | None, typer.Argument(metavar="ID|SWEEP", help="A space's ID or a sweep (cse ls).", show_default=False)
+    str | None, typer.Argument(metavar="ID|FILE|SWEEP", help="A space, or a sweep (cse ls).", show_default=False)
 ]
 
 
@@ -35,7 +34,8 @@ def status(name: Name = None, ledger: options.LedgerUrl = None, form: FormatOpti
         shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse run E7 starts one"
         print(json.dumps([short(row) for row in sweeps], indent=1) if form == "json" else screen.prose(shown, "    "))
         return
-    full = [row for sweep in chosen(name, sweeps) if (row := follower.detail(sweep.id))]
+    named = chosen(options.sweeps_of(name, options.existing_ledger(ledger)), sweeps)
+    full = [row for sweep in named if (row := follower.detail(sweep.id))]
     if form == "json":
         print(json.dumps([whole(row) for row in full], indent=1))
     else:
@@ -46,18 +46,13 @@ def lacking(cells: int) -> str:
     return f"{number_of(cells, 'cell')} lack{'s' * (cells == 1)} an input"
 
 
-def chosen(name: str, sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
-    """The sweep of this name, else the sweeps of this space; ConfigError where there is none, or none has runs."""
-    exact = [row for row in sweeps if row.id == name]
-    named = exact or [row for row in sweeps if row.space.lower() == name.lower()]
-    if named and not any(row.runs for row in named):
+def chosen(names: Sequence[str], sweeps: Sequence[SweepProgress]) -> list[SweepProgress]:
+    """The sweeps of these names; ConfigError where none has runs."""
+    named = [row for row in sweeps if row.id in names]
+    if not any(row.runs for row in named):
+        name = named[0].id
         raise ConfigError([f"no runs: sweep={name}, {lacking(named[0].missing_input)}; cse plan {name} says why"])
-    if named:
-        return named
-    if name.lower() in map(str.lower, catalog()):
-        raise ConfigError([f"no runs yet: sweep={name}; cse run {name} starts them"])
-    hint = nearest(name, [row.id for row in sweeps]) if sweeps else "there is none yet, cse run starts one"
-    raise ConfigError([f"unknown sweep: sweep={name}; {hint}"])
+    return named
 
 
 def block(sweep: SweepProgress) -> str:

@@ -11,8 +11,7 @@ from analysis.bundles.formats import jsonl
 from analysis.ledger import Ledger
 from analysis.tables.labels import number_of
 from cse.cli import exit, options
-from cse_train.fields import ConfigError, nearest
-from search_spaces.catalog import catalog, load_space
+from cse_train.fields import ConfigError
 
 ALL = "all"
 Names = Annotated[
@@ -48,17 +47,13 @@ def bundle(names: Names, to: To, ledger: options.LedgerUrl = None, pairs: Pairs 
 
 def sweeps_of(names: list[str], ledger: Ledger) -> set[str]:
     """The sweeps of these names, and all sweeps of these spaces; ConfigError for each name that is neither."""
-    spaces = {sweep.id: str(sweep.spec.get("space", "")).lower() for sweep in ledger.sweeps()}
     chosen: set[str] = set()
     problems = []
     for name in names:
-        space = load_space(name).id if Path(name).is_file() else name
-        mine = {name} & spaces.keys() or {sweep for sweep, of in spaces.items() if of == space.lower()}
-        if not mine:
-            is_space = space.lower() in map(str.lower, catalog()) or Path(name).is_file()
-            hint = f"cse run {name} starts it" if is_space else nearest(name, [*spaces, *catalog()])
-            problems.append(f"{'no runs yet' if is_space else 'unknown sweep'}: sweep={name}; {hint}")
-        chosen |= mine
+        try:
+            chosen |= set(options.sweeps_of(name, ledger))
+        except ConfigError as error:
+            problems += error.problems
     if problems:
         raise ConfigError(problems)
     return chosen

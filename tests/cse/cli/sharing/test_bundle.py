@@ -159,7 +159,7 @@ def write(file: Path, lines: list[bytes]) -> None:
     ("words", "told"),
     [
         (("bundle", "E77", "--to", "a.csv"), "unknown sweep: sweep=E77; did you mean E7?"),
-        (("bundle", "E8", "--to", "a.csv"), "no runs yet: sweep=E8; cse run E8 starts it"),
+        (("bundle", "E8", "--to", "a.csv"), "no runs yet: sweep=E8; cse run E8 starts them"),
         (("bundle", "E7", "--to", "a.zip"), "unknown format: --to=a.zip; end the name in .csv or .jsonl.gz"),
         (("bundle", "E7", "--to", "none/a.csv"), "no file: --to=none/a.csv is in no folder that exists; name a file"),
         (("import", "none.jsonl.gz"), "no such file: file=none.jsonl.gz; name a bundle (cse bundle writes one)"),
