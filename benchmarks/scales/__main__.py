@@ -2,10 +2,11 @@
 
     cse reproduce E7 E8 S3 D7 D8 --profile small --seeds 3 --set train.encoder=wiki-l2-h128 --set train.examples=2560
     cse bundle SWEEP... --to scales.jsonl.gz
-    python -m benchmarks.scales docs/results/bundles/*.jsonl.gz [--to docs/results]
+    python -m benchmarks.scales docs/results/bundles/*.jsonl.gz [--time] [--to docs/results]
 
 Each sweep of a published table with a default row is one table at one scale. score = row + seed + residual: signal to
-noise is the variance of rows over that of the residual. Writes scales.json and scales.md.
+noise is the variance of rows over that of the residual. Writes scales.json and scales.md; with --time, first
+scales_seconds.json: what a run of each costs on this machine.
 """
 
 import argparse
@@ -21,6 +22,8 @@ import scipy
 
 from analysis.bundles.reader import Bundle
 from analysis.statistics.contrasts import contrasts
+from benchmarks.scales.seconds import Seconds, measure, name_of, stored
+from benchmarks.step.setting import DATA, one_thread
 from search_spaces.catalog import find_space
 from search_spaces.parse import parse_file
 
@@ -28,8 +31,9 @@ ABOUT = (
     "score = row + seed + residual, over the seeds that all rows have. "
     "Signal to noise is the variance of rows over that of the residual, with its 95% interval; "
     "`decided` are the rows that those seeds tell from the row of reference, without ties. "
-    "A run has one thread; its seconds are those from its claim to its end, with another run beside it."
+    "Seconds are CPU seconds of one thread for the default row, dev evaluations included, all measured in one sitting."
 )
+Record = Mapping[str, Any]
 LEVEL = 0.05
 """Of a table: its rows share it."""
 
@@ -55,7 +59,7 @@ class Told:
     decided: int
     """Rows that are told from the row of reference."""
     seconds: float
-    """Of one run, which has one thread."""
+    """CPU seconds of a run of the default row."""
 
     @property
     def scale(self) -> tuple[str, int]:
@@ -85,28 +89,34 @@ def told(table: str, scores_RS: np.ndarray, reference: int, encoder: str, exampl
     )
 
 
-def read(files: Iterable[Path]) -> list[Told]:
-    """Every sweep of the bundles that has all rows on all seeds."""
-    runs: dict[str, Mapping[str, Any]] = {}
-    sweeps = []
+def records_of(files: Iterable[Path]) -> tuple[list[Record], dict[str, Record]]:
+    """The bundles' sweeps, and their runs by signature."""
+    runs: dict[str, Record] = {}
+    sweeps: list[Record] = []
     for file in files:
         for record in Bundle(file).records():
             if record["kind"] == "run":
                 runs[record["signature"]] = record
             elif record["kind"] == "sweep":
                 sweeps.append(record)
+    return sweeps, runs
+
+
+def read(files: Iterable[Path], seconds: Seconds) -> list[Told]:
+    """Every sweep of the bundles that has all rows on all seeds."""
+    sweeps, runs = records_of(files)
     papers = [parse_file(find_space(str(sweep["spec"]["space"]))).paper for sweep in sweeps]
     tables = [
-        of_sweep(sweep, paper.default, runs)
+        of_sweep(sweep, paper.default, runs, seconds)
         for sweep, paper in zip(sweeps, papers, strict=True)
         if paper and paper.default
     ]
     return sorted(tables, key=lambda table: (*table.scale, table.table))
 
 
-def of_sweep(sweep: Mapping[str, Any], default: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> Told:
+def of_sweep(sweep: Record, default: Mapping[str, Any], runs: Mapping[str, Record], seconds: Seconds) -> Told:
     """One table at one scale."""
-    cells: dict[str, dict[int, Mapping[str, Any]]] = {}
+    cells: dict[str, dict[int, Record]] = {}
     for cell in sweep["cells"]:
         if cell["signature"] in runs:
             cells.setdefault(cell["cell_hash"], {})[cell["seed"]] = runs[cell["signature"]]
@@ -115,10 +125,12 @@ def of_sweep(sweep: Mapping[str, Any], default: Mapping[str, Any], runs: Mapping
     configs = [row[seeds[0]]["config"] for row in rows]
     table = str(sweep["spec"]["space"])
     reference = next(i for i, config in enumerate(configs) if all(config[key] == default[key] for key in default))
-    seconds = statistics.median(run["updated"] - run["attempts"][-1]["at"] for row in rows for run in row.values())
     scores_RS = np.array([[row[seed]["best"] for seed in seeds] for row in rows])
-    config = configs[0]
-    return told(table, scores_RS, reference, config["train.encoder"], config["train.examples"], seconds)
+    encoder, examples = (configs[0][f"train.{key}"] for key in ("encoder", "examples"))
+    name = name_of(table, encoder, examples)
+    if name not in seconds:
+        raise SystemExit(f"no seconds of a run: {name}; add --time, which measures them all")
+    return told(table, scores_RS, reference, encoder, examples, seconds[name])
 
 
 def _line(table: Told) -> str:
@@ -180,8 +192,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundles", type=Path, nargs="+")
     parser.add_argument("--to", type=Path, default=Path("docs/results"))
+    parser.add_argument("--time", action="store_true", help="first measure what a run of each costs")
+    parser.add_argument("--data", type=Path, default=DATA)
     given = parser.parse_args()
-    measured = read(given.bundles)
+    if given.time:
+        one_thread()
+        import torch
+
+        torch.set_num_threads(1)
+        measure(records_of(given.bundles)[0], given.data, given.to)
+    measured = read(given.bundles, stored(given.to))
     given.to.mkdir(parents=True, exist_ok=True)
     (given.to / "scales.json").write_text(json.dumps([asdict(table) for table in measured], indent=1) + "\n")
     (given.to / "scales.md").write_text(markdown(measured))

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-Side = Literal["released", "ours", "truth"]
+Side = Literal["released", "tune", "ours", "truth"]
 
 
 class Curve(NamedTuple):

@@ -45,6 +45,7 @@ def test_f_is_that_of_scipy() -> None:
 
 
 def test_a_bundle_of_the_repository() -> None:
-    (one,) = read([BUNDLE])
+    (one,) = read([BUNDLE], {"E7 wiki-l4-h128 25600": 100.0})
+    assert one.seconds == 100
     assert (one.table, one.scale, one.rows, one.seeds) == ("E7", ("wiki-l4-h128", 25_600), 8, 3)
     assert "| wiki-l4-h128 | 25,600 | E7 | 8 x 3 | 60.4 to 62.2 |" in markdown([one])
