@@ -24,7 +24,7 @@ from cse_train.evaluate.pairs import Pairs
 from cse_train.training.loop import Session
 from cse_train.training.optimiser import evaluation_steps, steps_in
 
-Told = Callable[[float, float], None]
+Report = Callable[[float, float], None]
 """Called with each dev score, and the CPU seconds of all evaluations so far."""
 
 
@@ -59,7 +59,7 @@ def train(
     folder: Path,
     texts: Sequence[str],
     sets: Sequence[Pairs],
-    told: Told = lambda score, seconds: None,
+    report: Report = lambda score, seconds: None,
 ) -> Curve:
     """Train and evaluate the run in `folder`; the first of `sets` is the dev set. CPU seconds of this process.
 
@@ -73,7 +73,7 @@ def train(
     tokenizer, model = _tokenizer(run), Released(session, None)
     set_seed(run.train.seed)
     begun = time.process_time()
-    evaluating = _Evaluating(model, tokenizer, sets, set(evaluation_steps(run.train)), folder, told)
+    evaluating = _Evaluating(model, tokenizer, sets, set(evaluation_steps(run.train)), folder, report)
     arguments = TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=run.train.batch_size,
@@ -99,10 +99,10 @@ class _Evaluating:
     """What the released trainer does every so many steps."""
 
     def __init__(
-        self, model: Released, tokenizer: Any, sets: Sequence[Pairs], due: set[int], folder: Path, told: Told
+        self, model: Released, tokenizer: Any, sets: Sequence[Pairs], due: set[int], folder: Path, report: Report
     ) -> None:
         self.model, self.tokenizer, self.sets, self.due, self.folder = model, tokenizer, sets, due, folder
-        self.told = told
+        self.report = report
         self.scores: list[float] = []
         self.seconds = 0.0
 
@@ -116,7 +116,7 @@ class _Evaluating:
         if self.scores[-1] == max(self.scores):
             torch.save(self.model.state_dict(), self.folder / "best.pt")
         self.seconds += time.process_time() - begun
-        self.told(self.scores[-1], self.seconds)
+        self.report(self.scores[-1], self.seconds)
 
 
 def _callback(evaluate: Callable[[int], None]) -> Any:

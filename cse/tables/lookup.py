@@ -111,6 +111,8 @@ def space_or_sweep(
     sweep = sweep_of(name, ledger)
     if sweep is not None and "file" in sweep.spec:
         return _as_run(sweep, profile, settings)
+    if without_space(name, ledger) is not None:
+        raise ConfigError([f"no space: sweep={name} came from another tool; cse table, report and best take it"])
     try:
         space = load_space(name)
     except ConfigError as error:
@@ -126,6 +128,14 @@ def space_first(name: str, ledger: Ledger | None, profile: str | None, settings:
     if Path(name).is_file() or name.lower() in map(str.lower, catalog()):
         return resolve(load_space(name), profile, settings)
     return space_or_sweep(name, ledger, profile, settings)
+
+
+def without_space(name: str, ledger: Ledger | None) -> SweepRow | None:
+    """The sweep of this name where it came from another tool, and so no YAML file says what it varies."""
+    if Path(name).is_file() or name.lower() in map(str.lower, catalog()):
+        return None
+    sweep = sweep_of(name, ledger)
+    return None if sweep is None or "file" in sweep.spec else sweep
 
 
 def space_of_sweep(sweep: SweepRow) -> ResolvedSpace | None:

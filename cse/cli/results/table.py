@@ -7,11 +7,12 @@ import typer
 
 from analysis.render import formats
 from analysis.render.formats import render
+from analysis.tables.aggregate import Table
 from cluster.plan.user_files import with_user_files
 from cse.cli import exit, options, table_text
 from cse.cli.loader import load
 from cse.tables.build import build, unfinished
-from cse.tables.lookup import space_first
+from cse.tables.lookup import space_first, without_space
 from cse_train.fields import ConfigError
 from search_spaces.cells import sweep_name
 
@@ -57,6 +58,11 @@ def table(
     if figure is not None and figure.suffix not in PICTURES:
         raise ConfigError([f"unknown figure: figure={figure}; end the name in {', '.join(PICTURES)}"])
     opened = options.existing_ledger(ledger, storage)
+    imported = without_space(space, opened)
+    if imported is not None:
+        made = load("cse.tables.study").of_sweep(imported, opened, ledger, data_hash)[2]
+        _show(made, form, figure)
+        return
     resolved = space_first(space, opened, profile, options.settings(settings))
     paths, unevaluated = None, dict[str, str]()
     if untrained or data is not None or train_file is not None or senteval is not None:
@@ -67,9 +73,13 @@ def table(
         load("cse.experiments.baselines").ensure(resolved, opened, paths)
     wanted = range(seeds) if seeds else None
     made = build(resolved, opened, wanted, paths=paths, data_hash=data_hash, unevaluated=unevaluated)
-    print(render(made, form) if form else table_text.shown(made), end="", flush=True)
+    _show(made, form, figure)
     if opened is not None and resolved.space.search is None:
         incomplete = opened.sweep_spec(sweep_name(resolved)).get("blocked", {})
         exit.say(unfinished(made, seeds or len(resolved.space.seeds), incomplete))
+
+
+def _show(made: Table, form: str | None, figure: Path | None) -> None:
+    print(render(made, form) if form else table_text.shown(made), end="", flush=True)
     if figure is not None:
         load("analysis.figures.table").draw(made, figure)

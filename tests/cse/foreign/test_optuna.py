@@ -1,5 +1,6 @@
 """`cse import optuna`: from a study to trials, best and a table; twice is once, and nothing is trained less."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
+from cse.tables.lookup import space_or_sweep
+from cse_train.fields import ConfigError
 from tests.cse.foreign.conftest import filled
 
 RENAME = ("--rename", "lr=train.learning_rate")
@@ -42,6 +45,16 @@ def test_a_study_becomes_a_sweep(study: Path, ledger: str, capsys: pytest.Captur
     cells = json.loads(capsys.readouterr().out)["cells"]
     assert cells[0]["mean"] == 72.5
     assert cells[0]["cell"] == "method.temperature=0.05 train.learning_rate=3e-05"
+
+
+def test_the_sweep_is_a_table_without_a_space(study: Path, ledger: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert imported(study, ledger) == 0
+    capsys.readouterr()
+    assert main(["table", "mine", "--ledger", ledger, "--format", "csv"]) == 0
+    shown = csv.DictReader(capsys.readouterr().out.splitlines())
+    assert sorted(float(row["best mean"]) for row in shown) == [68.0, 70.0, 71.0, 72.5]
+    with pytest.raises(ConfigError, match="no space: sweep=mine came from another tool"):
+        space_or_sweep("mine", Ledger.open(ledger), None, {})
 
 
 def test_the_table_of_a_space_with_these_axes_shows_them(
