@@ -15,6 +15,11 @@ HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname())
 """This machine, in the names of files that are being written: other machines may share the folder."""
 
 
+def cache_folder() -> Path:
+    """CSE_CACHE, else the user's cache folder."""
+    return Path(os.environ.get("CSE_CACHE") or Path.home() / ".cache" / "cse-search")
+
+
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file beside `path`, flush it to disk and rename it; nothing half-written is ever at `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,38 +1,56 @@
-"""fp32 matrix products through oneDNN where it really computes fp32.
+"""Which library multiplies matrices on this CPU: the fastest that computes what is asked for, fp32 or bf16 products.
 
-On CPUs without AMX, oneDNN's "bf16 allowed" mode still multiplies in fp32 and is faster than the default
-path on AMD. Where it would round to bf16 the gate sees the error and leaves the default on.
+oneDNN's "bf16 allowed" mode multiplies fp32 tensors. On CPUs without AMX its products are those of fp32, on many faster
+than torch's default; with AMX it rounds them to bf16. So the one setting is a path for fp32 where it is exact, and one
+for `train.precision: bf16` everywhere else. Which path is fastest is measured once for a machine, in less than a
+second, and kept in the cache folder: all processes of a machine take the same, also when they are begun again.
 """
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
+import functools
+import json
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
 
 import torch
+from torch import Tensor
+
+from cse_train.files import cache_folder, replace_file
 
 ALLOWED_ERROR = 1e-5
 """Largest error of a 512-term product of unit normals relative to its scale; bf16 shows about 3e-3."""
+TORCH, ONEDNN, ROUNDED, CAST = "torch", "oneDNN", "oneDNN, which rounds fp32 tensors", "bf16 tensors"
+SHAPES = ((512, 128, 512), (512, 256, 1024), (512, 768, 768))
+"""Rows, inputs and outputs of the products that are timed: a layer of 128, of 256 and of 768."""
+REPEATS = 5
+GAIN = 1.1
+"""A path is taken in place of the usual one where it is so much faster: timings differ by less."""
 
 
 @contextmanager
-def fast_fp32() -> Iterator[bool]:
-    """Use oneDNN's matrix products inside the block when they pass the gate; yields whether they did."""
+def onednn_mode(precision: str) -> Iterator[None]:
+    """oneDNN's mode for products of fp32 tensors inside the block."""
     matmul = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before = matmul.fp32_precision
-    passed = onednn_is_exact()
     try:
-        if passed:
-            matmul.fp32_precision = "bf16"
-        yield passed
+        matmul.fp32_precision = precision
+        yield
     finally:
         matmul.fp32_precision = before
 
 
-def onednn_multiplies() -> bool:
-    """Whether the caller stands inside a `fast_fp32` that passed its gate, on a torch that has oneDNN's linear."""
-    matmul = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    return matmul.fp32_precision == "bf16" and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+@contextmanager
+def fast_fp32() -> Iterator[bool]:
+    """Use oneDNN's matrix products inside the block where they are exact and no slower; yields whether it does."""
+    if fp32_path() == TORCH:
+        yield False
+        return
+    with onednn_mode("bf16"):
+        yield True
 
 
 @cache
@@ -40,16 +58,125 @@ def onednn_is_exact() -> bool:
     """Measure oneDNN's fast mode against fp64 on this machine."""
     if not torch.backends.mkldnn.is_available():
         return False
-    matmul = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    before = matmul.fp32_precision
     generator = torch.Generator().manual_seed(0)
     left, right = (torch.randn(256, 512, generator=generator) for _ in range(2))
-    try:
-        matmul.fp32_precision = "bf16"
+    with onednn_mode("bf16"):
         error = (left @ right.T).double() - left.double() @ right.double().T
-    finally:
-        matmul.fp32_precision = before
     return bool(error.abs().max() / 512**0.5 < ALLOWED_ERROR)
+
+
+def fp32_path() -> str:
+    """ONEDNN where it is exact, else TORCH; TORCH also where it is faster."""
+    rates = gemm_rates()
+    return ONEDNN if ONEDNN in rates and rates[TORCH] <= GAIN * rates[ONEDNN] else TORCH
+
+
+def bf16_path() -> str:
+    """ROUNDED where oneDNN has it, else that of fp32: CAST, which rounds results too, only where it is faster."""
+    rates = gemm_rates()
+    usual = ROUNDED if ROUNDED in rates else fp32_path()
+    return CAST if rates.get(CAST, 0.0) > GAIN * rates[usual] else usual
+
+
+@cache
+def gemm_rates() -> Mapping[str, float]:
+    """Path -> GFLOP/s of one thread on this machine, of those that it has; measured once, then read from the cache."""
+    key = f"{_cpu()}, torch {torch.__version__}"
+    file = cache_folder() / "products.json"
+    kept = _read(file)
+    if key not in kept:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        kept[key] = {name: round(_rate(product), 1) for name, product in _paths().items()}
+        torch.set_num_threads(threads)
+        with suppress(OSError):  # then the next process measures again
+            replace_file(file, functools.partial(Path.write_text, data=json.dumps(kept, indent=1) + "\n"))
+    return kept[key]
+
+
+def _read(file: Path) -> dict[str, dict[str, float]]:
+    try:
+        kept = json.loads(file.read_text(encoding="utf8"))
+    except (OSError, ValueError):
+        return {}
+    whole = isinstance(kept, dict) and all(isinstance(rates, dict) for rates in kept.values())
+    return kept if whole else {}
+
+
+def _cpu() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+Product = Callable[[Tensor, Tensor], Tensor]
+
+
+def _paths() -> dict[str, Product]:
+    """The paths that this machine has; each multiplies [T, I] by [I, O], both fp32."""
+
+    def by_onednn(left: Tensor, right: Tensor) -> Tensor:
+        with onednn_mode("bf16"):
+            return left @ right
+
+    paths: dict[str, Product] = {TORCH: torch.matmul}
+    if torch.backends.mkldnn.is_available():
+        paths[ONEDNN if onednn_is_exact() else ROUNDED] = by_onednn
+        paths[CAST] = lambda left, right: (left.bfloat16() @ right.bfloat16()).float()
+    return paths
+
+
+def _rate(product: Product) -> float:
+    """GFLOP/s over SHAPES, each at the fastest of its repeats."""
+    seconds = operations = 0.0
+    for rows, inputs, outputs in SHAPES:
+        left, right = torch.ones(rows, inputs), torch.ones(inputs, outputs)
+        product(left, right)
+        took = []
+        for _ in range(REPEATS):
+            begun = time.perf_counter()
+            product(left, right)
+            took.append(time.perf_counter() - begun)
+        seconds += min(took)
+        operations += 2.0 * rows * inputs * outputs
+    return operations / seconds / 1e9
+
+
+_rounded = False
+"""Whether the caller stands inside `bf16_products`."""
+
+
+@contextmanager
+def bf16_products(device: torch.device) -> Iterator[None]:
+    """On a CPU under autocast: fp32 tensors inside the block, of which `linear` alone rounds what it multiplies.
+
+    Autocast rounds the results too, and casts before and after every product. Elsewhere nothing is changed.
+    """
+    global _rounded
+    if device.type != "cpu" or not torch.is_autocast_enabled("cpu"):
+        yield
+        return
+    before = _rounded
+    try:
+        _rounded = True
+        with torch.autocast("cpu", enabled=False):
+            yield
+    finally:
+        _rounded = before
+
+
+def product_path(x: Tensor) -> str:
+    """How `linear` multiplies the rows x: ONEDNN, ROUNDED, CAST, or TORCH for torch's own linear."""
+    if x.device.type != "cpu" or x.dtype != torch.float32 or x.ndim != 2 or torch.is_autocast_enabled("cpu"):
+        return TORCH
+    if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        return TORCH
+    if _rounded:
+        return bf16_path()
+    matmul = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    return ONEDNN if matmul.fp32_precision == "bf16" else TORCH
 
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3

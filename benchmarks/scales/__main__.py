@@ -165,8 +165,11 @@ def markdown(measured: Sequence[Told]) -> str:
         " | CPU-hours | decided per CPU-hour |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
-    for scale in sorted({table.scale for table in measured}):
-        ours = [table for table in measured if table.scale == scale]
+    scales = sorted({table.scale for table in measured})
+    everywhere = set.intersection(*({table.table for table in measured if table.scale == scale} for scale in scales))
+    lines.insert(-2, f"Of {', '.join(sorted(everywhere))}, which every scale has:\n")
+    for scale in scales:
+        ours = [table for table in measured if table.scale == scale and table.table in everywhere]
         hours = sum(table.seconds * table.rows * table.seeds for table in ours) / 3600
         decided = sum(table.decided for table in ours)
         lines.append(

@@ -15,6 +15,7 @@ from cse.cli.loader import load
 from cse_train.backbone.folders import shipped_names
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.files import cache_folder
 from cse_train.plugins import registry
 from cse_train.text.corpora.user_text import user_source
 from cse_train.user_files import UserFile
@@ -215,7 +216,7 @@ def data_paths(
     if train_file is not None:  # beside what `corpus: file` reads it is the text or the NLI file, over that of --data
         inputs[files[1].name if files else "nli" if train_file.suffix == ".csv" else "wiki"] = train_file
     resolved = {name: path.resolve() for name, path in inputs.items() if path is not None}
-    return dataclasses.replace(paths, cache=cache_folder(), files=tuple(files), **resolved)
+    return dataclasses.replace(paths, cache=cache_folder().resolve(), files=tuple(files), **resolved)
 
 
 def _train_files(path: Path, columns: str | None) -> list[UserFile]:
@@ -230,11 +231,6 @@ def _train_files(path: Path, columns: str | None) -> list[UserFile]:
     file = UserFile(name="file", file=str(path.resolve()), role="corpus", columns=named)
     have = user_source(file).columns
     return [file, dataclasses.replace(file, name="nli" if "sent1" in have else "wiki")]
-
-
-def cache_folder() -> Path:
-    """Where tokenised corpora are kept: $CSE_CACHE, else the user's cache folder."""
-    return Path(os.environ.get("CSE_CACHE") or Path.home() / ".cache" / "cse-search").resolve()
 
 
 def storage_folder(storage: str | None) -> Path:

@@ -14,9 +14,9 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, pr
 
 from cse_train.backbone.folders import files_hash
 from cse_train.fields import ConfigError
+from cse_train.files import cache_folder
 from cse_train.text.cached_folder import open_built
 from cse_train.text.corpora.files import NLI_LABELS, joined_hash
-from cse_train.text.tokens import default_cache
 from cse_train.text.vector_files import PACKAGED, WANTED, packaged_files, packaged_words, read_places, read_vectors
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def load_words(name: str) -> tuple["PreTrainedTokenizerBase", np.ndarray, str]:
     from transformers import PreTrainedTokenizerFast
 
     digest, key = vectors_identity(name)
-    tokenizer, vectors_VD = open_built(default_cache() / "vectors" / key[:32], _load, partial(_write, name))
+    tokenizer, vectors_VD = open_built(cache_folder() / "vectors" / key[:32], _load, partial(_write, name))
     marks = {"unk_token": UNKNOWN, "pad_token": UNKNOWN}
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **marks), vectors_VD, digest
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from cse_train.encoder.dropout import dropout
 from cse_train.encoder.layer import Layer
 from cse_train.encoder.packing import Packed
+from cse_train.numerics import bf16_products
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -120,30 +121,31 @@ class Encoder(nn.Module):
         `front_output_NPH` likewise for that of each sequence's first P slots (CMLM's).
         Raises ValueError for a sequence that is longer than the position embeddings.
         """
-        shift = prompts.length if prompts is not None and prompts.shift else 0
-        if cls_output_NH is not None:
-            front_output_NPH = cls_output_NH.unsqueeze(1)
-        self._check_length(packed, shift)
-        x_TH = self._embed(packed, views, shift, cls_word_H, front_output_NPH)
-        if kept_TH is not None:
-            assert views == 1, views
-            x_TH = x_TH * kept_TH
-        states = [x_TH]
-        rows, deep = views * packed.rows, len(self.layers) - 1
-        for index, layer in enumerate(self.layers[:-1]):
-            x_TH = layer(x_TH, packed, views, prompts.keys_values(index, rows) if prompts else None)
-            if index == 0 or layers:
-                states.append(x_TH)
-        last, prefix = self.layers[-1], prompts.keys_values(deep, rows) if prompts else None
-        if not (tokens or layers):
-            assert isinstance(last, Layer)
-            cls = last.forward_cls(x_TH, packed, views, prefix)
-            cls_VNH = packed.unsort(cls.split([views * g.rows for g in packed.groups]), views)
-            return Hidden(packed, views, cls_VNH)
-        last_TH = last(x_TH, packed, views, prefix)
-        cls_VNH = packed.unsort([block[:, 0] for _, block in packed.split(last_TH, views)], views)
-        states.append(last_TH)
-        return Hidden(packed, views, cls_VNH, last_TH, states[0], states[1], tuple(states) if layers else ())
+        with bf16_products(packed.ids_T.device):
+            shift = prompts.length if prompts is not None and prompts.shift else 0
+            if cls_output_NH is not None:
+                front_output_NPH = cls_output_NH.unsqueeze(1)
+            self._check_length(packed, shift)
+            x_TH = self._embed(packed, views, shift, cls_word_H, front_output_NPH)
+            if kept_TH is not None:
+                assert views == 1, views
+                x_TH = x_TH * kept_TH
+            states = [x_TH]
+            rows, deep = views * packed.rows, len(self.layers) - 1
+            for index, layer in enumerate(self.layers[:-1]):
+                x_TH = layer(x_TH, packed, views, prompts.keys_values(index, rows) if prompts else None)
+                if index == 0 or layers:
+                    states.append(x_TH)
+            last, prefix = self.layers[-1], prompts.keys_values(deep, rows) if prompts else None
+            if not (tokens or layers):
+                assert isinstance(last, Layer)
+                cls = last.forward_cls(x_TH, packed, views, prefix)
+                cls_VNH = packed.unsort(cls.split([views * g.rows for g in packed.groups]), views)
+                return Hidden(packed, views, cls_VNH)
+            last_TH = last(x_TH, packed, views, prefix)
+            cls_VNH = packed.unsort([block[:, 0] for _, block in packed.split(last_TH, views)], views)
+            states.append(last_TH)
+            return Hidden(packed, views, cls_VNH, last_TH, states[0], states[1], tuple(states) if layers else ())
 
     def _check_length(self, packed: Packed, shift: int) -> None:
         longest = max(group.width for group in packed.groups)

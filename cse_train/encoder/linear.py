@@ -1,54 +1,69 @@
-"""A linear layer whose bias is added by the matrix product itself.
+"""A linear layer whose bias is added by the matrix product itself, in fp32 or with the product alone in bf16.
 
 torch's linear copies the bias into the whole result and lets the product add to it, which is a tenth to a quarter of
 the product's time on a CPU. oneDNN's own linear adds it to what it has in its registers; the numbers are the same.
+With bf16 products rows, weights and gradients are rounded where they are multiplied, and what comes out is fp32.
 Shape suffixes: T rows, I inputs, O outputs.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cse_train.numerics import onednn_multiplies
+from cse_train.numerics import CAST, ROUNDED, TORCH, onednn_mode, product_path
 
 
 def linear(x_TI: Tensor, layer: nn.Linear) -> Tensor:
     """`layer(x_TI)`."""
-    if not _by_onednn(x_TI):
+    path = product_path(x_TI)
+    if path == TORCH:
         return F.linear(x_TI, layer.weight, layer.bias)
-    result: Tensor = OneDnnLinear.apply(x_TI, layer.weight, layer.bias)
+    result: Tensor = OneDnnLinear.apply(x_TI, layer.weight, layer.bias, path)
     return result
 
 
 def linear_gelu(x_TI: Tensor, layer: nn.Linear) -> Tensor:
     """`F.gelu(layer(x_TI))`, in one pass where no gradient wants what lies between."""
-    if torch.is_grad_enabled() or not _by_onednn(x_TI):
+    path = product_path(x_TI)
+    if torch.is_grad_enabled() or path in (TORCH, CAST):
         return F.gelu(linear(x_TI, layer))
-    return _product(x_TI, layer.weight, layer.bias, "gelu", "none")
+    with _mode(path):
+        return _product(x_TI, layer.weight, layer.bias, "gelu", "none")
 
 
 class OneDnnLinear(torch.autograd.Function):
-    """What `linear` applies. Only what a wanted gradient needs is kept."""
+    """What `linear` applies. Only what a wanted gradient needs is kept, as it was multiplied."""
 
     @staticmethod
-    def forward(ctx: Any, x_TI: Tensor, weight_OI: Tensor, bias_O: Tensor) -> Tensor:
-        by_x, by_weight, _ = ctx.needs_input_grad
+    def forward(ctx: Any, x_TI: Tensor, weight_OI: Tensor, bias_O: Tensor, path: str) -> Tensor:
+        by_x, by_weight, *_ = ctx.needs_input_grad
+        ctx.path = path
+        if path == CAST:
+            x_TI, weight_OI = x_TI.bfloat16(), weight_OI.bfloat16()
+            result = _product(x_TI, weight_OI, bias_O.bfloat16(), "none", "").float()
+        else:
+            with _mode(path):
+                result = _product(x_TI, weight_OI, bias_O, "none", "")
         ctx.save_for_backward(x_TI if by_weight else None, weight_OI if by_x else None)
-        return _product(x_TI, weight_OI, bias_O, "none", "")
+        return result
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad_TO,), (x_TI, weight_OI) = grads, ctx.saved_tensors
-        by_x = None if weight_OI is None else grad_TO @ weight_OI
-        by_weight = None if x_TI is None else grad_TO.mT @ x_TI
-        return by_x, by_weight, grad_TO.sum(0) if ctx.needs_input_grad[2] else None
+        by_bias = grad_TO.sum(0) if ctx.needs_input_grad[2] else None
+        grad_TO = grad_TO.bfloat16() if ctx.path == CAST else grad_TO
+        with _mode(ctx.path):
+            by_x = None if weight_OI is None else (grad_TO @ weight_OI).float()
+            by_weight = None if x_TI is None else (grad_TO.mT @ x_TI).float()
+        return by_x, by_weight, by_bias, None
 
 
-def _by_onednn(x: Tensor) -> bool:
-    ours = x.device.type == "cpu" and x.dtype == torch.float32 and x.ndim == 2
-    return ours and onednn_multiplies() and not torch.is_autocast_enabled("cpu")
+def _mode(path: str) -> AbstractContextManager[None]:
+    """oneDNN's mode for a path; that of fp32 is on already."""
+    return onednn_mode("bf16") if path == ROUNDED else nullcontext()
 
 
 def _product(x_TI: Tensor, weight_OI: Tensor, bias_O: Tensor, then: str, kind: str) -> Tensor:

@@ -19,11 +19,12 @@ import torch
 from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.encoder.packing import pack_lists
+from cse_train.files import cache_folder
 from cse_train.generator.generator import Generator
 from cse_train.generator.identity import generator_hash
 from cse_train.text.cached_folder import open_built
 from cse_train.text.edits import Edit, Vocabulary, edit
-from cse_train.text.tokens import TokenColumn, TokenStore, default_cache
+from cse_train.text.tokens import TokenColumn, TokenStore
 
 FORMAT = 1
 """Raised whenever corrupted text changes for the same rule."""
@@ -68,7 +69,7 @@ def with_corrupted(
         "columns": list(columns),
     }
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
-    folder = (cache or default_cache()) / "corrupted" / key
+    folder = (cache or cache_folder()) / "corrupted" / key
     write = partial(_write, store, columns, rule, backbone, identity)
     return open_built(folder, partial(_load, store, columns), write)
 

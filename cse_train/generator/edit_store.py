@@ -21,13 +21,14 @@ import torch
 
 from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone
+from cse_train.files import cache_folder
 from cse_train.generator.edited import fill, pack_edits
 from cse_train.generator.generator import Generator
 from cse_train.generator.identity import generator_hash
 from cse_train.random_streams import Place
 from cse_train.text.cached_folder import open_built
 from cse_train.text.edits import Edit
-from cse_train.text.tokens import TokenStore, default_cache
+from cse_train.text.tokens import TokenStore
 
 FORMAT = 1
 """Raised whenever stored edits change for the same rule."""
@@ -95,7 +96,7 @@ class EditStore:
     def _built(self, place: Place, rows: np.ndarray) -> Block:
         identity = self._identity(place, rows)
         name = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
-        folder = (self.cache or default_cache()) / "edits" / name
+        folder = (self.cache or cache_folder()) / "edits" / name
         return open_built(folder, partial(self._load, rows), partial(self._write, place, rows, identity))
 
     def _identity(self, place: Place, rows: np.ndarray) -> dict[str, Any]:

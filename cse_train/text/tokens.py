@@ -18,6 +18,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from cse_train.fields import ConfigError
+from cse_train.files import cache_folder
 from cse_train.text.cached_folder import open_built
 from cse_train.text.corpora.files import Source, chunks
 
@@ -188,13 +189,8 @@ def open_store(source: Source, tokenizer: Any, max_length: int | None, cache: Pa
         "max_length": max_length,
     }
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
-    folder = (cache or default_cache()) / "tokens" / key
+    folder = (cache or cache_folder()) / "tokens" / key
     return open_built(folder, _load, partial(_write, source, tokenizer, max_length, identity))
-
-
-def default_cache() -> Path:
-    """CSE_CACHE, else the user's cache folder."""
-    return Path(os.environ.get("CSE_CACHE") or Path.home() / ".cache" / "cse-search")
 
 
 def _fast(tokenizer: Any) -> Any:

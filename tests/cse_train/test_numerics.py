@@ -1,11 +1,15 @@
-"""Large blocks come from the heap, which stays with the process, and not from the system each time."""
+"""Which library multiplies; and large blocks come from the heap, which stays with the process."""
 
+import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
-from cse_train.numerics import keep_freed_memory
+from cse_train import numerics
+from cse_train.numerics import CAST, ONEDNN, ROUNDED, TORCH, keep_freed_memory
 
 
 def test_a_large_block_lies_in_the_heap() -> None:
@@ -16,3 +20,47 @@ def test_a_large_block_lies_in_the_heap() -> None:
     lines = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
     spans = [(int(end, 16) for end in line[0].split("-")) for line in lines if line[-1] == "[heap]"]
     assert any(first <= block.data_ptr() < last for first, last in spans)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache folder, and a process that has measured nothing."""
+    monkeypatch.setenv("CSE_CACHE", str(tmp_path))
+    numerics.gemm_rates.cache_clear()
+    yield tmp_path / "products.json"
+    numerics.gemm_rates.cache_clear()
+
+
+@pytest.mark.parametrize("damage", [None, "{", "[1]", '{"cpu": 3}'])
+def test_rates_are_measured_once_for_a_machine(cache: Path, damage: str | None) -> None:
+    if damage is not None:
+        cache.write_text(damage)
+    threads, begun = torch.get_num_threads(), time.process_time()
+    rates = numerics.gemm_rates()
+    assert time.process_time() - begun < 3 and torch.get_num_threads() == threads  # a second, on a busy machine more
+    assert rates[TORCH] > 0 and {TORCH, CAST} < rates.keys() <= {TORCH, CAST, ONEDNN, ROUNDED}
+    numerics.gemm_rates.cache_clear()
+    kept = {key: dict.fromkeys(rates, 1.0) for key in json.loads(cache.read_text())}
+    cache.write_text(json.dumps(kept))
+    assert set(numerics.gemm_rates().values()) == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("rates", "fp32", "bf16"),
+    [
+        ({TORCH: 100, ONEDNN: 180, CAST: 190}, ONEDNN, ONEDNN),
+        ({TORCH: 100, ONEDNN: 100, CAST: 196}, ONEDNN, CAST),
+        ({TORCH: 120, ONEDNN: 100, CAST: 50}, TORCH, TORCH),
+        ({TORCH: 160, ROUNDED: 700, CAST: 720}, TORCH, ROUNDED),
+        ({TORCH: 160, ROUNDED: 300, CAST: 720}, TORCH, CAST),
+        ({TORCH: 10}, TORCH, TORCH),
+    ],
+)
+def test_the_fastest_path_is_taken(
+    rates: dict[str, float], fp32: str, bf16: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fp32 path is one of exact ones; of two that are within a tenth the usual one is taken."""
+    monkeypatch.setattr(numerics, "gemm_rates", lambda: rates)
+    assert (numerics.fp32_path(), numerics.bf16_path()) == (fp32, bf16)
+    with numerics.fast_fp32() as fast:
+        assert fast == (fp32 == ONEDNN)

@@ -14,6 +14,7 @@ from cluster.monitor.dashboard.server import DashboardServer
 from cse.cli import options
 from cse.cli.loader import Deferred
 from cse_train.fields import ConfigError
+from cse_train.files import cache_folder
 
 lookup = Deferred("cse.tables.lookup")
 study = Deferred("cse.tables.study")
@@ -37,7 +38,7 @@ def dashboard(ledger: options.LedgerUrl = None, port: Port = PORT, storage: opti
         except (ConfigError, TableError) as error:
             return {"problem": str(error).splitlines()[0]}
 
-    token = secret.kept(options.cache_folder())
+    token = secret.kept(cache_folder().resolve())
     with DashboardServer(engine, options.storage_folder(storage), port, token, decide) as server:
         print(f"sweeps of {shown_url(engine.url)} at {server.url}  (Ctrl-C ends it)", flush=True)
         with contextlib.suppress(KeyboardInterrupt):

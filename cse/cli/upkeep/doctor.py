@@ -23,6 +23,7 @@ from search_spaces.cells import ResolvedSpace, resolve
 
 probing = Deferred("cse.doctor.probe")
 repairing = Deferred("cse.doctor.repair")
+numerics = Deferred("cse_train.numerics")
 
 Space = Annotated[
     str | None, typer.Argument(metavar="FILE|ID", help="Also what this space needs (cse ls).", show_default=False)
@@ -87,6 +88,7 @@ def examined(given: SweepArguments, space: str | None) -> list[Finding]:
     findings = [*checks.tried("versions", checks.check_versions), *checks.tried("token", checks.check_token)]
     if options.address is None:
         findings += checks.tried("machine", lambda: checks.check_machine(options))
+        findings += checks.tried("products", products)
         findings += [*checks.gpus(options.gpus_per_worker), *checks.ports()]
     findings += checks.tried("storage", lambda: checks.check_storage(options.storage))
     findings += checks.ray_disk(Path("/tmp/ray"))
@@ -96,6 +98,14 @@ def examined(given: SweepArguments, space: str | None) -> list[Finding]:
         seeds = range(given.seeds) if given.seeds else resolved.space.seeds
         findings += needs(resolved, seeds, paths, options.workers)
     return findings if options.address is None else [*findings, *cluster(options, inputs_of(paths))]
+
+
+def products() -> str:
+    """How fast a thread multiplies matrices here, and by which library; measured where no run has yet."""
+    rates = numerics.gemm_rates()
+    named = {"fp32": numerics.fp32_path(), "bf16": numerics.bf16_path()}
+    said = (f"{precision} by {path}, {rates[path]:.0f} GFLOP/s" for precision, path in named.items())
+    return f"of one thread: {'; '.join(said)}"
 
 
 def probed(given: SweepArguments, space: str) -> list[Finding]:

@@ -12,8 +12,9 @@ from cse_train.backbone.identity import backbone_identity
 from cse_train.backbone.word_vectors import WordVectors
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
+from cse_train.files import cache_folder
 from cse_train.text import vector_files
-from cse_train.text.tokens import default_cache, tokenise
+from cse_train.text.tokens import tokenise
 
 MARKED = "<s> 9 0\n</s> 0 9\nriver 1 2\nRiver 3 4\n. 5 6\nsoon 7 8\nriver 0 0\n"
 
@@ -96,7 +97,7 @@ def test_an_identity_is_the_file_s_bytes(opened, tmp_path: Path) -> None:
 
 def test_a_damaged_table_is_built_again(opened) -> None:
     vectors = opened(MARKED).encoder.vectors_VD.clone()
-    for file in default_cache().glob("vectors/*/vectors.npy"):
+    for file in cache_folder().glob("vectors/*/vectors.npy"):
         file.write_bytes(b"half")
     assert torch.equal(opened(MARKED).encoder.vectors_VD, vectors)
 

@@ -7,11 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from cse_train import numerics
 from cse_train.encoder import linear as module
 from cse_train.encoder.linear import linear, linear_gelu
-from cse_train.numerics import fast_fp32, onednn_is_exact, onednn_multiplies
+from cse_train.numerics import CAST, ONEDNN, ROUNDED, TORCH, bf16_products, fast_fp32, fp32_path, product_path
 
-needs_onednn = pytest.mark.skipif(not onednn_is_exact(), reason="oneDNN's fast mode does not compute fp32 here")
+needs_onednn = pytest.mark.skipif(fp32_path() != ONEDNN, reason="oneDNN's fast mode is not exact here, or slower")
 
 
 def a_layer(inputs: int = 24, outputs: int = 40) -> nn.Linear:
@@ -115,7 +116,40 @@ def test_autocast_keeps_its_own_precision(products):
 
 
 def test_the_caller_stands_inside_only_while_the_gate_is_passed():
-    assert not onednn_multiplies()
+    assert product_path(rows()) == TORCH
     with fast_fp32() as passed:
-        assert onednn_multiplies() == passed
-    assert not onednn_multiplies()
+        assert product_path(rows()) == (ONEDNN if passed else TORCH)
+    assert product_path(rows()) == TORCH
+
+
+@pytest.mark.parametrize("path", [ROUNDED, CAST, ONEDNN, TORCH])
+@pytest.mark.parametrize("function", [linear, linear_gelu])
+def test_products_in_bf16_give_fp32_near_fp64(function, path, monkeypatch):
+    """Every path, also one that is not this machine's fastest; outside of the block nothing is rounded."""
+    monkeypatch.setattr(numerics, "bf16_path", lambda: path)
+    layer, x = a_layer(), rows().requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16), bf16_products(x.device):
+        assert product_path(x) == path
+        near = function(x, layer)
+    weight = torch.randn(near.shape, generator=torch.Generator().manual_seed(2))
+    (near * weight).sum().backward()
+    assert near.dtype == torch.float32 and product_path(x) == TORCH
+    exact_x, exact = x.detach().double().requires_grad_(), nn.Linear(24, 40).double()
+    exact.load_state_dict(layer.state_dict())
+    expected = exact(exact_x) if function is linear else F.gelu(exact(exact_x))
+    (expected * weight.double()).sum().backward()
+    pairs = [(near, expected), (x.grad, exact_x.grad)]
+    pairs += [(getattr(layer, name).grad, getattr(exact, name).grad) for name in ("weight", "bias")]
+    for ours, theirs in pairs:
+        assert ours is not None and theirs is not None and ours.dtype == torch.float32
+        assert (ours.double() - theirs).norm() < 0.01 * theirs.norm()
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16), bf16_products(x.device):
+        torch.testing.assert_close(function(x, layer), near.detach(), rtol=0.02, atol=0.02)
+
+
+def test_bf16_products_change_nothing_without_autocast_or_on_another_device(products):
+    with bf16_products(torch.device("cpu")):
+        assert torch.equal(linear(rows(), a_layer()), a_layer()(rows()))
+    with torch.autocast("cpu", torch.bfloat16), bf16_products(torch.device("meta")):
+        assert linear(rows(), a_layer()).dtype == torch.bfloat16
+    assert not products
