@@ -28,7 +28,7 @@ from benchmarks.step.setting import DATA, SIZES, encoder_folder, one_thread, sen
 from cse_train.backbone.folders import shipped_folder
 from cse_train.backbone.transformers_io import encoder_to_transformers
 from cse_train.encoder.compact_vocabulary import CompactEmbedding
-from cse_train.numerics import fast_fp32, onednn_is_exact
+from cse_train.numerics import ONEDNN, fast_fp32, fp32_path
 from cse_train.training.loop import Session
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def drift(sessions: Iterable[Session], folder: Path, steps: int) -> Found:
     """Largest difference of the losses of runs without dropout, against the peer's with another matrix library."""
     drifts = np.array([drifts_of(session, folder, steps) for session in sessions])
     ours, control = np.median(drifts, axis=0)
-    library = "oneDNN" if onednn_is_exact() else "the same library"
+    library = "oneDNN" if fp32_path() == ONEDNN else "the same library"
     what = f"loss drift in {steps} steps, {len(drifts)} seeds; bar: the peer's own under {library}"
     return Found(what, float(ours), float(control))
 
