@@ -1,4 +1,4 @@
-"""Files of a user's own that a job brings: spaces, a profile and plug-ins, as text within its command line.
+"""Files of a user's own that a job brings: spaces with their data, a profile, plug-ins; as text in its command line.
 
 `python -m cluster.launch.files FOLDER TEXT WORDS...` writes them on the cluster and runs `cse WORDS` there.
 """
@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cluster.runtime.code_version import package_parents
 from cse_train.fields import ConfigError
@@ -26,6 +27,10 @@ MOST = 100_000
 """Characters of all files, packed: Linux takes 131,072 in one word of a command line."""
 
 
+LARGEST = 20 * MOST
+"""Bytes of a file of data that is packed at all: text shrinks to a third."""
+
+
 @dataclass(frozen=True)
 class Brought:
     """What a command names, as the cluster has it."""
@@ -38,9 +43,23 @@ class Brought:
 
 
 def brought(ids: Sequence[str], profile: str | None, plugins: Sequence[str]) -> Brought:
-    """The spaces of IDs, files and folders, a profile and plug-ins; ConfigError for what cannot travel."""
+    """The spaces of IDs, files and folders, a profile and plug-ins; ConfigError for what cannot travel.
+
+    Texts and tables that lie beside a space travel with it where there is room for all; other data of a space are
+    named by their absolute paths, which the nodes must see.
+    """
+    sent = _brought(ids, profile, plugins, data=True)
+    if len(packed(sent.files)) > MOST:
+        sent = _brought(ids, profile, plugins, data=False)
+    if len(packed(sent.files)) > MOST:
+        line = f"too much to bring: {len(sent.files)} files={len(packed(sent.files))} characters packed, {MOST} at most"
+        raise ConfigError([f"{line}; install the methods on the cluster as a package (docs/your_method.md)"])
+    return sent
+
+
+def _brought(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *, data: bool) -> Brought:
     files: dict[str, str] = {}
-    names = [name for given in ids for name in _names(given, files)]
+    names = [name for given in ids for name in _names(given, files, data)]
     options: list[str] = []
     if profile is not None and find_profile(profile).parent != shipped() / "profiles":
         place = f"profiles/{Path(profile).name}"
@@ -48,29 +67,60 @@ def brought(ids: Sequence[str], profile: str | None, plugins: Sequence[str]) -> 
         options += ["--profile", place]
     for plugin in registry.use(plugins):
         options += ["--plugins", _plugin(plugin, files)]
-    if len(packed(files)) > MOST:
-        line = f"too much to bring: {len(files)} files={len(packed(files))} characters packed, {MOST} at most"
-        raise ConfigError([f"{line}; install the methods on the cluster as a package (docs/your_method.md)"])
     return Brought(tuple(names), tuple(options), files)
 
 
-def _names(given: str, files: dict[str, str]) -> list[str]:
+def _names(given: str, files: dict[str, str], data: bool) -> list[str]:
     """The spaces that one word names: an ID as it is, a user's files by where the cluster has them."""
     if given.lower() in {name.lower() for name in catalog()} | {ALL} and not Path(given).is_file():
         return [given]
-    return [_space(space, files) for space in load_spaces(given)]
+    return [_space(space, files, data) for space in load_spaces(given)]
 
 
-def _space(space: Space, files: dict[str, str]) -> str:
-    place = f"spaces/{space.file.name}"
-    text = space.file.read_text(encoding="utf8")
+def _space(space: Space, files: dict[str, str], data: bool) -> str:
+    folder, raw = space.file.resolve().parent, read_yaml(space.file)
+    there = raw
+    stay = []
+    for path in filter(None, (file.path for file in space.files)):
+        text = _text(path, folder) if data else None
+        if text is None:
+            stay.append(path)
+        else:
+            _add(files, f"spaces/{path.relative_to(folder)}", text, path)
+    if stay:
+        there = _renamed(there, folder, stay)
     if space.plugins:
-        plugins = registry.use(space.plugins, space.file.absolute().parent)
-        there = [f"../{_plugin(plugin, files)}" for plugin in plugins]
-        text = json.dumps({**read_yaml(space.file), "plugins": there}, indent=1)
-    if files.setdefault(place, text) != text:
-        raise ConfigError([f"two files of one name: space={space.file}; rename one, they travel into one folder"])
+        plugins = registry.use(space.plugins, folder)
+        there = {**there, "plugins": [f"../{_plugin(plugin, files)}" for plugin in plugins]}
+    place = f"spaces/{space.file.name}"
+    text = space.file.read_text(encoding="utf8") if there is raw else json.dumps(there, indent=1)
+    _add(files, place, text, space.file)
     return place
+
+
+def _add(files: dict[str, str], place: str, text: str, file: Path) -> None:
+    if files.setdefault(place, text) != text:
+        raise ConfigError([f"two files of one name: file={file}; rename one, they travel into one folder"])
+
+
+def _text(path: Path, folder: Path) -> str | None:
+    """The text of a file below `folder`; None for any other, for one that is no text, and for a large one."""
+    if not path.is_relative_to(folder) or not path.is_file() or path.stat().st_size > LARGEST:
+        return None
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _renamed(raw: Any, folder: Path, stay: Sequence[Path]) -> Any:
+    """A space's YAML with the absolute paths of these files, however it names them."""
+    if isinstance(raw, Mapping):
+        return {key: _renamed(value, folder, stay) for key, value in raw.items()}
+    if isinstance(raw, list):
+        return [_renamed(value, folder, stay) for value in raw]
+    named = (folder / Path(raw).expanduser()).resolve() if isinstance(raw, str) else None
+    return str(named) if named in stay else raw
 
 
 def _plugin(plugin: Plugin, files: dict[str, str]) -> str:

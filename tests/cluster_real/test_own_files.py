@@ -80,7 +80,7 @@ def use_results(processes: Processes, own: Path, stored: Path) -> None:
     table = cse("table", space, *places(stored))
     assert "method.negatives" in table and "train.learning_rate" in table
     page = Path(cse("report", space, *places(stored), "--out", str(own / "page")).strip())
-    assert "tension" in page.read_text(encoding="utf8")
+    assert "my_dev" in page.read_text(encoding="utf8")
     ledger = Ledger.open(stored / "ledger.db", create=False)
     best = max(ledger.runs(), key=lambda run: run.best or 0.0)
     ledger.close()

@@ -268,6 +268,42 @@ def test_files_of_ones_own_travel_by_content(
     assert plugin.file == (place / "spaces" / ".." / "plugins" / "margin_loss.py")
 
 
+OWN_DATA = """version: 1
+id: mine
+method: simcse
+corpus: mails.txt
+dev: {{file: held/dev.tsv, name: my_dev}}
+evaluate: [{{file: {elsewhere}, name: theirs}}]
+set: {{train.examples: 64}}
+space: {{train.learning_rate: {{grid: [1e-4]}}}}
+"""
+
+
+@pytest.mark.parametrize("lines", [20, 40_000])
+def test_data_that_a_space_names_travel_or_are_named_by_their_place(
+    somewhere: Path, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory, lines: int
+) -> None:
+    """Small texts beside the space go with it; of what a command line cannot hold, and of data elsewhere, the place."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "test.tsv"
+    drawn = random.Random(0)
+    pairs = "sentence1\tsentence2\tscore\r\n" + "".join(f"a {i}\tb {i}\t{i % 5}\r\n" for i in range(9))
+    Path("held").mkdir()
+    for path in (Path("held", "dev.tsv"), elsewhere):
+        path.write_bytes(pairs.encode())
+    Path("mails.txt").write_text("".join(f"{drawn.getrandbits(64)} words\n" for _ in range(lines)), encoding="utf8")
+    Path("mine.yaml").write_text(OWN_DATA.format(elsewhere=elsewhere), encoding="utf8")
+    assert main(["launch", "slurm", "mine.yaml", "--dry-run"]) == 0
+    (text,) = re.findall(r"cluster.launch.files \S+ ([\w=-]+) run spaces/mine.yaml", capsys.readouterr().out)
+    assert len(text) <= files.MOST
+    place = files.unpacked(somewhere / "launched", text)
+    there, here = (load_space(folder / "mine.yaml") for folder in (place / "spaces", somewhere))
+    paths = {file.name: file.path for file in there.files}
+    moved = place / "spaces" if lines == 20 else somewhere
+    assert paths == {"mails": moved / "mails.txt", "my_dev": moved / "held" / "dev.tsv", "theirs": elsewhere}
+    assert paths["my_dev"] is not None and paths["my_dev"].read_bytes() == pairs.encode()
+    assert there.settings == here.settings and there.evaluate == here.evaluate
+
+
 def test_too_much_to_bring_is_refused_in_one_line(own_files: None, capsys: pytest.CaptureFixture[str]) -> None:
     noise = base64.b64encode(random.Random(0).randbytes(200_000)).decode()
     Path("methods", "lab_of_mine", "margin.py").write_text(f"MARGIN = '{noise}'\n", encoding="utf8")
