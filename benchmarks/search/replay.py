@@ -100,7 +100,7 @@ class Replay:
 
     def __init__(self, grid: Grid, budget: float, rng: np.random.Generator) -> None:
         """`budget` in training examples."""
-        self.grid, self._left = grid, budget
+        self.grid, self.left = grid, budget
         cells, seeds = grid.finals.shape
         self._order = np.stack([rng.permutation(seeds) for _ in range(cells)])
         self._drawn = np.zeros(cells, dtype=int)
@@ -109,7 +109,7 @@ class Replay:
     @property
     def affords(self) -> bool:
         """Whether a full run can be paid for."""
-        return self._left >= self.grid.examples[-1]
+        return self.left >= self.grid.examples[-1]
 
     def has(self, cell: Cell) -> bool:
         """Whether the cell has a run left to hand out."""
@@ -124,7 +124,7 @@ class Replay:
         last = len(curve)
         end = next((n for n in range(1, last) if stops(n, curve[n - 1])), last)
         examples = self.grid.examples[end - 1]
-        self._left -= examples
+        self.left -= examples
         return Ended(seed, "done" if end == last else "stopped", float(curve[end - 1]), int(examples))
 
     def truth(self) -> tuple[Array, Array]:

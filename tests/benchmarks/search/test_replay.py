@@ -65,7 +65,7 @@ def test_every_strategy_keeps_its_budget(grid, name):
     replay = Replay(grid, 6 * 3200, np.random.default_rng(1))
     picked = STRATEGIES[name](replay, np.random.default_rng(2))
     assert picked.id in {cell.id for cell in grid.cells}
-    assert 0 <= replay._left < 3200
+    assert 0 <= replay.left < 3200
 
 
 def test_what_cells_share_through_a_seed():
