@@ -81,13 +81,14 @@ def bf16_path() -> str:
 @cache
 def gemm_rates() -> Mapping[str, float]:
     """Path -> GFLOP/s of one thread on this machine, of those that it has; measured once, then read from the cache."""
-    key = f"{_cpu()}, torch {torch.__version__}"
+    key = machine()
     file = cache_folder() / "products.json"
     kept = _read(file)
-    if key not in kept:
+    paths = _paths()
+    if kept.get(key, {}).keys() != paths.keys():
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
-        kept[key] = {name: round(_rate(product), 1) for name, product in _paths().items()}
+        kept[key] = {name: round(_rate(product), 1) for name, product in paths.items()}
         torch.set_num_threads(threads)
         with suppress(OSError):  # then the next process measures again
             replace_file(file, functools.partial(Path.write_text, data=json.dumps(kept, indent=1) + "\n"))
@@ -99,8 +100,18 @@ def _read(file: Path) -> dict[str, dict[str, float]]:
         kept = json.loads(file.read_text(encoding="utf8"))
     except (OSError, ValueError):
         return {}
-    whole = isinstance(kept, dict) and all(isinstance(rates, dict) for rates in kept.values())
-    return kept if whole else {}
+    if not isinstance(kept, dict):
+        return {}
+    return {key: rates for key, rates in kept.items() if isinstance(rates, dict) and all(map(_is_rate, rates.values()))}
+
+
+def _is_rate(value: object) -> bool:
+    return isinstance(value, int | float) and value > 0
+
+
+def machine() -> str:
+    """What the rates hold for."""
+    return f"{_cpu()}, torch {torch.__version__}"
 
 
 def _cpu() -> str:

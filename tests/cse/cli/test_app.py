@@ -254,7 +254,9 @@ def test_best_of_an_unknown_sweep_names_the_nearest(capsys: pytest.CaptureFixtur
         [[60.0]],
     )
     assert main(["best", "E8"]) == 2
-    assert "unknown sweep: sweep=E8; did you mean E7?" in capsys.readouterr().err
+    assert "no runs yet: sweep=E8; cse run E8 starts them" in capsys.readouterr().err
+    assert main(["best", "E77"]) == 2
+    assert "unknown sweep: sweep=E77; did you mean E7?" in capsys.readouterr().err
 
 
 def test_one_run_in_this_process(capsys: pytest.CaptureFixture[str]) -> None:
