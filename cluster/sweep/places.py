@@ -19,7 +19,7 @@ from cluster.runtime.resources import (
     slots_that_fit_or_0,
 )
 
-FOLLOW_S = 10.0
+FOLLOW_S = 3.0
 """Seconds between two looks at the cluster's nodes."""
 ARRIVE_S = 2.0
 """The same while a cluster has none that trains."""

@@ -36,13 +36,15 @@ def end(hosts: Hosts, seeds: int) -> None:
 
 def test_a_node_that_joins_is_used_within_half_a_minute(hosts: Hosts) -> None:
     hosts.start_head()
-    sweep(hosts, 12)
+    sweep(hosts, 24)
     wait_until(lambda: re.search("^done ", said(hosts), re.MULTILINE), 180, f"the first run: {said(hosts)}")
     hosts.join()
     began = time.monotonic()
-    wait_until(hosts.trains, USED_S, f"a rank on the node that joined: {said(hosts)}")
-    print(f"used {time.monotonic() - began:.0f} s after it joined")
-    end(hosts, 12)
+    wait_until(hosts.trains, 3 * USED_S, "a rank on the node that joined")
+    used = time.monotonic() - began
+    print(f"used {used:.0f} s after it joined")
+    assert used <= USED_S, said(hosts)
+    end(hosts, 24)
     assert "cluster  2 x 1 workers" in said(hosts), "the sweep says that it grew"
 
 
@@ -53,7 +55,8 @@ def test_a_sweep_outlasts_its_only_node_and_starts_without_one(hosts: Hosts) -> 
     hosts.join()
     wait_until(lambda: re.search("^done ", said(hosts), re.MULTILINE), 180, f"the first run: {said(hosts)}")
     hosts.kill()
-    time.sleep(GONE_S)
-    assert re.search(r"^waiting .*\d CPU", said(hosts), re.MULTILINE), said(hosts)
+    back = time.monotonic() + GONE_S
+    wait_until(lambda: re.search(r"^waiting .*\d CPU", said(hosts), re.MULTILINE), 180, "a word of what it waits for")
+    time.sleep(max(0.0, back - time.monotonic()))
     hosts.join()
     end(hosts, 6)

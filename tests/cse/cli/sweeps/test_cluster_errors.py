@@ -115,7 +115,8 @@ def joined(monkeypatch: pytest.MonkeyPatch, head: str) -> Callable[..., str]:
     def cluster(state: Callable[..., Any] = look, nodes: tuple[Node, ...] = ()) -> str:
         roomy = (Node(cpus=4, gpus=0, memory_gb=16, name="head", head=True),)
         monkeypatch.setattr("cluster.sweep.run_sweep.ray_cluster", lambda *given, **settings: contextlib.nullcontext())
-        monkeypatch.setattr("cluster.sweep.run_sweep.cluster_nodes", lambda: nodes or roomy)
+        for module in ("run_sweep", "places"):
+            monkeypatch.setattr(f"cluster.sweep.{module}.cluster_nodes", lambda: nodes or roomy)
         monkeypatch.setattr(storage, "other_nodes", lambda: {"id": NODE})
         monkeypatch.setattr(storage, "run_on_nodes", lambda nodes, function, *given: {NODE: state(*given)})
         return head
