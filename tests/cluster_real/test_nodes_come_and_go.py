@@ -15,9 +15,9 @@ USED_S = 30.0
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900 + GONE_S)]
 
 
-def sweep(hosts: Hosts, seeds: int) -> None:
-    """Start a sweep of runs of some seconds on the first host; what it says goes to sweep.log."""
-    longer = ("--set", "train.examples=1280", "--seeds", str(seeds))
+def sweep(hosts: Hosts, seeds: int, examples: int) -> None:
+    """Start a sweep on the first host; what it says goes to sweep.log. 1,280 examples take two seconds."""
+    longer = ("--set", f"train.examples={examples}", "--seeds", str(seeds))
     where = ("--address", hosts.cluster, "--ledger", "ledger.db", "--storage", str(hosts.processes.folder / "stored"))
     argv = hosts.inside(hosts.names[0], "cse", "run", "tiny.yaml", "--yes", *longer, *where)
     hosts.processes.start(*argv, log="sweep.log")
@@ -36,7 +36,7 @@ def end(hosts: Hosts, seeds: int) -> None:
 
 def test_a_node_that_joins_is_used_within_half_a_minute(hosts: Hosts) -> None:
     hosts.start_head()
-    sweep(hosts, 24)
+    sweep(hosts, 8, 12800)
     wait_until(lambda: re.search("^done ", said(hosts), re.MULTILINE), 180, f"the first run: {said(hosts)}")
     hosts.join()
     began = time.monotonic()
@@ -44,13 +44,13 @@ def test_a_node_that_joins_is_used_within_half_a_minute(hosts: Hosts) -> None:
     used = time.monotonic() - began
     print(f"used {used:.0f} s after it joined")
     assert used <= USED_S, said(hosts)
-    end(hosts, 24)
+    end(hosts, 8)
     assert "cluster  2 x 1 workers" in said(hosts), "the sweep says that it grew"
 
 
 def test_a_sweep_outlasts_its_only_node_and_starts_without_one(hosts: Hosts) -> None:
     hosts.start_head(cpus=0)
-    sweep(hosts, 6)
+    sweep(hosts, 6, 1280)
     wait_until(lambda: "no node trains yet" in said(hosts), 120, f"a word that it waits: {said(hosts)}")
     hosts.join()
     wait_until(lambda: re.search("^done ", said(hosts), re.MULTILINE), 180, f"the first run: {said(hosts)}")
