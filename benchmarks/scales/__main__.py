@@ -4,7 +4,7 @@
     cse bundle SWEEP... --to scales.jsonl.gz
     python -m benchmarks.scales docs/results/bundles/*.jsonl.gz [--time] [--to docs/results]
 
-Each sweep of a published table with a default row is one table at one scale. score = row + seed + residual: signal to
+Each sweep of one of TABLES is one table at one scale. score = row + seed + residual: signal to
 noise is the variance of rows over that of the residual. Writes scales.json and scales.md; with --time, first
 scales_seconds.json: what a run of each costs on this machine.
 """
@@ -33,6 +33,8 @@ ABOUT = (
     "`decided` are the rows that those seeds tell from the row of reference, without ties. "
     "Seconds are CPU seconds of one thread for the default row, dev evaluations included, all measured in one sitting."
 )
+TABLES = ("E7", "E8", "S3", "D7", "D8")
+"""Those that were run at several scales; a bundle may hold others, and parts of others."""
 Record = Mapping[str, Any]
 LEVEL = 0.05
 """Of a table: its rows share it."""
@@ -90,14 +92,14 @@ def told(table: str, scores_RS: np.ndarray, reference: int, encoder: str, exampl
 
 
 def records_of(files: Iterable[Path]) -> tuple[list[Record], dict[str, Record]]:
-    """The bundles' sweeps, and their runs by signature."""
+    """The bundles' sweeps of TABLES, and all runs by signature."""
     runs: dict[str, Record] = {}
     sweeps: list[Record] = []
     for file in files:
         for record in Bundle(file).records():
             if record["kind"] == "run":
                 runs[record["signature"]] = record
-            elif record["kind"] == "sweep":
+            elif record["kind"] == "sweep" and record["spec"]["space"] in TABLES:
                 sweeps.append(record)
     return sweeps, runs
 
@@ -159,15 +161,16 @@ def markdown(measured: Sequence[Told]) -> str:
         "|---|--:|---|--:|---|--:|--:|---|--:|--:|--:|",
     ]
     lines += [_line(table) for table in measured]
+    scales = sorted({table.scale for table in measured})
+    everywhere = set.intersection(*({table.table for table in measured if table.scale == scale} for scale in scales))
     lines += [
+        "",
+        f"Of {', '.join(sorted(everywhere))}, which every scale has:",
         "",
         "| encoder | examples | tables | signal to noise, median | per 1,000 CPU-seconds, median | decided"
         " | CPU-hours | decided per CPU-hour |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
-    scales = sorted({table.scale for table in measured})
-    everywhere = set.intersection(*({table.table for table in measured if table.scale == scale} for scale in scales))
-    lines.insert(-2, f"Of {', '.join(sorted(everywhere))}, which every scale has:\n")
     for scale in scales:
         ours = [table for table in measured if table.scale == scale and table.table in everywhere]
         hours = sum(table.seconds * table.rows * table.seeds for table in ours) / 3600

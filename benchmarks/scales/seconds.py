@@ -36,10 +36,11 @@ def default_runs(sweeps: Iterable[Mapping[str, Any]]) -> dict[str, RunConfig]:
     runs = {}
     for spec in (sweep["spec"] for sweep in sweeps):
         resolved = resolve(load_space(spec["space"]), spec["profile"], spec["set"])
-        paper = resolved.space.paper
-        default = paper.default if paper else None
-        for cell in resolved.cells() if default else ():
-            if default and all(cell.key.get(name) == value for name, value in default.items()):
+        default = resolved.space.paper.default if resolved.space.paper else None
+        if not default:
+            continue
+        for cell in resolved.cells():
+            if all(cell.key.get(name) == value for name, value in default.items()):
                 run = cell.run(0)
                 runs[name_of(resolved.space.id, run.train.encoder, run.train.examples)] = run
     return runs

@@ -6,21 +6,20 @@ users give it; ours multiplies in bf16 by the path that `cse doctor` names, and 
     python -m benchmarks.step.bf16 [--quick] [--sizes mini,base] [--data DIR]
 """
 
-import argparse
 import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.paired import Step, SteppedLoop, Times, interleaved, median_ms, ratio, timed
-from benchmarks.step.__main__ import FULL, PEERS, QUICK, QUICK_WARM, WARM
+from benchmarks.step.__main__ import FULL, PEERS, QUICK, QUICK_WARM, WARM, begun
 from benchmarks.step.ours import advance, our_session
 from benchmarks.step.peers import sentence_transformers_loop, simcse_in_trainer
-from benchmarks.step.setting import DATA, SIZES, Size, encoder_folder, one_thread, sentences
+from benchmarks.step.setting import SIZES, Size, encoder_folder, sentences
 from benchmarks.step.turns import TURN, flagged, in_a_row
-from cse_train.numerics import bf16_path, gemm_rates, keep_freed_memory
+from cse_train.numerics import bf16_path, gemm_rates
 
-BF16 = "train.precision"
+PRECISION = "train.precision"
 OURS, OURS_FP32 = "ours", "ours, fp32"
 BAR_FP32, BAR_PEERS = 1.5, 2.0
 
@@ -33,7 +32,7 @@ def contenders(size: Size, batch: int, data: Path) -> Iterator[dict[str, Step]]:
         folder, texts = encoder_folder(size, work / "encoder"), sentences(4096, data)
         steps = {}
         for who, precision in ((OURS, "bf16"), (OURS_FP32, "fp32")):
-            session = our_session(folder, texts, batch, work / who, {BF16: precision}, cache=work / "cache")
+            session = our_session(folder, texts, batch, work / who, {PRECISION: precision}, cache=work / "cache")
             steps[who] = flagged(timed(lambda session=session: advance(session)))  # type: ignore[misc]
         for key, made in (("hf", simcse_in_trainer), ("st", sentence_transformers_loop)):
             loop = made(folder, texts, batch, work / key, {"bf16": True})
@@ -57,16 +56,7 @@ def rows(size: Size, batch: int, times: Times) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="mini,base")
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--quick", action="store_true", help="few rounds, base with batch 4: under a minute")
-    given = parser.parse_args()
-    one_thread()
-    import torch
-
-    torch.set_num_threads(1)
-    keep_freed_memory()
+    given = begun(__doc__, "mini,base")
     rates = ", ".join(f"{path} {rate:.0f}" for path, rate in gemm_rates().items())
     print(f"GFLOP/s of one thread: {rates}; ours multiplies in bf16 by {bf16_path()}\n")
     print("| size | batch | step, bf16 | CPU ms | wall ms | times ours (CPU) | (wall) | bar | |")

@@ -7,6 +7,7 @@ import pytest
 import scipy
 
 from benchmarks.scales.__main__ import markdown, read, told
+from benchmarks.scales.seconds import stored
 
 BUNDLE = Path(__file__).resolve().parents[3] / "docs" / "results" / "bundles" / "E7.jsonl.gz"
 
@@ -49,3 +50,10 @@ def test_a_bundle_of_the_repository() -> None:
     assert one.seconds == 100
     assert (one.table, one.scale, one.rows, one.seeds) == ("E7", ("wiki-l4-h128", 25_600), 8, 3)
     assert "| wiki-l4-h128 | 25,600 | E7 | 8 x 3 | 60.4 to 62.2 |" in markdown([one])
+
+
+def test_the_published_page_is_that_of_the_bundles() -> None:
+    """Also of bundles that hold other tables, and tables of which a part was run."""
+    results = BUNDLE.parent.parent
+    measured = read(sorted(BUNDLE.parent.glob("*.jsonl.gz")), stored(results))
+    assert markdown(measured) == (results / "scales.md").read_text(encoding="utf8")
