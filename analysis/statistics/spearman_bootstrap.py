@@ -1,21 +1,23 @@
 """Spearman's correlation over resamples of sentence pairs, all resamples at once.
 
-A resample of P pairs is a row of counts: how often each pair was drawn. Ranks follow from cumulated counts in the
-order of the values, so that nothing is sorted again. Shape suffixes: B resamples, P pairs, G distinct values.
+A resample of P pairs is a column of counts: how often each pair was drawn. Ranks follow from cumulated counts in the
+order of the values, so that nothing is sorted again. Counts, and ranks times 2, are whole numbers below 2^53 in all
+sums, so float64 holds them exactly. Shape suffixes: P pairs, B resamples, G distinct values.
 """
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-CHUNK = 200
-"""Resamples held in memory at once."""
+CHUNK = 64
+"""Resamples held at once: 1,500 pairs of them stay in a core's cache."""
 
 
 def draws_of(pairs: int, draws: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
-    """Counts [B, P] of `draws` resamples in all, in chunks."""
+    """Counts [P, B] of `draws` resamples in all, in chunks."""
     for start in range(0, draws, CHUNK):
-        yield generator.multinomial(pairs, np.full(pairs, 1 / pairs), size=min(CHUNK, draws - start))
+        drawn_BP = generator.multinomial(pairs, np.full(pairs, 1 / pairs), size=min(CHUNK, draws - start))
+        yield np.ascontiguousarray(drawn_BP.T, dtype=float)
 
 
 def resampled(
@@ -26,34 +28,51 @@ def resampled(
     `rows`: for each row the cosines [P] of each of its seeds; every row sees the same resamples. A resample in which
     one side is constant counts as 0.
     """
-    graded = Ranks(gold)
-    ranked = [[Ranks(cosines) for cosines in seeds] for seeds in rows]
+    graded = Groups(gold)
+    grouped = [[Groups(cosines) for cosines in seeds] for seeds in rows]
     parts = []
-    for counts_BP in draws_of(len(gold), draws, generator):
-        gold_BP = graded.centred(counts_BP)
-        parts.append([np.mean([correlation(ranks, gold_BP, counts_BP) for ranks in seeds], axis=0) for seeds in ranked])
+    for counts_PB in draws_of(len(gold), draws, generator):
+        gold_GB, gold_spread_B = graded.ranks(counts_PB)
+        weighted_PB = counts_PB * (gold_GB[graded.of_pair] - (len(gold) / 2))
+        parts.append(
+            [
+                np.mean([correlation(one, counts_PB, weighted_PB, gold_spread_B) for one in seeds], axis=0)
+                for seeds in grouped
+            ]
+        )
     return np.concatenate([np.asarray(part) for part in parts], axis=1)
 
 
-class Ranks:
-    """One list of values, ready to be ranked within any resample of it."""
+class Groups:
+    """One list of values [P] as groups of equal ones in ascending order, ready to be ranked within any resample."""
 
     def __init__(self, values_P: np.ndarray) -> None:
-        _, self._group_P = np.unique(values_P, return_inverse=True)
-        self._order_P = np.argsort(self._group_P, kind="stable")
-        self._starts_G = np.flatnonzero(np.diff(self._group_P[self._order_P], prepend=-1))
+        _, self.of_pair = np.unique(values_P, return_inverse=True)
+        self._order_P = np.argsort(self.of_pair, kind="stable")
+        self._starts_G = np.flatnonzero(np.diff(self.of_pair[self._order_P], prepend=-1))
 
-    def centred(self, counts_BP: np.ndarray) -> np.ndarray:
-        """Average ranks [B, P] of the drawn pairs, less their mean; what was not drawn has a number without meaning."""
-        drawn_BG = np.add.reduceat(counts_BP[:, self._order_P], self._starts_G, axis=1)
-        ranks_BG = np.cumsum(drawn_BG, axis=1) - (drawn_BG - 1) / 2
-        return ranks_BG[:, self._group_P] - (counts_BP.sum(axis=1, keepdims=True) + 1) / 2
+    def sums(self, values_PB: np.ndarray) -> np.ndarray:
+        """Each group's sum [G, B]."""
+        sorted_PB = values_PB[self._order_P]
+        return sorted_PB if len(self._starts_G) == len(sorted_PB) else np.add.reduceat(sorted_PB, self._starts_G)
+
+    def ranks(self, counts_PB: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Average ranks less 1/2 [G, B], and the sum of their squared deviations [B] over the drawn pairs."""
+        drawn_GB = self.sums(counts_PB)
+        ranks_GB = np.cumsum(drawn_GB, axis=0)
+        ranks_GB -= drawn_GB / 2
+        spread_B = (float(len(counts_PB)) ** 3 - np.einsum("gb,gb,gb->b", drawn_GB, drawn_GB, drawn_GB)) / 12
+        return ranks_GB, spread_B
 
 
-def correlation(ranks: Ranks, gold_BP: np.ndarray, counts_BP: np.ndarray) -> np.ndarray:
-    """Spearman's correlation times 100 in each resample [B]; 0 where one side is constant."""
-    ours_BP = ranks.centred(counts_BP)
-    covariance = np.einsum("bp,bp,bp->b", counts_BP, ours_BP, gold_BP)
-    ours, theirs = (np.einsum("bp,bp,bp->b", counts_BP, side, side) for side in (ours_BP, gold_BP))
-    scale = np.sqrt(ours * theirs)
+def correlation(
+    groups: Groups, counts_PB: np.ndarray, weighted_PB: np.ndarray, gold_spread_B: np.ndarray
+) -> np.ndarray:
+    """Spearman's correlation times 100 in each resample [B]; 0 where one side is constant.
+
+    `weighted_PB`: the gold ranks less their mean, times the counts; they sum to 0, so ours need no centring.
+    """
+    ranks_GB, spread_B = groups.ranks(counts_PB)
+    covariance = np.einsum("gb,gb->b", groups.sums(weighted_PB), ranks_GB)
+    scale = np.sqrt(spread_B * gold_spread_B)
     return 100 * np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)

@@ -95,8 +95,8 @@ def test_all_resamples_at_once_equal_the_loop() -> None:
     gold = rng.integers(0, 6, 60).astype(float)
     rows = [[(gold + rng.normal(0, s, 60)).round(1) for _ in range(2)] for s in (1, 3)]
     found = resampled(rows, gold, 230, np.random.default_rng(9))
-    counts = np.concatenate(list(draws_of(60, 230, np.random.default_rng(9))))
-    for draw, count in enumerate(counts):
+    counts = np.concatenate(list(draws_of(60, 230, np.random.default_rng(9))), axis=1)
+    for draw, count in enumerate(counts.T.astype(int)):
         picked = np.repeat(np.arange(60), count)
         for row, seeds in enumerate(rows):
             each = [scipy.stats.spearmanr(one[picked], gold[picked]).statistic for one in seeds]
