@@ -42,7 +42,7 @@ def resampled(
         deviations_PB *= counts_PB
         parts.append(
             [
-                np.mean([correlation(one, counts_PB, deviations_PB, graded_spread_B) for one in seeds], axis=0)
+                np.mean([correlation(order, counts_PB, deviations_PB, graded_spread_B) for order in seeds], axis=0)
                 for seeds in ordered
             ]
         )
