@@ -6,12 +6,14 @@ from dataclasses import replace
 
 from analysis.render.signs import GLYPHS, PLURALS
 from analysis.tables.aggregate import Table
-from analysis.tables.labels import label
-from analysis.tables.ordering import LEVEL, Ordering
+from analysis.tables.labels import label, some
+from analysis.tables.ordering import LEVEL, Ordering, PairDifference
 from analysis.tables.verdict import Verdicts
 
 LACKING = 2
 """Reasons that are given in full why rows are not compared by sentence pairs."""
+PAIRS = 8
+"""Pairs of rows that are named in a line."""
 
 
 def headline(table: Table, verdicts: Verdicts, *, same_scale: bool) -> str:
@@ -38,8 +40,14 @@ def with_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ord
 
 
 def order_lines(table: Table, ordering: Sequence[Ordering]) -> list[str]:
-    """Of each column: the word and why, whether seeds agree, which pairs differ on other sentences, what is lacking."""
-    return [line for order in ordering for line in (_order(order), *_agreement(order), *_pairs(table, order))]
+    """What is said of each column's order, a line each."""
+    names = [label(row.key) for row in table.rows]
+    return [f"{order.column}: {line}" for order in ordering for line in order_said(order, names)]
+
+
+def order_said(order: Ordering, names: Sequence[str]) -> list[str]:
+    """Of one column: the word and why, whether seeds agree, which pairs differ on other sentences, what is lacking."""
+    return [f"{order.word}; {order.reason}", *_agreement(order), *_pairs(order, names)]
 
 
 def _order(order: Ordering) -> str:
@@ -50,21 +58,27 @@ def _agreement(order: Ordering) -> list[str]:
     agreement = order.agreement
     if agreement is None:
         return []
-    said = f"{order.column}: {agreement.seeds} seeds rank {agreement.rows} rows alike with W {agreement.w:.2f}"
+    said = f"{agreement.seeds} seeds rank {agreement.rows} rows alike with W {agreement.w:.2f}"
     scale = f"1: every seed the same order; rows shuffled within each seed reach it with p {agreement.p:.2g}"
     return [f"{said} ({scale}); over seeds, two rows correlate by rho {agreement.rho:.2f}"]
 
 
-def _pairs(table: Table, order: Ordering) -> list[str]:
+def _pairs(order: Ordering, names: Sequence[str]) -> list[str]:
+    """Those that differ, or where these are many and more than the others, the others; a table's JSON has all."""
     differing = [pair for pair in order.pairs if pair.differs]
-    names = [label(row.key) for row in table.rows]
-    listed = "; ".join(
-        f"{names[pair.left]} {'above' if pair.difference > 0 else 'below'} {names[pair.right]} "
-        f"by {abs(pair.difference):.2f} (p {pair.corrected:.2g})"
-        for pair in differing
-    )
-    said = f"{order.column}: {len(differing)} of {len(order.pairs)} pairs of rows differ on resampled sentence pairs"
-    counted = [f"{said} (these runs' mean over seeds, Holm at {LEVEL:g})" + (f": {listed}" if listed else "")]
-    more = f" and {len(order.lacking) - LACKING} more like these" if len(order.lacking) > LACKING else ""
-    lacking = [f"{order.column}: not compared by sentence pairs: {'; '.join(order.lacking[:LACKING])}{more}"]
+    alike = [pair for pair in order.pairs if not pair.differs]
+    said = f"{len(differing)} of {len(order.pairs)} pairs of rows differ on resampled sentence pairs"
+    said += f" (these runs' mean over seeds, Holm at {LEVEL:g})"
+    if len(differing) <= max(PAIRS, len(alike)):
+        listed = some([_told_apart(pair, names) for pair in differing], PAIRS, "; ")
+    else:
+        listed = some([f"{names[pair.left]} and {names[pair.right]}" for pair in alike], PAIRS, "; ")
+        listed = f"not told apart: {listed}" if alike else ""
+    counted = [said + (f": {listed}" if listed else "")]
+    lacking = [f"not compared by sentence pairs: {some(order.lacking, LACKING, '; ')}"]
     return [*(counted if order.pairs else []), *(lacking if order.lacking else [])]
+
+
+def _told_apart(pair: PairDifference, names: Sequence[str]) -> str:
+    side = "above" if pair.difference > 0 else "below"
+    return f"{names[pair.left]} {side} {names[pair.right]} by {abs(pair.difference):.2f} (p {pair.corrected:.2g})"

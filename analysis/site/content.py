@@ -68,6 +68,11 @@ class Scale:
         """Values with a verdict on a value of ours."""
         return sum(verdict.word != "not run" for verdict in self.verdicts.values())
 
+    @property
+    def compared(self) -> int:
+        """Values of ours that are compared with the paper's."""
+        return sum(verdict.word not in ("not run", "reference") for verdict in self.verdicts.values())
+
     @cached_property
     def _members(self) -> dict[RowId, list[Member]]:
         members: dict[RowId, list[Member]] = {}

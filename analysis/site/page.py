@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from analysis.render.grid import remark_lines
-from analysis.render.verdicts import order_lines
+from analysis.render.verdicts import order_said
 from analysis.report.page import boxed
 from analysis.site.citation import Citation, read
 from analysis.site.content import STATES, Scale, Sheet
@@ -84,7 +84,6 @@ def _scale(sheet: Sheet, scale: Scale) -> str:
     downloads = " · ".join(
         f'<a href="{file_name(sheet, scale, suffix)}" download>{suffix.upper()}</a>' for suffix in scale.files
     )
-    order = "".join(f"<li>{escape(line)}</li>" for line in order_lines(scale.table, scale.ordering))
     pictures, runs = of_columns(sheet, scale), behind(sheet, scale)
     parts = [
         f'<section class="scale" aria-labelledby="{id}"><h2 id="{id}">Profile {escape(scale.name)}</h2>',
@@ -94,13 +93,26 @@ def _scale(sheet: Sheet, scale: Scale) -> str:
         legend(scale.verdicts),
         f'<p class="downloads">Download: {downloads}</p>',
         f"<h3>Compared with the paper</h3>{pictures}" if pictures else "",
-        f"<h3>Order of the rows</h3><ul>{order}</ul>" if order else "",
+        _order(sheet, scale),
         f"<h3>Behind each row</h3>\n{runs}" if runs else "",
         _remarks(scale),
         f"<h3>Repeat the table</h3><pre><code>{escape(scale.study.command)}</code></pre>",
         "</section>",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _order(sheet: Sheet, scale: Scale) -> str:
+    """A block for each column, of which a single one is open."""
+    names = [sheet.row_name(row) for row in scale.table.rows]
+    blocks = []
+    for order in scale.ordering:
+        first, *more = order_said(order, names)
+        head = f"<summary><b>{escape(order.column)}</b> {escape(first)}</summary>"
+        lines = "".join(f"<li>{escape(line)}</li>" for line in more)
+        opened = " open" if len(scale.ordering) == 1 else ""
+        blocks.append(f"<details{opened}>{head}<ul>{lines}</ul></details>")
+    return "\n".join(["<h3>Order of the rows</h3>", *blocks]) if blocks else ""
 
 
 def _remarks(scale: Scale) -> str:

@@ -9,8 +9,11 @@ from analysis.site.citation import Citation, read
 from analysis.site.content import STATES, Scale, Sheet, Site, counts, tone
 from analysis.site.frame import framed
 from analysis.tables.aggregate import Table
+from analysis.tables.labels import number_of, some
 from analysis.tables.verdict import Verdicts
 
+SHOWN = 2
+"""Scales of a table that have a strip on its card; the page has all."""
 WIDE = 16
 """Glyphs of a line up to which they have room."""
 MINUTE, HOUR = 60, 3600
@@ -67,12 +70,12 @@ def banner(site: Site) -> str:
     small = sorted({scale.name.partition(",")[0] for scale in scales if not scale.same})
     if not small:
         return "Every run was made at its paper's own scale: values are compared with values."
-    named = ", ".join(small)
+    named = f"profile {small[0]} trains" if len(small) == 1 else f"profiles {' and '.join(small)} train"
     if any(scale.same for scale in scales):
-        return f"Not all at the papers' scale: tables at profile {named} compare directions, not values."
+        return f"Not all at the papers' scale: {named} a smaller model, and there directions are compared, not values."
     return (
-        f"Not the papers' scale. No table was run at its paper's own settings: profile {named} trains a far smaller "
-        "model. Directions are compared with the paper's, values are not."
+        f"Not the papers' scale. No table was run at its paper's own settings: {named} a far smaller model. "
+        "Directions are compared with the paper's, values are not."
     )
 
 
@@ -139,8 +142,7 @@ def _card(sheet: Sheet, paper: str) -> str:
     }
     data = " ".join(f'data-{name}="{escape(" ".join(values))}"' for name, values in facts.items())
     where = " · ".join(part for part in (sheet.where, sheet.metric) if part)
-    bodies = [_scale(sheet, scale, alone=len(sheet.scales) == 1) for scale in sheet.scales]
-    bodies = bodies or [_strip_of(sheet, sheet.layout, sheet.verdicts)]
+    bodies = _scales(sheet) or [_strip_of(sheet, sheet.layout, sheet.verdicts)]
     warning = '<p class="badge bad">two scales contradict each other</p>' if sheet.contradictions else ""
     why = f'<p class="soft">{escape(_brief(sheet.lacking))}</p>' if sheet.state == "blocked" else ""
     return (
@@ -169,13 +171,21 @@ def _brief(lines: Sequence[str]) -> str:
     return f"{lines[0].partition(';')[0]}{more}" if lines else ""
 
 
+def _scales(sheet: Sheet) -> list[str]:
+    """The scales that compare a value, and by name those for which there is no room or nothing to compare."""
+    shown = [scale for scale in sheet.scales if scale.compared][:SHOWN] or list(sheet.scales[:1])
+    others = [f"{scale.name} ({number_of(scale.spent.runs, 'run')})" for scale in sheet.scales if scale not in shown]
+    bodies = [_scale(sheet, scale, alone=len(sheet.scales) == 1) for scale in shown]
+    return [*bodies, f'<p class="soft">Also at {escape(some(others, 1))}.</p>'] if others else bodies
+
+
 def _scale(sheet: Sheet, scale: Scale, *, alone: bool) -> str:
     order = next((order for order in scale.ordering if order.tau is not None), None)
     badges = [] if alone else [("", f"profile {scale.name}")]
     if order is not None:
         colour = ORDER_TONES[order.word]
         badges.append((colour, f"order {order.word.replace('ordering ', '')}, τ {order.tau:.2f}".replace("-", "−")))
-    badges += [("", f"{scale.seeds} seed{'s' * (scale.seeds != 1)}"), ("", f"{scale.spent.runs} runs")]
+    badges += [("", number_of(scale.seeds, "seed")), ("", number_of(scale.spent.runs, "run"))]
     badges.append(("", duration(scale.spent.seconds)))
     shown = "".join(f'<li class="badge {colour}">{escape(text)}</li>' for colour, text in badges)
     drawn = _strip_of(sheet, scale.table, scale.verdicts)

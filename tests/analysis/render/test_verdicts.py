@@ -1,14 +1,17 @@
 """Verdicts and orderings as a reader gets them."""
 
+import itertools
 import json
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from analysis.render.formats import render
+from analysis.render.verdicts import order_said
 from analysis.statistics.basics import mean_and_sd
 from analysis.tables.aggregate import Entry, Row, Table
-from analysis.tables.ordering import orderings
+from analysis.tables.ordering import Ordering, PairDifference, orderings
 from analysis.tables.pair_cosines import ColumnCosines
 from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import judge
@@ -44,6 +47,24 @@ def test_markdown(table: Table, cosines: dict[str, ColumnCosines]) -> None:
     assert "- dev: 1 of 1 pairs of rows differ on resampled sentence pairs" in text
     assert "rate=0.1 below rate=0.2 by" in text
     assert lines[-1] == "- dev: not compared by sentence pairs: rows without kept cosines of dev: 1 of 3"
+
+
+def test_the_fewer_pairs_are_named() -> None:
+    """Of 10 rows, 44 of 45 pairs differ: the one that does not is named; of 1 of 45, that one; of many, the first."""
+    couples = list(itertools.combinations(range(10), 2))
+
+    def line(differ: Callable[[int], bool]) -> str:
+        pairs = tuple(
+            PairDifference(a, b, -1.5, (-2.0, -1.0), 0.01, 0.01 if differ(place) else 0.5)
+            for place, (a, b) in enumerate(couples)
+        )
+        order = Ordering("dev", 10, 0.5, (0.1, 0.9), "ordering supported", "tau", pairs)
+        return order_said(order, list("ABCDEFGHIJ"))[-1].partition("0.05)")[2]
+
+    assert line(lambda place: place > 0) == ": not told apart: A and B"
+    assert line(lambda place: place == 1) == ": A below C by 1.50 (p 0.01)"
+    assert line(lambda place: True) == line(lambda place: False) == ""
+    assert line(lambda place: place < 12).endswith("; A below I by 1.50 (p 0.01) and 4 more")
 
 
 def test_json_holds_all_of_it(table: Table, cosines: dict[str, ColumnCosines]) -> None:
