@@ -21,7 +21,7 @@ def page(sheet: Sheet, before: Sheet | None, after: Sheet | None) -> str:
     body = [
         _navigation(before, after),
         f"<header><h1>{escape(' · '.join(part for part in (sheet.id, sheet.title) if part))}</h1>",
-        *(f'<p class="headline">{escape(text)}</p>' for text in _headlines(sheet)),
+        *_headlines(sheet),
         *_contradictions(sheet),
         _about(sheet, cite),
         "</header>",
@@ -49,13 +49,17 @@ def _navigation(before: Sheet | None, after: Sheet | None) -> str:
 
 
 def _headlines(sheet: Sheet) -> list[str]:
-    """The verdicts counted, for each scale."""
+    """The verdicts counted: of the main scale in a sentence of its own, of the others in a list."""
     if not sheet.scales:
-        return [f"{sheet.id}: {STATES[sheet.state]}"]
-    return [
-        f"{sheet.id} at profile {scale.name}: {scale.headline.partition(': ')[2] or STATES[sheet.state]}"
-        for scale in sheet.scales
-    ]
+        return [f'<p class="headline">{escape(sheet.id)}: {STATES[sheet.state]}</p>']
+    said = [scale.headline.partition(": ")[2] or STATES[sheet.state] for scale in sheet.scales]
+    items = "".join(
+        f'<li>at <a href="#{scale.file}">profile {escape(scale.name)}</a>: {escape(text.partition(";")[0])}</li>'
+        for scale, text in zip(sheet.scales[1:], said[1:], strict=True)
+    )
+    more = [f'<ul class="soft" aria-label="Other scales">{items}</ul>'] if items else []
+    first = f"{sheet.id} at profile {sheet.scales[0].name}: {said[0]}"
+    return [f'<p class="headline">{escape(first)}</p>', *more]
 
 
 def _contradictions(sheet: Sheet) -> list[str]:
@@ -103,7 +107,9 @@ def _scale(sheet: Sheet, scale: Scale) -> str:
 
 
 def _order(sheet: Sheet, scale: Scale) -> str:
-    """A block for each column, of which a single one is open."""
+    """A block for each column, of which a single one is open; empty where no column has an order to compare."""
+    if all(order.tau is None for order in scale.ordering):
+        return ""
     names = [sheet.row_name(row) for row in scale.table.rows]
     blocks = []
     for order in scale.ordering:
@@ -112,7 +118,7 @@ def _order(sheet: Sheet, scale: Scale) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in more)
         opened = " open" if len(scale.ordering) == 1 else ""
         blocks.append(f"<details{opened}>{head}<ul>{lines}</ul></details>")
-    return "\n".join(["<h3>Order of the rows</h3>", *blocks]) if blocks else ""
+    return "\n".join(["<h3>Order of the rows</h3>", *blocks])
 
 
 def _remarks(scale: Scale) -> str:

@@ -57,7 +57,7 @@ def test_readme_is_short_and_begins_with_a_picture() -> None:
 
 def broken(page: Path) -> list[str]:
     """The links of a page, pictures too, that lead to no file, or to no heading of it."""
-    links = re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text(encoding="utf8")))
+    links = re.findall(r'(?:\]\(|href="|src=")([^)\s"]+)[)"]', FENCE.sub("", page.read_text(encoding="utf8")))
     return [link for link in links if "://" not in link and not _leads(page, *link.partition("#")[::2])]
 
 
@@ -75,8 +75,10 @@ def test_every_link_leads_somewhere() -> None:
 def test_a_broken_link_is_named(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     fence = "```\n# No [x](none.md)\n```\n"
-    page.write_text(f"# A b?\n# A b\n{fence}[a](#a-b) [b](#a-b-1) [c](#no) [d](no.md) [e](page.md#a)\n")
-    assert broken(page) == ["#no", "no.md", "page.md#a"]
+    page.write_text(
+        f'# A b?\n# A b\n{fence}[a](#a-b) [b](#a-b-1) [c](#no) [d](no.md) [e](page.md#a)\n<img src="no.png">\n'
+    )
+    assert broken(page) == ["#no", "no.md", "page.md#a", "no.png"]
 
 
 def test_the_index_lists_every_page_and_asks_a_question_of_each() -> None:
