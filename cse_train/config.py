@@ -116,15 +116,18 @@ def effective(flat: Mapping[str, Any]) -> dict[str, Any]:
 def _added(flat: Mapping[str, Any]) -> dict[str, Added]:
     """The later settings of a run by dotted keys, also in `within`; only the shared ones for an unknown method."""
     method = str(flat.get("method"))
-    parts = [("train.", later_fields("train", TrainConfig, ADDED))]
+    parts = [("train.", "train", TrainConfig, ADDED)]
     if method in methods.names():
         module = methods.config_module(method)
-        parts += [("method.", later_fields(method, module.Config, getattr(module, "ADDED", {})))]
-    return {
-        prefix + name: Added(later.before, later.within and prefix + later.within)
-        for prefix, part in parts
-        for name, later in part.items()
-    }
+        parts.append(("method.", method, module.Config, getattr(module, "ADDED", {})))
+    return {name: later for *part, added in parts for name, later in _dotted(*part, tuple(added.items())).items()}
+
+
+@functools.cache
+def _dotted(prefix: str, part: str, config: Any, added: tuple[tuple[str, Added], ...]) -> Mapping[str, Added]:
+    """The later fields of a part by dotted keys, also in `within`."""
+    later = later_fields(part, config, dict(added))
+    return {prefix + name: Added(field.before, field.within and prefix + field.within) for name, field in later.items()}
 
 
 def later_fields(part: str, config: type, added: Mapping[str, Added]) -> Mapping[str, Added]:

@@ -28,7 +28,7 @@ class Spread:
 
     def t(self) -> float:
         """Student's quantile for a two-sided interval."""
-        return float(scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, self.freedom))
+        return float(scipy.special.stdtrit(self.freedom, 0.5 + CONFIDENCE / 2))
 
 
 def pooled(spreads: Iterable[Spread]) -> Spread | None:

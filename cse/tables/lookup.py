@@ -167,4 +167,5 @@ def _as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]
     if not file.is_file():
         raise ConfigError([f"no such file: sweep={sweep.id} ran {file}, which is gone; give the space's file"])
     _require_trusted(file, sweep)
-    return resolve(load_space(file), profile or sweep.spec["profile"], {**sweep.spec["set"], **settings})
+    given = sweep.spec.get("set") or {}
+    return resolve(load_space(file), profile or sweep.spec.get("profile"), {**given, **settings})

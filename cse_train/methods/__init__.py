@@ -59,6 +59,11 @@ def config_module(name: str) -> ModuleType:
     plugin = registry.get("method", name)
     if plugin is not None:
         return config.checked(plugin)
+    return _shipped(name) if name in shipped() else load(name)
+
+
+@functools.cache
+def _shipped(name: str) -> ModuleType:
     return importlib.import_module(f"cse_train.methods.options.{name}") if name in _apart() else load(name)
 
 
