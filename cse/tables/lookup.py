@@ -167,5 +167,4 @@ def _as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]
     if not file.is_file():
         raise ConfigError([f"no such file: sweep={sweep.id} ran {file}, which is gone; give the space's file"])
     _require_trusted(file, sweep)
-    given = sweep.spec.get("set") or {}
-    return resolve(load_space(file), profile or sweep.spec.get("profile"), {**given, **settings})
+    return resolve(load_space(file), profile or sweep.spec.get("profile"), {**sweep.spec.get("set", {}), **settings})

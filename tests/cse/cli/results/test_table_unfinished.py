@@ -8,7 +8,7 @@ from analysis.ledger import Ledger
 from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse.tables import build
-from search_spaces.catalog import load_space
+from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve
 
 
@@ -55,3 +55,16 @@ def test_of_many_missing_cells_some_are_named(
 def test_a_finished_row_is_not_told_of(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["table", "E7", "--seeds", "1", "--set", "method.dup_rate=0.12", "--format", "json"]) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("spec", "code", "said"),
+    [({}, 0, ""), ({"set": 5}, 2, "spec.set=5 is no"), ({"profile": 7}, 2, "spec.profile=7 is no str")],
+)
+def test_a_sweep_whose_note_lacks_how_it_was_run(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str], spec: dict[str, object], code: int, said: str
+) -> None:
+    ledger.record_sweep("mine", {"file": str(catalog()["E7"]), **spec})
+    assert main(["table", "mine", "--seeds", "1", "--format", "json"]) == code
+    err = capsys.readouterr().err
+    assert said in err and "internal error" not in err
