@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, select
+from sqlalchemy import Column, ColumnElement, Connection, Row, Select, Table, and_, func, or_, select
 
 from analysis.ledger import places, schema
-from analysis.ledger.integrity import intact, intact_point, intact_spec
+from analysis.ledger.integrity import all_intact, intact, intact_point, intact_spec
 from analysis.ledger.rows import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
 
 CHUNK = 500
@@ -55,11 +55,20 @@ def changed(connection: Connection, since: float | None) -> tuple[list[RunRow], 
 def _run_rows(connection: Connection, statements: Iterable[Select[Any]]) -> list[RunRow]:
     rows, where = [], places.of(connection)
     for statement in statements:
-        for row in connection.execute(statement):
-            values = row._asdict()
-            intact(schema.runs, values)
+        held = _intact_rows(connection, statement, schema.runs, _RUN_COLUMNS)
+        for row in held:
             folder = where.path(row.folder, row.signature)
-            rows.append(RunRow(**{**values, "folder": folder, "live": bool(row.live)}))
+            rows.append(RunRow(**{**row._mapping, "folder": folder, "live": bool(row.live)}))
+    return rows
+
+
+def _intact_rows(
+    connection: Connection, statement: Select[Any], table: Table, columns: Sequence[Column[Any]]
+) -> Sequence[Row[Any]]:
+    """The rows of a statement that begins with these columns of a table, once all of them are checked."""
+    rows = connection.execute(statement).all()
+    if rows:
+        all_intact(table, dict(zip([column.name for column in columns], zip(*rows, strict=True), strict=False)))
     return rows
 
 
@@ -161,11 +170,10 @@ def measured(points: Iterable[Mapping[str, Any]], metric: str | None) -> dict[in
 def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
     """All scores of these runs, oldest first."""
     table = schema.scores
-    query = select(*(table.c[name] for name in ScoreRow.__dataclass_fields__))
+    columns = [table.c[name] for name in ScoreRow.__dataclass_fields__]
     rows, where = [], places.of(connection)
-    for statement in by_signature(query, table.c.signature, signatures):
-        for row in connection.execute(statement):
-            intact(table, row._asdict())
+    for statement in by_signature(select(*columns), table.c.signature, signatures):
+        for row in _intact_rows(connection, statement, table, columns):
             rows.append(ScoreRow(**{**row._mapping, "cosines_file": where.path(row.cosines_file, row.signature)}))
     return sorted(rows, key=lambda row: row.at)
 
