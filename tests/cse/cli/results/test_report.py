@@ -42,7 +42,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 def test_a_sweep_by_name_tells_how_to_repeat_it(capsys: pytest.CaptureFixture[str], rows: Path) -> None:
     text = reported(capsys, rows, "rows", "--out", "page")
-    assert "40 of 40 runs finished, 8 cells." in text and text.count("<figure") == 6
+    assert "40 of 40 runs finished, 8 cells." in text and text.count("<figure") == 5
     assert f"cse run {rows / 'rows.yaml'} " in text
     assert [path.name for path in Path("page").iterdir()] == ["index.html"]
 
