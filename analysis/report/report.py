@@ -105,8 +105,10 @@ def _summary(study: Study) -> str:
     values = [run.best for _, run in study.cells[best] if run.best is not None]
     mean, sd = mean_and_sd(values)
     spread = "" if sd is None else f" ± {sd:.2f}"
+    methods = ", ".join(sorted({run.method for _, run in study.finished}))
     return (
-        f"{len(study.finished)} of {len(study.members)} runs finished, {len(study.cells)} cells. Best on {study.dev}: "
+        f"{methods}: {len(study.finished)} of {len(study.members)} runs finished, {len(study.cells)} cells. "
+        f"Best on {study.dev}: "
         f"{best}, {mean:.2f}{spread} (n {len(values)}), picked as the highest of "
         f"{len(study.cells)} means."
     )

@@ -141,7 +141,7 @@ def test_no_text_becomes_markup_and_nothing_is_fetched(text: str) -> None:
 
 
 def test_facts_of_the_runs_are_told(text: str) -> None:
-    assert "9 of 11 runs finished, 3 cells. Best on sts_dev: dup_rate=0.3, 64.00 ± 1.00 (n 3)" in text
+    assert "esimcse: 9 of 11 runs finished, 3 cells. Best on sts_dev: dup_rate=0.3, 64.00 ± 1.00 (n 3)" in text
     assert "<td>2,700</td>" in text, "examples of finished runs"
     assert "failed" in text and "loss is nan" in text and "dup_rate=0.3 seed 9" in text
     assert "unclaimed" in text and "dup_rate=0.1 seed 8" in text
