@@ -1,12 +1,13 @@
 """A table's verdicts and the order of its rows as lines of text."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.render.signs import GLYPHS, PLURALS
 from analysis.tables.aggregate import Table
-from analysis.tables.labels import label, some
+from analysis.tables.labels import label, number_of, some
 from analysis.tables.ordering import LEVEL, Ordering, PairDifference
 from analysis.tables.verdict import Verdicts
 
@@ -16,15 +17,34 @@ PAIRS = 8
 """Pairs of rows that are named in a line."""
 
 
-def headline(table: Table, verdicts: Verdicts, *, same_scale: bool) -> str:
-    """The sentence that stands first: `E7: 1 same direction, 2 ties, 4 undecided; not the paper's scale`; empty where
-    nothing was judged."""
+def headline(table: Table, verdicts: Verdicts, *, same_scale: bool, seconds: float | None = None) -> str:
+    """The sentence that stands first: `E7: 1 same direction, 2 ties, 4 undecided (at most 5 more seeds, 40 min); not
+    the paper's scale`; empty where nothing was judged. `seconds`: what a run takes."""
     counts = Counter(verdict.word for verdict in verdicts.values() if verdict.word != "reference")
     places = {word: place for place, word in enumerate(GLYPHS)}
     words = sorted(counts, key=lambda word: (places.get(word, len(places)), word))
-    shown = ", ".join(f"{counts[w]} {w if counts[w] == 1 else PLURALS.get(w, w)}" for w in words)
+    price = {"undecided": _price(verdicts, seconds)}
+    shown = ", ".join(f"{counts[w]} {w if counts[w] == 1 else PLURALS.get(w, w)}{price.get(w, '')}" for w in words)
     scale = "" if same_scale else "; not the paper's scale"
     return f"{table.spec.id}: {shown}{scale}" if shown else ""
+
+
+def _price(verdicts: Verdicts, seconds: float | None) -> str:
+    """What decides the undecided values for which that can be told: their rows' seeds, and as many of the reference's.
+
+    A row's seeds count in all its columns.
+    """
+    undecided = {place: verdict for place, verdict in verdicts.items() if verdict.word == "undecided"}
+    wanted: dict[int, int] = {}
+    for (row, _), verdict in undecided.items():
+        wanted[row] = max(wanted.get(row, 0), verdict.more_seeds or 0)
+    most = max(wanted.values(), default=0)
+    if not most:
+        return ""
+    priced = sum(verdict.more_seeds is not None for verdict in undecided.values())
+    part = "" if priced == len(undecided) else f"{priced:,} of them by "
+    time = f", {math.ceil((sum(wanted.values()) + most) * seconds / 60):,} min" if seconds else ""
+    return f" ({part}at most {number_of(most, 'more seed')}{time})"
 
 
 def with_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:

@@ -16,6 +16,7 @@ from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.importance import Importance, importance
 from analysis.study.alignment import plane
 from analysis.study.budget import budget
+from analysis.study.cost import spent
 from analysis.study.learning_curves import SHOWN, learning_bands
 from analysis.study.rating_groups import kept_cosines, rating_histogram
 from analysis.study.study import Study
@@ -91,7 +92,8 @@ def make_report(
     order = order_lines(table, ordering)
     ordered = [Section("Order of the rows", order)] if order else []
     sections = [_results(table, verdicts or {}), *ordered, *(make(study) for make in makers)]
-    said = headline(table, verdicts or {}, same_scale=same_scale)
+    cost = spent(study)
+    said = headline(table, verdicts or {}, same_scale=same_scale, seconds=cost.seconds / max(1, cost.runs))
     return Report(title, said, _summary(study), [*sections, Section("How to repeat it", code=study.command)])
 
 

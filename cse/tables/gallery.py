@@ -8,7 +8,6 @@ from typing import Any
 
 from analysis.ledger import Ledger
 from analysis.render.formats import render
-from analysis.render.verdicts import headline
 from analysis.site.content import RowId, Scale, Sheet, Site, State
 from analysis.study.study import Member
 from analysis.tables.aggregate import Table, aggregate
@@ -150,7 +149,7 @@ def _scale(name: str, resolved: ResolvedSpace, page: Reproduction) -> Scale:
         study=page.study,
         spent=page.spent,
         unlike=page.unlike,
-        headline=headline(page.table, page.verdicts, same_scale=not page.unlike),
+        headline=page.headline,
         commands=_commands(resolved, page.study.members),
         files={"json": plain, "csv": render(page.table, "csv", page.verdicts, page.ordering)},
     )

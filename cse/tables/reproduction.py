@@ -52,7 +52,7 @@ class Reproduction:
     @property
     def headline(self) -> str:
         """The verdicts counted, and whether the scale is the paper's; empty where nothing was judged."""
-        return headline(self.table, self.verdicts, same_scale=not self.unlike)
+        return headline(self.table, self.verdicts, same_scale=not self.unlike, seconds=self.terms.seconds)
 
     def markdown(self) -> str:
         """The sentence that matters, the table, its verdicts and order, and how it was made."""

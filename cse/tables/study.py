@@ -99,13 +99,14 @@ def compared(
     if resolved is None or not made.spec.published:
         return {}, []
     planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
-    return _judged(resolved, study, made, ledger), orderings(made, kept_cosines(made, ledger, planned))
+    return _judged(resolved, study, made, ledger)[0], orderings(made, kept_cosines(made, ledger, planned))
 
 
-def _judged(resolved: ResolvedSpace, study: Study, made: Table, ledger: Ledger) -> Verdicts:
+def _judged(resolved: ResolvedSpace, study: Study, made: Table, ledger: Ledger) -> tuple[Verdicts, float | None]:
+    """The verdicts, and the seconds of a run."""
     cost = spent(study)
     terms = declared_terms(ledger.sweep_spec(cells.sweep_name(resolved)), cost.seconds / max(1, cost.runs))
-    return judge(made, same_scale=not unlike_paper(resolved), terms=terms)
+    return judge(made, same_scale=not unlike_paper(resolved), terms=terms), terms.seconds
 
 
 def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, Any]:
@@ -116,12 +117,12 @@ def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, An
     resolved, study, made = of_sweep(sweep, ledger, url)
     if resolved is None or not made.spec.published:
         return {}
-    verdicts = _judged(resolved, study, made, ledger)
+    verdicts, seconds = _judged(resolved, study, made, ledger)
     undecided = [(at, verdict) for at, verdict in verdicts.items() if verdict.word == "undecided"]
     more = min((verdict.more_seeds for _, verdict in undecided if verdict.more_seeds), default=None)
     seeds = max((entry.n for row in made.rows for entry in row.entries.values()), default=0)
     return {
-        "headline": headline(made, verdicts, same_scale=not unlike_paper(resolved)),
+        "headline": headline(made, verdicts, same_scale=not unlike_paper(resolved), seconds=seconds),
         "command": _for_seeds(sweep, seeds, seeds + (more or 1), url) if undecided else "",
         "open": [
             {"row": label(made.rows[at].key), "column": column, "reason": said.reason, "more_seeds": said.more_seeds}

@@ -146,6 +146,22 @@ def test_the_sentence_that_stands_first() -> None:
     assert headline(table, {}, same_scale=True) == ""
 
 
+def test_the_sentence_tells_what_it_costs_to_know() -> None:
+    """Rows 0 and 1 lack 4 and 10 seeds, and the reference 10: 24 runs of 30 s; a row's seeds count in both columns."""
+    table = table_of(next(file for file in FILES if file.stem == "E7"))
+    verdicts = {
+        (row, column): Verdict("undecided", None, 0.0, "", more_seeds=more)
+        for row, column, more in ((0, "a", 4), (0, "b", 2), (1, "a", 10))
+    }
+    head = "E7: 3 undecided (at most 10 more seeds"
+    assert headline(table, verdicts, same_scale=True, seconds=30.0) == f"{head}, 12 min)"
+    assert headline(table, verdicts, same_scale=True) == f"{head})"
+    verdicts[2, "a"] = Verdict("undecided", None, 0.0, "")
+    assert headline(table, verdicts, same_scale=True, seconds=30.0) == (
+        "E7: 4 undecided (3 of them by at most 10 more seeds, 12 min)"
+    )
+
+
 def test_every_verdict_has_a_sign_and_a_tone() -> None:
     assert set(TONES) == set(GLYPHS) - {"reference"}
     assert set(TONES.values()) == set(screen.COLOURS)
