@@ -13,6 +13,8 @@ from analysis.tables.verdict import Verdicts
 
 LACKING = 2
 """Reasons that are given in full why rows are not compared by sentence pairs."""
+HOURS_FROM = 100
+"""Minutes from which a time is given in hours."""
 PAIRS = 8
 """Pairs of rows that are named in a line."""
 
@@ -43,8 +45,9 @@ def _price(verdicts: Verdicts, seconds: float | None) -> str:
         return ""
     priced = sum(verdict.more_seeds is not None for verdict in undecided.values())
     part = "" if priced == len(undecided) else f"{priced:,} of them by "
-    time = f", {math.ceil((sum(wanted.values()) + most) * seconds / 60):,} min" if seconds else ""
-    return f" ({part}at most {number_of(most, 'more seed')}{time})"
+    minutes = math.ceil((sum(wanted.values()) + most) * (seconds or 0.0) / 60)
+    time = f"{minutes} min" if minutes < HOURS_FROM else f"{minutes / 60:,.0f} h"
+    return f" ({part}at most {number_of(most, 'more seed')}{f', {time}' if seconds else ''})"
 
 
 def with_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:
