@@ -110,6 +110,8 @@ def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str]) -> li
 
     Texts tied within TIE stand in the order of the set.
     """
+    if not queries:  # models refuse to embed nothing
+        return []
     cosines = unit(embed(queries)) @ embedded.unit_UD.T
     return [
         {"query": query, "nearest": _list(query, row, embedded.texts)}

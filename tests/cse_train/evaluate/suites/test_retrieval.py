@@ -173,6 +173,14 @@ def test_another_sts_b_is_refused(data_dir: Path, made_model, monkeypatch: pytes
         retrieval.evaluate(made_model, DataPaths.from_folder(data_dir))
 
 
+def test_without_queries_nothing_is_embedded(pairs: Pairs) -> None:
+    def refuse(texts: Sequence[str]) -> np.ndarray:
+        raise ConfigError(["no texts"])
+
+    rng = np.random.default_rng(3)
+    assert nearest(refuse, embed_pairs(lambda texts: rng.normal(size=(len(texts), 4)), pairs), []) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("ties", "expected"), [("against", [61.34, 69.59, 81.44]), ("in favour", [71.65, 81.44, 81.44])]
