@@ -59,7 +59,7 @@ def curves(folder: Path) -> int:
 
 def test_rows_curves_and_the_time_left_move(browser: Any, address: str) -> None:
     browser.get(address)
-    wait_for(lambda: "left" in browser.execute_script(SHOWN)[0], 120)
+    wait_for(lambda: "left" in browser.execute_script(SHOWN)[0] and browser.execute_script(SHOWN)[3], 120)
     facts, lines, points, rows = browser.execute_script(SHOWN)
     assert lines >= 1 and rows.count(";") == 3 and "running" in rows
     wait_for(lambda: all(a != b for a, b in zip(browser.execute_script(SHOWN), (facts, -1, points, rows))), 240)  # noqa: B905
