@@ -22,43 +22,18 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from benchmarks.growth import synthetic_ledger
-from benchmarks.many_drivers.driver import Driver, Pace, Used
-from cluster.plan.plan import PlannedRun
-from cluster.plan.signature import signature
-from search_spaces.catalog import load_space
-from search_spaces.cells import resolve
+from benchmarks.many_drivers.driver import Pace, Used, drive
 from tests.cluster_real.postgres import Postgres
 from tests.cluster_real.processes import Processes, below, wait_until
 
 ASK_S = 2.0
 """Seconds between two questions of a page."""
-FIRST_SEED = 100
 BAR_CORES, BAR_MS = 1.0, 50.0
 PATHS = (f"/api/state?sweep={synthetic_ledger.SWEEP}", f"/api/runs?sweep={synthetic_ledger.SWEEP}")
-
-
-def further_runs(space: Path, count: int) -> list[PlannedRun]:
-    """Runs of the grid that the ledger does not have."""
-    cells = resolve(load_space(space)).cells()
-    runs = []
-    for order in range(count):
-        cell, seed = cells[order % len(cells)], FIRST_SEED + order // len(cells)
-        run, identity = cell.run(seed), synthetic_ledger.IDENTITY
-        runs.append(PlannedRun(signature(run, identity), run, identity, dict(cell.key), seed, synthetic_ledger.SWEEP))
-    return runs
-
-
-def drive(url: str, space: Path, storage: Path, name: str, pace: Pace, runs: int, seconds: float, pipe: Any) -> None:
-    """One driver, in a process of its own: ready, then told to go, then what it used."""
-    driver = Driver(url, further_runs(space, runs), storage, name, pace)
-    pipe.send("ready")
-    pipe.recv()
-    pipe.send(driver.go(seconds))
 
 
 @dataclass

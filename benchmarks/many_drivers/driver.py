@@ -5,17 +5,23 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from analysis.ledger import Ledger
+from benchmarks.growth import synthetic_ledger
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import ListSource
+from cluster.plan.signature import signature
 from cluster.runtime.options import SweepOptions
 from cluster.slots.group_api import Plain, SlotResult
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.recorder import ClaimedRun
 from cluster.sweep.run_sweep import HEARTBEAT_S
 from cse_train.data_paths import DataPaths
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
 
+FIRST_SEED = 100
 LOOK_S = 0.05
 """Seconds between two looks at the slots."""
 
@@ -132,3 +138,25 @@ def told(reported: int, due: int, last: int, examples: int, done: bool) -> SlotR
         examples=points[-1]["examples"], best=points[-1]["best"], state=state, points=points, scores=[], reason="",
         outcome=outcome, retried="", waits_for="", done=done,
     )  # fmt: skip
+
+
+def further_runs(space: Path, count: int) -> list[PlannedRun]:
+    """Runs of the grid that the ledger does not have."""
+    cells = resolve(load_space(space)).cells()
+    runs = []
+    for order in range(count):
+        cell, seed = cells[order % len(cells)], FIRST_SEED + order // len(cells)
+        run, identity = cell.run(seed), synthetic_ledger.IDENTITY
+        runs.append(PlannedRun(signature(run, identity), run, identity, dict(cell.key), seed, synthetic_ledger.SWEEP))
+    return runs
+
+
+def drive(url: str, space: Path, storage: Path, name: str, pace: Pace, runs: int, seconds: float, pipe: Any) -> None:
+    """One driver, in a process of its own: ready, then told to go, then what it used.
+
+    A spawned process imports no `__main__` of a package, so this stands here.
+    """
+    driver = Driver(url, further_runs(space, runs), storage, name, pace)
+    pipe.send("ready")
+    pipe.recv()
+    pipe.send(driver.go(seconds))

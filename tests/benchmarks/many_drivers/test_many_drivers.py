@@ -5,8 +5,7 @@ from pathlib import Path
 
 from analysis.ledger import Ledger
 from benchmarks.growth import synthetic_ledger
-from benchmarks.many_drivers.__main__ import further_runs
-from benchmarks.many_drivers.driver import Driver, Pace, Used, told
+from benchmarks.many_drivers.driver import Driver, Pace, Used, further_runs, told
 
 
 def test_points_are_told_once_and_the_last_with_the_end() -> None:
