@@ -11,23 +11,18 @@ a heartbeat, and of `cse table` and `cse trials`, which read every run, at 100 t
 """
 
 import argparse
-import multiprocessing
 import os
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger
 from benchmarks.growth import analysis, synthetic_ledger
+from benchmarks.growth.corpus import Memory, corpus
 from benchmarks.paired import now
-from benchmarks.step.setting import DATA, one_thread, sentences
-from cse_train.backbone.backbone import load_backbone
-from cse_train.config import parse_run
-from cse_train.data_paths import DataPaths
-from cse_train.training.batches import Batches
+from benchmarks.step.setting import DATA
 
 LINES, QUICK_LINES = (10_000, 40_000, 160_000, 373_416), (10_000, 40_000)
 RUNS, QUICK_RUNS = (100, 1_000, 10_000, 100_000), (100, 1_000)
@@ -37,87 +32,8 @@ BAR_BYTES = 32.0
 BAR_FLAT, BAR_LINEAR = 2.0, 1.5
 """Most that a cost may grow from the smallest ledger to the largest, since indexes grow deeper; and, for what reads all
 runs, a run's share of it from the second largest to the largest."""
-FEW = 640
 TRIES, REPEATS = 60, 3
 """Of what takes milliseconds, of which the median is taken, and of commands, of which the best is."""
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Megabytes of this process."""
-
-    private: float
-    mapped: float
-    peak: float
-
-    def beyond(self, before: "Memory") -> "Memory":
-        return Memory(self.private - before.private, self.mapped - before.mapped, self.peak - before.peak)
-
-
-def memory() -> Memory:
-    """Proportional shares; the peak is that of the resident set since `forget_peak`."""
-    rollup = _fields(Path("/proc/self/smaps_rollup"))
-    return Memory(
-        rollup["Pss_Anon"] / 1024, rollup["Pss_File"] / 1024, _fields(Path("/proc/self/status"))["VmHWM"] / 1024
-    )
-
-
-def _fields(file: Path) -> dict[str, int]:
-    """Its numbers in kB."""
-    lines = (line.split() for line in file.read_text().splitlines() if line.endswith("kB"))
-    return {fields[0].rstrip(":"): int(fields[1]) for fields in lines}
-
-
-def forget_peak() -> None:
-    """The peak becomes what is held now."""
-    Path("/proc/self/clear_refs").write_text("5")
-
-
-def epoch(lines: Path, cache: Path) -> None:
-    """Open the corpus and draw every batch of an epoch."""
-    run = parse_run({"method": "simcse", "train.encoder": "wiki-l1-h64", "train.corpus": "file"})
-    backbone = load_backbone(run.train.encoder, None)
-    batches = Batches.open(run, DataPaths(train_file=lines, cache=cache), backbone)
-    batches.ids_in_use(backbone.tokenizer)
-    for step in range(batches.steps_per_epoch):
-        batches[step]
-    memories.append(memory())
-
-
-memories: list[Memory] = []
-"""Of a child's epochs, taken while the corpus is open."""
-
-
-def child(few: Path, lines: Path, cache: Path, pipe: Any) -> None:
-    """In a process of its own: the epoch of few lines, then that of all; sends what the second one took more."""
-    one_thread()
-    import torch
-
-    torch.set_num_threads(1)
-    epoch(few, cache)
-    forget_peak()
-    before = memory()
-    epoch(lines, cache)
-    pipe.send(memories[-1].beyond(before))
-
-
-def corpus(lines: int, data: Path) -> tuple[Memory, Memory]:
-    """What the first run of a corpus takes, and a later one."""
-    context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as folder:
-        texts = sentences(lines, data, every=1)
-        few, many = Path(folder, "few.txt"), Path(folder, "many.txt")
-        few.write_text("\n".join(texts[-FEW:]), encoding="utf8")
-        many.write_text("\n".join(texts), encoding="utf8")
-        memories = []
-        for _ in range(2):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=child, args=(few, many, Path(folder, "cache"), theirs))
-            process.start()
-            theirs.close()
-            memories.append(ours.recv())
-            process.join()
-    return memories[0], memories[1]
 
 
 def cpu_ms(work: Callable[[int], object], tries: int = TRIES) -> float:

@@ -1,11 +1,14 @@
 """What the growth benchmark measures and how it judges it."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from analysis.ledger import Ledger
-from benchmarks.growth.__main__ import Memory, book, corpus_rows, ledger_table, memory, shares_growth
+from benchmarks.growth.__main__ import book, corpus_rows, ledger_table, shares_growth
+from benchmarks.growth.corpus import Memory, memory
 
 
 def test_memory_that_is_taken_is_seen() -> None:
@@ -38,3 +41,10 @@ def test_a_booked_run_is_one_that_the_ledger_has(tmp_path: Path) -> None:
     run = ledger.run("a" * 64)
     assert run is not None and run.state == "done" and len(ledger.curve("a" * 64)) == 2
     ledger.close()
+
+
+@pytest.mark.slow
+def test_the_command_measures_a_corpus(data_dir: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.growth", "--quick", "--only", "corpus", "--data", str(data_dir)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "own memory for each further line: " in done.stdout and done.stdout.count("| 10,000 |") == 1
