@@ -1,7 +1,8 @@
 """Where runs come from: a fixed list (a grid), or a search that proposes cells. Both hand out one run at a time."""
 
+import itertools
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from cluster.plan.plan import PlannedRun
 
@@ -15,6 +16,10 @@ class RunSource:
     def ask(self) -> PlannedRun | None:
         """The next run that is wanted; None when there is none now."""
         raise NotImplementedError
+
+    def ahead(self, count: int) -> Sequence[PlannedRun]:
+        """The first of those that `ask` will give next, as far as they are known; at most so many."""
+        return ()
 
     def exhausted(self) -> bool:
         """Whether `ask` will give None for ever."""
@@ -46,6 +51,9 @@ class ListSource(RunSource):
 
     def ask(self) -> PlannedRun | None:
         return self._left.popleft() if self._left else None
+
+    def ahead(self, count: int) -> Sequence[PlannedRun]:
+        return list(itertools.islice(self._left, count))
 
     def exhausted(self) -> bool:
         return not self._left

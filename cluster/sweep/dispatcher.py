@@ -9,6 +9,7 @@ from typing import Any
 
 from analysis.ledger import Claim, Ledger, RunRow
 from analysis.ledger.rows import HistoryRow
+from analysis.ledger.schema import HELD
 from cluster.plan.method_code import facts
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
@@ -24,6 +25,8 @@ from cse_train.plugins.snapshot import code_of
 
 POLL_S = 2.0
 """Seconds between two looks at runs that other drivers hold."""
+AHEAD = 200
+"""Runs of a list that are looked at together where others hold some."""
 SLOTS_A_RUN = 3
 """Slots that try a run before it counts as lost."""
 
@@ -57,8 +60,14 @@ class Dispatcher:
             return self._put_back.pop()
         self.source.refresh()
         claimed = self._from_waiting()
+        held: Mapping[str, RunRow] = {}
         while claimed is None and (planned := self.source.ask()) is not None:
+            if planned.signature in held:
+                self._wait_for(planned, held[planned.signature])
+                continue
             claimed = self._consider(planned)
+            if planned.signature in self.waiting:
+                held = self._held_ahead()
         if claimed:
             self.recorder.open[claimed.planned.signature] = claimed
         return claimed or (self._for_others.popleft() if self._for_others else None)
@@ -110,8 +119,23 @@ class Dispatcher:
             code=code_of(planned.run.method, claimed.suites),
         )
 
+    def _held_ahead(self) -> Mapping[str, RunRow]:
+        """Of the runs that come next, those that others hold: many drivers of one list come upon them in rows."""
+        coming = [planned.signature for planned in self.source.ahead(AHEAD)]
+        rows = self.ledger.runs(signatures=coming, states=HELD) if coming else []
+        return {row.signature: row for row in rows if row.live}
+
+    def _wait_for(self, planned: PlannedRun, row: RunRow | None) -> None:
+        if planned.signature not in self.waiting:
+            self.waiting[planned.signature] = planned
+            holder = row.owner if row else "another driver"
+            self.recorder.report("waiting", planned, row=row, reason=f"held by {holder}")
+
     def _consider(self, planned: PlannedRun) -> ClaimedRun | None:
         row = self.ledger.run(planned.signature)
+        if row and row.live:
+            self._wait_for(planned, row)
+            return None
         if row and row.state == "done" and self._gone(row) and self._missing(planned):
             self.ledger.reopen([row.signature], "its folder is gone")
         elif row and row.state == "done":
@@ -141,10 +165,7 @@ class Dispatcher:
             finished=("stopped",) if self.source.keeps_stopped else (),
         )
         if claim is None:
-            if planned.signature not in self.waiting:
-                self.waiting[planned.signature] = planned
-                holder = row.owner if row else "another driver"
-                self.recorder.report("waiting", planned, row=row, reason=f"held by {holder}")
+            self._wait_for(planned, row)
             return None
         folder = within(self.options.storage, home / f"attempt-{claim.attempt}")
         return ClaimedRun(planned, folder, claim, self._suites(planned))

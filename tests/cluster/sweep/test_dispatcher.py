@@ -114,6 +114,23 @@ def test_two_drivers_share_the_runs_and_each_waits_for_the_others_result(tmp_pat
     assert all(row.attempt == 1 for row in first.ledger.runs())
 
 
+def test_runs_that_others_hold_are_passed_in_one_look(tmp_path, monkeypatch):
+    """Of 12 runs another driver holds 10: the first is read, the others together, and a claim is tried on none."""
+    first, second = Driver(tmp_path, range(12), "one"), Driver(tmp_path, range(12), "two")
+    held = [first.start() for _ in range(10)]
+    asked = []
+    for name in ("run", "claim"):
+        call = getattr(second.ledger, name)
+        monkeypatch.setattr(
+            second.ledger, name, lambda *given, call=call, name=name, **more: asked.append(name) or call(*given, **more)
+        )
+    assert second.dispatcher.next_run().planned.seed == 10
+    assert asked == ["run", "run", "claim"]
+    assert second.kinds() == ["waiting"] * 10 and len(second.dispatcher.waiting) == 10
+    first.train(held[0])
+    assert second.dispatcher.next_run().planned.seed == 11 and second.recorder.outcome.reused == 1
+
+
 def test_a_run_that_is_stopped_while_a_driver_looks_is_not_trained_on(tmp_path, monkeypatch):
     first, second = Driver(tmp_path, [1], "one"), Driver(tmp_path, [1], "two")
     for driver in (first, second):
