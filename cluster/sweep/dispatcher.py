@@ -131,8 +131,9 @@ class Dispatcher:
             holder = row.owner if row else "another driver"
             self.recorder.report("waiting", planned, row=row, reason=f"held by {holder}")
 
-    def _consider(self, planned: PlannedRun) -> ClaimedRun | None:
-        row = self.ledger.run(planned.signature)
+    def _consider(self, planned: PlannedRun, row: RunRow | None = None) -> ClaimedRun | None:
+        """`row`: as it was just read. A claim looks again."""
+        row = row or self.ledger.run(planned.signature)
         if row and row.live:
             self._wait_for(planned, row)
             return None
@@ -201,7 +202,7 @@ class Dispatcher:
             if row and row.state == "failed":
                 self.recorder.failed_before(planned, row.reason or "failed in another driver", "")
                 continue
-            claimed = self._consider(planned)
+            claimed = self._consider(planned, row)
             if claimed:
                 self._next_poll = 0.0
                 return claimed
