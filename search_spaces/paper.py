@@ -199,9 +199,13 @@ def read_paper(raw: Mapping[str, Any]) -> tuple[Paper | None, list[str]]:
     listed = rows if isinstance(rows, list) else []
     wrong = [line for row in listed if isinstance(row, dict) for line in _evaluated_problems(row)]
     if wrong:
-        sound = [{name: value for name, value in row.items() if name != "evaluated"} for row in listed]
+        sound = [_without_evaluated(row) for row in listed]
         return None, wrong + read(Paper, {**raw, "references": sound}, "paper.")[1]
     return read(Paper, raw, "paper.")
+
+
+def _without_evaluated(row: Any) -> Any:
+    return {name: value for name, value in row.items() if name != "evaluated"} if isinstance(row, dict) else row
 
 
 def _evaluated_problems(row: Mapping[str, Any]) -> list[str]:

@@ -65,6 +65,11 @@ ROW = "cells: {mr: 80, cr: 82, avg: 81}"
             "label: GloVe, evaluated: {encoder: a, pooler: mean, vectors: b},",
             "no single model: paper.references",
         ),
+        (
+            f"- {{{GLOVE}",
+            f"- 7\n    - {{{GLOVE} evaluated: GloVe 6B,",
+            "wrong type: paper.references.evaluated of GloVe='GloVe 6B'; give {",
+        ),
         ("scores: {avg", "unscored: {COCO: images}\n  scores: {avg", "unknown column: paper.unscored=COCO"),
         ("label: GloVe", "lable: GloVe", "wrong type: paper.references="),
         ("average: {column: avg, of: [mr, cr]", "average: {column: avg, off: [mr]", "wrong type: paper.average="),
