@@ -40,7 +40,7 @@ Two rows were measured again after the code changed, and their first trials are 
 took 16.1 s to save; and the first thousand runs, on a starved machine, whose last hundred took 8.3 s after 5.1 s. That
 row counted file handles as a leak from the first one on. It allows eight now, because SQLite's pool and Ray open some.
 
-Workers, PostgreSQL, the thousand runs and the mutated spaces were struck again on 2026-11-23. Left out are their
+Workers, PostgreSQL, the thousand runs and the mutated spaces had their faults again on 2026-11-23. Left out are their
 earlier trials, all passed but one of four of the thousand runs, whose driver grew by 60 MB; and one in which a mutated
 space broke (the last line of the list above).
 """
