@@ -7,14 +7,12 @@ from dataclasses import replace
 
 from analysis.render.signs import GLYPHS, PLURALS
 from analysis.tables.aggregate import Table
-from analysis.tables.labels import label, number_of, some
+from analysis.tables.labels import MINUTE, duration, label, number_of, some
 from analysis.tables.ordering import LEVEL, Ordering, PairDifference
 from analysis.tables.verdict import Verdicts
 
 LACKING = 2
 """Reasons that are given in full why rows are not compared by sentence pairs."""
-HOURS_FROM = 100
-"""Minutes from which a time is given in hours."""
 PAIRS = 8
 """Pairs of rows that are named in a line."""
 
@@ -45,9 +43,9 @@ def _price(verdicts: Verdicts, seconds: float | None) -> str:
         return ""
     priced = sum(verdict.more_seeds is not None for verdict in undecided.values())
     part = "" if priced == len(undecided) else f"{priced:,} of them by "
-    minutes = math.ceil((sum(wanted.values()) + most) * (seconds or 0.0) / 60)
-    time = f"{minutes} min" if minutes < HOURS_FROM else f"{minutes / 60:,.0f} h"
-    return f" ({part}at most {number_of(most, 'more seed')}{f', {time}' if seconds else ''})"
+    runs = sum(wanted.values()) + most
+    time = f", {duration(MINUTE * math.ceil(runs * seconds / MINUTE))}" if seconds else ""
+    return f" ({part}at most {number_of(most, 'more seed')}{time})"
 
 
 def with_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:
@@ -59,7 +57,9 @@ def with_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ord
         f"{column}: " + ", ".join(f"{number} {word}" for word, number in words.items())
         for column, words in counted.items()
     ]
-    return replace(table, notes=[*table.notes, *lines, *map(_order, ordering or ())])
+    return replace(
+        table, notes=[*table.notes, *lines, *(f"{order.column}: {_order(order)}" for order in ordering or ())]
+    )
 
 
 def order_lines(table: Table, ordering: Sequence[Ordering]) -> list[str]:
@@ -70,11 +70,11 @@ def order_lines(table: Table, ordering: Sequence[Ordering]) -> list[str]:
 
 def order_said(order: Ordering, names: Sequence[str]) -> list[str]:
     """Of one column: the word and why, whether seeds agree, which pairs differ on other sentences, what is lacking."""
-    return [f"{order.word}; {order.reason}", *_agreement(order), *_pairs(order, names)]
+    return [_order(order), *_agreement(order), *_pairs(order, names)]
 
 
 def _order(order: Ordering) -> str:
-    return f"{order.column}: {order.word}; {order.reason}"
+    return f"{order.word}; {order.reason}"
 
 
 def _agreement(order: Ordering) -> list[str]:

@@ -110,8 +110,7 @@ def _summary(study: Study) -> str:
     methods = ", ".join(sorted({run.method for _, run in study.finished}))
     return (
         f"{methods}: {len(study.finished)} of {len(study.members)} runs finished, {len(study.cells)} cells. "
-        f"Best on {study.dev}: "
-        f"{best}, {mean:.2f}{spread} (n {len(values)}), picked as the highest of "
+        f"Best on {study.dev}: {best}, {mean:.2f}{spread} (n {len(values)}), picked as the highest of "
         f"{len(study.cells)} means."
     )
 

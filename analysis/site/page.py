@@ -12,7 +12,7 @@ from analysis.site.frame import framed
 from analysis.site.grid import legend, sheet_table, toggles
 from analysis.site.plots import of_columns
 from analysis.site.runs import behind
-from analysis.site.wall import duration
+from analysis.tables.labels import duration
 
 
 def page(sheet: Sheet, before: Sheet | None, after: Sheet | None) -> str:

@@ -9,14 +9,13 @@ from analysis.site.citation import Citation, read
 from analysis.site.content import STATES, Scale, Sheet, Site, counts, tone
 from analysis.site.frame import framed
 from analysis.tables.aggregate import Table
-from analysis.tables.labels import number_of, some
+from analysis.tables.labels import duration, number_of, some
 from analysis.tables.verdict import Verdicts
 
 SHOWN = 2
 """Scales of a table that have a strip on its card; the page has all."""
 WIDE = 16
 """Glyphs of a line up to which they have room."""
-MINUTE, HOUR = 60, 3600
 TITLE = "Published tables, run again"
 ORDER_TONES = {"ordering supported": "good", "not supported": "bad", "undecided": "open"}
 
@@ -200,13 +199,6 @@ def _strip_of(sheet: Sheet, table: Table, verdicts: Verdicts) -> str:
         return ""
     others = "Every row is a model that nobody trains here." if sheet.layout.spec.references else ""
     return f'<p class="soft">{others or "The paper prints no number here."}</p>'
-
-
-def duration(seconds: float) -> str:
-    """Seconds of runs in the largest unit that they fill."""
-    if seconds < MINUTE:
-        return f"{seconds:.0f} s"
-    return f"{seconds / MINUTE:.0f} min" if seconds < HOUR else f"{seconds / HOUR:.1f} h"
 
 
 def strip(verdicts: Verdicts, order: Sequence[int], columns: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from analysis.tables.spec import plain
 
 Keys = Sequence[Mapping[str, Any]]
+MINUTE, HOUR = 60, 3600
 
 
 def label(key: Mapping[str, Any], axes: Sequence[str] | None = None, seed: int | None = None) -> str:
@@ -70,6 +71,13 @@ def some(names: Sequence[str], most: int, between: str = ", ") -> str:
 def number_of(count: int, noun: str) -> str:
     """`1 run`, `3 runs`."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def duration(seconds: float) -> str:
+    """Seconds of runs in the largest unit that they fill."""
+    if seconds < MINUTE:
+        return f"{seconds:.0f} s"
+    return f"{seconds / MINUTE:.0f} min" if seconds < HOUR else f"{seconds / HOUR:.1f} h"
 
 
 def axis_text(value: object) -> str:

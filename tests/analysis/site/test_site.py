@@ -13,7 +13,8 @@ import pytest
 from analysis.render.signs import GLYPHS
 from analysis.site.content import Site, counts
 from analysis.site.files import files
-from analysis.site.wall import banner, duration, sentence
+from analysis.site.wall import banner, sentence
+from analysis.tables.labels import duration
 from search_spaces.catalog import ALL, load_all
 from tests.analysis.site.conftest import FOREIGN
 from tests.site_ledger import COMMIT

@@ -155,7 +155,7 @@ def test_the_sentence_tells_what_it_costs_to_know() -> None:
     }
     head = "E7: 3 undecided (at most 10 more seeds"
     assert headline(table, verdicts, same_scale=True, seconds=30.0) == f"{head}, 12 min)"
-    assert headline(table, verdicts, same_scale=True, seconds=3000.0) == f"{head}, 20 h)"
+    assert headline(table, verdicts, same_scale=True, seconds=3000.0) == f"{head}, 20.0 h)"
     assert headline(table, verdicts, same_scale=True) == f"{head})"
     verdicts[2, "a"] = Verdict("undecided", None, 0.0, "")
     assert headline(table, verdicts, same_scale=True, seconds=30.0) == (
