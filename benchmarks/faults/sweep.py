@@ -27,7 +27,7 @@ set:
   train.encoder: wiki-l2-h128
   train.corpus: generated
   train.dev: "generated_dev:40"
-  train.examples: 640
+  train.examples: 1920
   train.batch_size: 8
   train.evaluations: {EVALUATIONS}
 space:

@@ -1,4 +1,4 @@
-"""Search strategies on the recorded grid: what each finds for a fifth of the grid's cost.
+"""Search strategies on the recorded grids: what each finds for a fifth of a grid's cost.
 
 The grid's cost is one full run of every cell, as a grid of one seed has it. Each repetition draws the order of seeds
 anew; a strategy gets SHARE of the cost in training examples, and the cell that it names is judged by the seeds that it
@@ -19,9 +19,10 @@ import numpy as np
 
 from benchmarks.search import seeds
 from benchmarks.search.oracle import oracles
-from benchmarks.search.record_grid import FILE, read
+from benchmarks.search.record_grid import CURVES, Json, read
 from benchmarks.search.replay import Array, Grid, Replay, grid_of, synthetic
 from benchmarks.search.strategies import STRATEGIES, Strategy
+from search_spaces.catalog import load_space
 
 TOO_EASY = 0.6
 """Share of hits of random search above which a grid tells strategies apart no more."""
@@ -90,21 +91,40 @@ def summary(outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, Any]]:
     }
 
 
-def table(result: Mapping[str, Any]) -> str:
+def replayed(grids: Callable[[int], Grid], share: float, repetitions: int, recording: Json | None = None) -> Json:
+    """The strategies on one grid, or on a surface of each repetition's own; the oracles too where it was recorded."""
+    grid = grids(0)
+    wanted = STRATEGIES if recording is None else {**STRATEGIES, **oracles(grid)}
+    strategies = summary(searched(grids, share, repetitions, wanted))
+    return {
+        "grid": f"{len(grid.cells)} cells x {grid.finals.shape[1]} seeds",
+        "deviation": {"seeds": grid.deviation(), "cells": float(grid.finals.mean(axis=1).std(ddof=1))},
+        "strategies": strategies,
+        "pairs": told_apart(grid),
+        "notes": notes(strategies, recording is None or recording["complete"]),
+    }
+
+
+def _always(grid: Grid) -> Callable[[int], Grid]:
+    return lambda repetition: grid
+
+
+def table(title: str, result: Json, share: float, repetitions: int) -> list[str]:
     """Markdown: what was replayed, the strategies, and what seeds tell apart."""
-    lines = [
-        f"{result['grid']}. {result['share']:.0%} of a one-seed grid's cost, {result['repetitions']} repetitions.\n"
-    ]
-    lines += rows(result["strategies"])
-    pairs = result["pairs"]
-    lines += [
+    pairs, deviation = result["pairs"], result["deviation"]
+    return [
+        f"{title}, {result['grid']}: seeds of a cell deviate by {deviation['seeds']:.2f} points, the cells' means by "
+        f"{deviation['cells']:.2f}. {share:.0%} of a one-seed grid's cost, {repetitions} repetitions.",
+        "",
+        *rows(result["strategies"]),
         "",
         f"Of the seed variance {pairs['seed_effect']:.1%} is common to all cells.",
         "",
         f"Pairs of cells told apart by three common seeds: Welch's interval {pairs['welch']:.1%}, "
         f"paired {pairs['paired']:.1%}.",
+        *([""] if result["notes"] else []),
+        *result["notes"],
     ]
-    return "\n".join([*lines, *(["", *result["notes"]] if result["notes"] else [])])
 
 
 def rows(strategies: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -153,45 +173,44 @@ def notes(strategies: Mapping[str, Mapping[str, Any]], complete: bool) -> list[s
     return lines
 
 
+def page(results: Json) -> str:
+    """Markdown of all grids, and of what was removed."""
+    lines = ["# Search on the recorded grids", "", "    python -m benchmarks.search"]
+    for space, result in results["grids"].items():
+        title = load_space(space).title
+        lines += ["", f"## {space}", "", *table(title, result, results["share"], results["repetitions"])]
+    return "\n".join([*lines, *removed(results["removed"])]) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--grid", type=Path, default=FILE)
+    parser.add_argument("--grid", type=Path, help="this recording alone; writes nothing")
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--share", type=float, default=0.2)
     parser.add_argument("--synthetic", action="store_true", help="smooth surfaces with seed noise; writes nothing")
     parser.add_argument("--to", type=Path, default=Path("docs") / "results")
     given = parser.parse_args()
-    if not given.synthetic and not given.grid.exists():
+    amount = given.share, given.repetitions
+    if given.synthetic:
+        result = replayed(lambda repetition: synthetic(np.random.default_rng([repetition, 3])), *amount)
+        print("\n".join(table("Synthetic surfaces", result, *amount)))
+        return
+    if given.grid and not given.grid.exists():
         raise SystemExit(f"no recorded grid: grid={given.grid}; python -m benchmarks.search.record_grid writes it")
-    recorded = None if given.synthetic else read(given.grid)
-    fixed = None if recorded is None else grid_of(recorded)
-
-    def grids(repetition: int) -> Grid:
-        return fixed or synthetic(np.random.default_rng([repetition, 3]))
-
-    wanted = STRATEGIES if fixed is None else {**STRATEGIES, **oracles(fixed)}
-    strategies = summary(searched(grids, given.share, given.repetitions, wanted))
-    shown = (
-        "Synthetic surfaces"
-        if fixed is None
-        else f"Recorded grid, {len(fixed.cells)} cells x {fixed.finals.shape[1]} seeds"
-    )
-    result = {
-        "grid": shown,
-        "share": given.share,
-        "repetitions": given.repetitions,
-        "strategies": strategies,
-        "pairs": told_apart(grids(0)),
-        "notes": notes(strategies, recorded is None or recorded["complete"]),
-    }
-    print(table(result))
-    if recorded is not None:
-        given.to.mkdir(parents=True, exist_ok=True)
-        file = given.to / "search.json"
-        earlier = json.loads(file.read_text(encoding="utf-8")).get("removed", {}) if file.exists() else {}
-        file.write_text(json.dumps({**result, "removed": earlier}, indent=1) + "\n", encoding="utf-8")
-        text = "\n".join(["# Search on the recorded grid", "", "    python -m benchmarks.search", "", table(result)])
-        (given.to / "search.md").write_text("\n".join([text, *removed(earlier)]) + "\n", encoding="utf-8")
+    grids: dict[str, Json] = {}
+    for file in [given.grid] if given.grid else sorted(CURVES.glob("*.json.gz")):
+        recording = read(file)
+        grids[recording["space"]] = replayed(_always(grid_of(recording)), *amount, recording)
+        title = load_space(recording["space"]).title
+        print("\n".join(table(title, grids[recording["space"]], *amount)), flush=True)
+    if given.grid:
+        return
+    given.to.mkdir(parents=True, exist_ok=True)
+    file = given.to / "search.json"
+    earlier = json.loads(file.read_text(encoding="utf-8")).get("removed", {}) if file.exists() else {}
+    results = {"share": given.share, "repetitions": given.repetitions, "grids": grids, "removed": earlier}
+    file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    (given.to / "search.md").write_text(page(results), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""The recorded grid: dev curves of every run of methods/recorded_grid.yaml, out of a ledger into one small file.
+"""A recorded grid: dev curves of every run of a space that is a grid, out of a ledger into one small file.
 
 Train it first, in as many sittings as it takes; each run is kept:
 
     cse run recorded_grid --data ../shared/data --ledger GRID.db --storage GRID --yes
-    python -m benchmarks.search.record_grid --ledger GRID.db
+    python -m benchmarks.search.record_grid recorded_grid --ledger GRID.db
 
 A grid that is not complete yet is written too, and says so.
 """
@@ -19,8 +19,7 @@ from analysis.ledger import Ledger, LedgerError, RunRow
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
 
-FILE = Path(__file__).parents[1] / "curves" / "esimcse_grid.json.gz"
-SPACE = "recorded_grid"
+CURVES = Path(__file__).parents[1] / "curves"
 PROTOCOL = ("train.encoder", "train.corpus", "train.dev", "train.max_seq_length", "train.batch_size", "train.examples")
 
 Json = dict[str, Any]
@@ -28,15 +27,16 @@ Json = dict[str, Any]
 
 def recorded(resolved: ResolvedSpace, ledger: Ledger) -> Json:
     """Protocol, axes and finished runs of the space's sweep; raises LedgerError when there are none."""
-    rows = [row for row in ledger.runs(sweep=SPACE) if row.state == "done"]
+    name = resolved.space.id
+    rows = [row for row in ledger.runs(sweep=name) if row.state == "done"]
     if not rows:
-        raise LedgerError(f"no finished run: sweep={SPACE} ledger={ledger.url}; make them by cse run {SPACE}")
+        raise LedgerError(f"no finished run: sweep={name} ledger={ledger.url}; make them by cse run {name}")
     curves = ledger.curves(row.signature for row in rows)
     axes = list(resolved.axes)
     runs = [_run(row, axes, curves[row.signature], resolved.space.settings["train.dev"]) for row in rows]
     wanted = len(resolved.cells()) * len(resolved.space.seeds)
     return {
-        "space": SPACE,
+        "space": name,
         "method": resolved.space.method,
         "metric": "Spearman x 100 on the dev set, at every evaluation",
         "protocol": {key: rows[0].config[key] for key in PROTOCOL},
@@ -75,28 +75,30 @@ def write(grid: Json, file: Path) -> None:
     file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
-def read(file: Path = FILE) -> Json:
+def file_of(space: str) -> Path:
+    """Where the recording of a space lies."""
+    return CURVES / f"{space}.json.gz"
+
+
+def read(file: Path) -> Json:
     """What `write` wrote; OSError where there is no such file."""
     return json.loads(gzip.decompress(file.read_bytes()))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("space", help="ID of the grid's space")
     parser.add_argument("--ledger", required=True, help="the ledger that the sweep was run with")
-    parser.add_argument("--to", type=Path, default=FILE)
+    parser.add_argument("--to", type=Path, help="instead of benchmarks/curves/SPACE.json.gz")
     given = parser.parse_args()
+    to = given.to or file_of(given.space)
     try:
-        grid = recorded(
-            resolve(
-                load_space(SPACE),
-            ),
-            Ledger.open(given.ledger, create=False),
-        )
+        grid = recorded(resolve(load_space(given.space)), Ledger.open(given.ledger, create=False))
     except LedgerError as error:
         raise SystemExit(str(error)) from None
-    write(grid, given.to)
+    write(grid, to)
     state = "complete" if grid["complete"] else "PARTIAL"
-    print(f"{state}: {len(grid['runs'])} of {grid['runs_wanted']} runs, {given.to.stat().st_size} bytes in {given.to}")
+    print(f"{state}: {len(grid['runs'])} of {grid['runs_wanted']} runs, {to.stat().st_size} bytes in {to}")
 
 
 if __name__ == "__main__":

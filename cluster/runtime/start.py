@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,8 @@ def ray_cluster(
     with contextlib.chdir(folder):
         try:
             with quiet():
-                start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
+                with sigterm_kept():
+                    start_ray(address=address, num_cpus=num_cpus, memory_gb=memory_gb)
                 yield
         finally:
             folders = _dashboard_folders() if address is None else set()
@@ -133,6 +135,21 @@ def _why_not(error: Exception) -> str:
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
     return f"Ray did not start: {load} ({reason}); when the machine has time and memory, give the same command again"
+
+
+@contextlib.contextmanager
+def sigterm_kept() -> Iterator[None]:
+    """Our handler of SIGTERM stays, where there is one: Ray's would end the process at once, its start half done."""
+    import ray
+
+    utils = ray._private.utils
+    before = utils.set_sigterm_handler
+    if signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, signal.SIG_IGN, None):
+        utils.set_sigterm_handler = lambda handler: None
+    try:
+        yield
+    finally:
+        utils.set_sigterm_handler = before
 
 
 @contextlib.contextmanager

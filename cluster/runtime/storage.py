@@ -3,7 +3,7 @@
 import contextlib
 import platform
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -136,9 +136,21 @@ def storage_problem(storage: Path, reason: str) -> str:
     """What is wrong with the storage after a run failed for this reason; empty where nothing is."""
     advice = "runs are given back, the same command continues"
     if reason.startswith(FULL):
-        return f"{reason.partition(';')[0]}; free some space: {advice}"
+        said = reason.partition(";")[0]
+        return f"{said}{f': storage={storage}' if said == FULL else ''}; free some space: {advice}"
     try:
         check_here(storage)
     except ConfigError as error:
         return f"{error.problems[0].partition(';')[0]}; make it writable: {advice}"
     return ""
+
+
+@contextlib.contextmanager
+def blames_storage(storage: Path) -> Iterator[None]:
+    """An OSError inside, as of Tune's own files, is StorageFailed where the folder of runs takes no files any more."""
+    try:
+        yield
+    except OSError as error:
+        if problem := storage_problem(storage, ""):
+            raise StorageFailed(problem) from error
+        raise

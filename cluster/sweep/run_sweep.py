@@ -22,7 +22,7 @@ from cluster.runtime.head_watch import cluster_watch
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import check_options, cluster_nodes, slots_that_fit, this_machine
 from cluster.runtime.start import ray_cluster
-from cluster.runtime.storage import check_here, check_nodes, inputs_of
+from cluster.runtime.storage import blames_storage, check_here, check_nodes, inputs_of
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
@@ -66,7 +66,7 @@ def run_sweep(
     given_back = partial(_given_back, ledger, owner, over)
     with _Signals(over) as signals, background(heartbeats), background(given_back):
         try:
-            _run(dispatcher, options, over, signals, on_event)
+            _run(dispatcher, options, over, on_event)
             ledger.require_file()
         finally:
             with contextlib.suppress(LedgerError):  # what ended the sweep is reported; leases give the claims back
@@ -76,9 +76,7 @@ def run_sweep(
     return dataclasses.replace(outcome, interrupted=signals.seen, seconds=time.monotonic() - begun)
 
 
-def _run(
-    dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, signals: "_Signals", on_event: OnEvent
-) -> None:
+def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, on_event: OnEvent) -> None:
     """Ray is started for the first run that is ours to do."""
     first = None
     while first is None and not dispatcher.finished() and not over.is_set():
@@ -99,18 +97,17 @@ def _run(
     with ray_cluster(options.storage, address=options.address):
         import ray
 
-        signals.install()
         if options.address is not None:
             wait_for_nodes(options, over, lambda line: on_event(SweepEvent(kind="waiting", reason=line)))
-            if over.is_set():
-                return
+        if over.is_set():
+            return
         check_nodes(options.storage, inputs_of(dispatcher.paths))
         nodes = cluster_nodes()
         if options.address is None:
             nodes = min(nodes, [this_machine()], key=lambda some: slots_that_fit(options, some))
         slots = slots_that_fit(options, nodes)
         on_event(SweepEvent(kind="cluster", reason=_with_dashboard(described(options, slots, nodes), ray)))
-        with cluster_watch(over):
+        with cluster_watch(over), blames_storage(options.storage):
             run_trials(dispatcher, options, slots, over)
 
 
@@ -136,16 +133,12 @@ class _Signals:
     def __enter__(self) -> "_Signals":
         if threading.current_thread() is threading.main_thread():
             self._before = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
-        self.install()
+        for name in self._before:
+            signal.signal(name, self._end)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._restore()
-
-    def install(self) -> None:
-        """Also to be called after `ray.init`, which puts a handler of its own on SIGTERM."""
-        for name in self._before:
-            signal.signal(name, self._end)
 
     def _end(self, number: int, frame: Any) -> None:
         self.seen = True

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.ledger import Ledger, LedgerError
 from benchmarks.search.__main__ import removed
-from benchmarks.search.record_grid import FILE, read, recorded, write
+from benchmarks.search.record_grid import CURVES, read, recorded, write
 from benchmarks.search.replay import Replay, Rungs, grid_of, synthetic
 from benchmarks.search.seeds import decided, seed_effect
 from benchmarks.search.strategies import STRATEGIES
@@ -122,8 +122,11 @@ def test_a_partial_recording_says_so_and_replays_what_is_complete(tmp_path):
         recorded(resolved, Ledger.open(tmp_path / "empty.db"))
 
 
-def test_the_recording_lies_where_it_is_read():
-    assert len(grid_of(read(FILE)).cells) == 84
+@pytest.mark.parametrize("file", sorted(CURVES.glob("*.json.gz")), ids=lambda file: file.name)
+def test_each_recording_is_whole_and_lies_where_it_is_read(file):
+    recording = read(file)
+    grid = grid_of(recording)
+    assert recording["complete"] and len(grid.cells) == len(resolve(load_space(recording["space"])).cells())
 
 
 def test_the_page_keeps_what_was_measured_and_removed():

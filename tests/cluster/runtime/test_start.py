@@ -1,5 +1,6 @@
-"""A Ray that does not come up."""
+"""A Ray that does not come up, and what its start leaves as it was."""
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +33,25 @@ def test_a_ray_that_does_not_come_up_is_tried_twice_and_told_in_one_line(
     assert "The current node timed out during startup); " in line and "same command again" in line
     assert tried == [("local", storage)] * 2, "away from a folder that may hide our packages"
     assert Path.cwd() == user
+
+
+@pytest.mark.usefixtures("without_ray")
+@pytest.mark.parametrize("ours", [lambda number, frame: None, signal.SIG_DFL])
+def test_a_sigterm_while_ray_starts_is_for_our_handler_where_there_is_one(
+    ours: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    def rays(number: int, frame: Any) -> None:
+        """Ends the process at once."""
+
+    monkeypatch.setattr("ray.init", lambda **settings: ray._private.utils.set_sigterm_handler(rays))
+    before = signal.signal(signal.SIGTERM, ours)
+    try:
+        with ray_cluster(tmp_path):
+            assert signal.getsignal(signal.SIGTERM) is (rays if ours == signal.SIG_DFL else ours)
+        signal.signal(signal.SIGTERM, ours)
+        ray._private.utils.set_sigterm_handler(rays)
+        assert signal.getsignal(signal.SIGTERM) is rays, "Ray's own way is back"
+    finally:
+        signal.signal(signal.SIGTERM, before)

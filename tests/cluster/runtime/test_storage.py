@@ -5,7 +5,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster.runtime.storage import PROBE, Answer, check_here, inputs_of, look, problems, storage_folder
+from cluster.runtime.storage import (
+    PROBE,
+    Answer,
+    StorageFailed,
+    blames_storage,
+    check_here,
+    inputs_of,
+    look,
+    problems,
+    storage_folder,
+)
 from cse.cli.app import main
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
@@ -101,3 +111,14 @@ def test_a_ledger_file_on_a_network_file_system_is_refused(
     monkeypatch.setattr("psutil.disk_partitions", lambda all: [mount])
     line = refused(capsys, "run", space)
     assert "lies on a network file system (nfs4)" in line and "postgresql://" in line
+
+
+def test_an_error_of_tunes_own_files_is_the_storages_where_that_cannot_be_written(tmp_path: Path) -> None:
+    tunes = OSError(30, "Cannot create directory 'results/ray/tune'. Detail: Read-only file system")
+    (tmp_path / "file").touch()
+    said = "^storage not writable: .*; make it writable: runs are given back"
+    with pytest.raises(StorageFailed, match=said), blames_storage(tmp_path / "file"):
+        raise tunes
+    with pytest.raises(OSError) as raised, blames_storage(tmp_path):
+        raise tunes
+    assert raised.value is tunes, "the folder is well"

@@ -232,6 +232,22 @@ def test_a_signal_saves_everything_within_10_s_and_the_same_call_goes_on(tmp_pat
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after_s", [0.3, 2.0])
+def test_a_signal_while_ray_starts_ends_the_sweep_in_order(tmp_path, number, after_s):
+    starting = driver(tmp_path, {})
+    until(lambda: (tmp_path / "ledger.db").exists(), 60)
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    until(lambda: ledger.runs(states=["claimed"]), 60)
+    time.sleep(after_s)
+    rays = psutil.Process(starting.pid).children(recursive=True)
+    starting.send_signal(number)
+    said, _ = starting.communicate(timeout=120)
+    assert starting.returncode == 130 and "Traceback" not in said, said
+    assert ledger.run("signature0").state == "lost", "given back before it began"
+    assert not psutil.wait_procs(rays, timeout=30)[1], "no process of Ray is left"
+
+
 def test_two_drivers_at_once_train_every_run_exactly_once(tmp_path):
     both = [driver(tmp_path, {"": {"pause": 0.5}}) for _ in range(2)]
     said = [process.communicate(timeout=600)[0] for process in both]

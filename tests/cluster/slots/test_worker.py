@@ -137,6 +137,7 @@ def test_a_loss_that_is_no_number_is_told_as_it_was_said(one_job):
         (RuntimeError("[gloo/transport/tcp/pair.cc:547] Connection closed by peer"), "echo", "RuntimeError: [gloo"),
         (RuntimeError("mat1 and mat2"), "run", "RuntimeError: mat1 and mat2"),
         (OSError(errno.ENOSPC, "No space left", "/x/last"), "run", "disk full: path=/x/last; free some space"),
+        (OSError(errno.ENOSPC, "No space left"), "run", "disk full; free some space"),
         (ZeroDivisionError(), "run", "ZeroDivisionError"),
     ],
 )

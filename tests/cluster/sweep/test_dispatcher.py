@@ -340,6 +340,7 @@ def test_other_reasons_and_lost_workers_are_tried_again(tmp_path, reasons):
     ("reason", "said"),
     [
         ("disk full: path=a/last/state.pt; free some space and run again", "disk full: path=a/last/state.pt; free"),
+        ("disk full; free some space and run again", "disk full: storage="),
         ("OSError: [Errno 20] Not a directory", "storage not writable: storage="),
     ],
 )
