@@ -29,7 +29,7 @@ from cluster.sweep.run_sweep import run_sweep
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 
-BAR_SHARE, BAR_TIMES = 0.95, 3.0
+BAR_SHARE, BAR_TIMES = 0.95, 5.0
 GB_PER_SLOT = 2.0
 """Memory that the Ray node claims to have for each slot."""
 

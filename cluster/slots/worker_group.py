@@ -1,5 +1,6 @@
 """One slot's worker group: a Ray Train run that lives as long as jobs keep coming, and its mailbox."""
 
+import os
 import re
 import threading
 import time
@@ -17,6 +18,9 @@ from cse_train.fields import ConfigError
 
 CLOSE_S = 5.0
 STOP_S = 60.0
+CALLBACKS = "RAY_TRAIN_CALLBACKS"
+"""The variable in which Ray Train looks for further callbacks."""
+LEFTOVER = "cluster.slots.leftover_room.LeftoverRoom"
 NO_ROOM = "WorkerGroupStartupTimeoutError"
 """What Ray Train raises when it has waited a minute for the resources of a group."""
 
@@ -50,6 +54,7 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
+    watch_room()
     options, gpus = settings.options, settings.options.gpus_per_worker
     per_worker = {"CPU": options.cpus_per_worker, "memory": memory_bytes(WORKER_GB)} | ({"GPU": gpus} if gpus else {})
     # A group that does not fit is retried for ever unless the controller's own failures are limited too.
@@ -70,6 +75,12 @@ def _trainer(settings: GroupSettings, mailbox: Any, generation: int, name: str) 
             failure_config=failures,
         ),
     )
+
+
+def watch_room() -> None:
+    """Let this process's Train runs have LEFTOVER, before Ray's own callbacks: one of those is what fails."""
+    given = [name for name in os.environ.get(CALLBACKS, "").split(",") if name.strip() and name != LEFTOVER]
+    os.environ[CALLBACKS] = ",".join([LEFTOVER, *given])
 
 
 def backend(gpus: float) -> str:

@@ -1,0 +1,24 @@
+"""Gives the room of a worker group back whose start failed half way; Ray Train 2.60 loses sight of it."""
+
+from typing import Any
+
+from ray.train.v2._internal.execution.callback import ControllerCallback, WorkerGroupCallback
+
+
+class LeftoverRoom(ControllerCallback, WorkerGroupCallback):
+    """Removes the placement group of a group that Ray Train's controller started, once the controller ends.
+
+    Where a rank dies while the process group is set up, the controller has no worker group yet that it could shut down.
+    The placement group would keep its CPUs and GPUs for as long as the driver lives, and take others' on another node
+    when its own is lost.
+    """
+
+    def __init__(self) -> None:
+        self._placement: Any = None
+
+    def after_worker_group_start(self, worker_group: Any) -> None:
+        self._placement = worker_group.get_worker_group_state().placement_group_handle
+
+    async def before_controller_shutdown(self) -> None:
+        if self._placement is not None:
+            self._placement.shutdown()
