@@ -21,6 +21,9 @@ class RunSource:
         """The first of those that `ask` will give next, as far as they are known; at most so many."""
         return ()
 
+    def reorder(self, coming: Sequence[PlannedRun]) -> None:
+        """Give the runs of `ahead`, these, in this order."""
+
     def exhausted(self) -> bool:
         """Whether `ask` will give None for ever."""
         raise NotImplementedError
@@ -54,6 +57,11 @@ class ListSource(RunSource):
 
     def ahead(self, count: int) -> Sequence[PlannedRun]:
         return list(itertools.islice(self._left, count))
+
+    def reorder(self, coming: Sequence[PlannedRun]) -> None:
+        for _ in coming:
+            self._left.popleft()
+        self._left.extendleft(reversed(coming))
 
     def exhausted(self) -> bool:
         return not self._left

@@ -1,15 +1,16 @@
 """Gives out the runs of one driver: claims what is free, reuses what is finished, waits for what others hold."""
 
+import random
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Claim, Ledger, RunRow
 from analysis.ledger.rows import HistoryRow
-from analysis.ledger.schema import HELD
 from cluster.plan.method_code import facts
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
@@ -26,9 +27,20 @@ from cse_train.plugins.snapshot import code_of
 POLL_S = 2.0
 """Seconds between two looks at runs that other drivers hold."""
 AHEAD = 200
-"""Runs of a list that are looked at together where others hold some."""
+"""Runs of a list that are looked at together where others hold or ended some."""
+NEAR = 4
+"""Free runs for each other driver, among which one chooses where to go on in a list that they share."""
 SLOTS_A_RUN = 3
 """Slots that try a run before it counts as lost."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the ledger has of one run."""
+
+    row: RunRow | None
+    protocols: Mapping[str, Mapping[str, Any]]
+    """Suite -> protocol of its score, of a finished run that is wanted on suites."""
 
 
 class Dispatcher:
@@ -53,6 +65,7 @@ class Dispatcher:
         self._for_others: deque[ClaimedRun] = deque()
         """Runs that a slot gave up. They come after all others, else the slot, free again, would get its own back."""
         self._next_poll = 0.0
+        self._order = random.Random(owner)
 
     def next_run(self) -> ClaimedRun | None:
         """The next run to do here, claimed; None when there is none now (see `finished`)."""
@@ -60,14 +73,12 @@ class Dispatcher:
             return self._put_back.pop()
         self.source.refresh()
         claimed = self._from_waiting()
-        held: Mapping[str, RunRow] = {}
+        ahead: Mapping[str, Known] = {}
         while claimed is None and (planned := self.source.ask()) is not None:
-            if planned.signature in held:
-                self._wait_for(planned, held[planned.signature])
-                continue
-            claimed = self._consider(planned)
-            if planned.signature in self.waiting:
-                held = self._held_ahead()
+            known = ahead.get(planned.signature)
+            claimed = self._consider(planned, known or self._read([planned])[planned.signature])
+            if claimed is None and not (known and known.row):
+                ahead = self._look_ahead()
         if claimed:
             self.recorder.open[claimed.planned.signature] = claimed
         return claimed or (self._for_others.popleft() if self._for_others else None)
@@ -119,11 +130,29 @@ class Dispatcher:
             code=code_of(planned.run.method, claimed.suites),
         )
 
-    def _held_ahead(self) -> Mapping[str, RunRow]:
-        """Of the runs that come next, those that others hold: many drivers of one list come upon them in rows."""
-        coming = [planned.signature for planned in self.source.ahead(AHEAD)]
-        rows = self.ledger.runs(signatures=coming, states=HELD) if coming else []
-        return {row.signature: row for row in rows if row.live}
+    def _read(self, planned: Sequence[PlannedRun]) -> dict[str, Known]:
+        rows = {row.signature: row for row in self.ledger.runs(signatures=[run.signature for run in planned])}
+        ended = [run.signature for run in planned if _done(rows.get(run.signature)) and self._suites(run)]
+        protocols: dict[str, dict[str, Any]] = {signature: {} for signature in ended}
+        for score in self.ledger.scores(ended) if ended else []:
+            protocols[score.signature][score.suite] = score.protocol
+        return {run.signature: Known(rows.get(run.signature), protocols.get(run.signature, {})) for run in planned}
+
+    def _look_ahead(self) -> Mapping[str, Known]:
+        """The runs that come next, read together: many drivers of one list come upon each other's runs in rows.
+
+        Where others hold some, the nearest of the rest are given out in an order of this driver's own, else all drivers
+        would reach for the same.
+        """
+        coming = self.source.ahead(AHEAD)
+        known = self._read(coming) if coming else {}
+        others = {run.row.owner for run in known.values() if run.row and run.row.live}
+        if others:
+            taken = [run for run in coming if _taken(known[run.signature].row)]
+            free = [run for run in coming if not _taken(known[run.signature].row)]
+            near, far = free[: NEAR * len(others)], free[NEAR * len(others) :]
+            self.source.reorder([*taken, *self._order.sample(near, len(near)), *far])
+        return known
 
     def _wait_for(self, planned: PlannedRun, row: RunRow | None) -> None:
         if planned.signature not in self.waiting:
@@ -131,16 +160,17 @@ class Dispatcher:
             holder = row.owner if row else "another driver"
             self.recorder.report("waiting", planned, row=row, reason=f"held by {holder}")
 
-    def _consider(self, planned: PlannedRun, row: RunRow | None = None) -> ClaimedRun | None:
-        """`row`: as it was just read. A claim looks again."""
-        row = row or self.ledger.run(planned.signature)
+    def _consider(self, planned: PlannedRun, known: Known) -> ClaimedRun | None:
+        """`known`: as it was just read. A claim looks again."""
+        row = known.row
         if row and row.live:
             self._wait_for(planned, row)
             return None
-        if row and row.state == "done" and self._gone(row) and self._missing(planned):
+        if row and row.state == "done":
+            missing = unscored(self._suites(planned), still_valid(known.protocols, self.paths))
+            if not (missing and self._gone(row)):
+                return self._reuse(planned, row, missing)
             self.ledger.reopen([row.signature], "its folder is gone")
-        elif row and row.state == "done":
-            return self._reuse(planned, row)
         if row and row.state == "stopped" and self.source.keeps_stopped:
             self.recorder.reused(planned, row)
             return None
@@ -176,15 +206,8 @@ class Dispatcher:
         folder, home = Path(row.folder or "/"), self._home(row.signature)
         return folder.parent == home and not folder.is_dir() and home.parent.is_dir()
 
-    def _missing(self, planned: PlannedRun) -> tuple[str, ...]:
-        """The suites of which a column is not in the ledger."""
-        wanted = self._suites(planned)
-        scores = self.ledger.scores([planned.signature]) if wanted else []
-        return unscored(wanted, still_valid({score.suite: score.protocol for score in scores}, self.paths))
-
-    def _reuse(self, planned: PlannedRun, row: RunRow) -> ClaimedRun | None:
+    def _reuse(self, planned: PlannedRun, row: RunRow, missing: tuple[str, ...]) -> ClaimedRun | None:
         """A finished run is not trained again; it is scored on suites of which a column is missing."""
-        missing = self._missing(planned)
         folder = Path(row.folder) if missing and row.folder and Path(row.folder, "best").is_dir() else None
         self.recorder.reused(planned, row, to_score=folder is not None)
         return ClaimedRun(planned, folder, None, missing, finished=row) if folder else None
@@ -193,16 +216,15 @@ class Dispatcher:
         if not self.waiting or time.monotonic() < self._next_poll:
             return None
         self._next_poll = time.monotonic() + POLL_S
-        rows = {row.signature: row for row in self.ledger.runs(signatures=list(self.waiting))}
-        for signature, planned in list(self.waiting.items()):
-            row = rows.get(signature)
+        for signature, known in self._read(list(self.waiting.values())).items():
+            planned, row = self.waiting[signature], known.row
             if row and row.live:
                 continue
             del self.waiting[signature]
             if row and row.state == "failed":
                 self.recorder.failed_before(planned, row.reason or "failed in another driver", "")
                 continue
-            claimed = self._consider(planned, row)
+            claimed = self._consider(planned, known)
             if claimed:
                 self._next_poll = 0.0
                 return claimed
@@ -223,6 +245,14 @@ class Dispatcher:
 
 LOST = ("workers lost", "nodes lost", "slot lost")
 """How the reason of a failure begins that is the machines' and not the run's: such a run is always tried again."""
+
+
+def _done(row: RunRow | None) -> bool:
+    return row is not None and row.state == "done"
+
+
+def _taken(row: RunRow | None) -> bool:
+    return row is not None and (row.live or row.state == "done")
 
 
 def failed_twice(history: Iterable[HistoryRow]) -> bool:

@@ -27,6 +27,14 @@ def test_a_grid_hands_out_each_distinct_run_once():
     assert source.exhausted()
 
 
+def test_a_list_gives_the_runs_that_come_next_in_another_order():
+    source = ListSource(planned(name) for name in "abcd")
+    source.ask()
+    ahead = source.ahead(2)
+    source.reorder(ahead[::-1])
+    assert [source.ask().signature for _ in range(3)] == ["c", "b", "d"]
+
+
 def test_a_search_hands_out_every_seed_of_a_cell_and_observes_what_came_out():
     cells = Cells("cell", None)
     source = SearchSource(cells, lambda cell: [planned(f"{cell}{seed}", seed) for seed in (0, 1)])

@@ -114,21 +114,51 @@ def test_two_drivers_share_the_runs_and_each_waits_for_the_others_result(tmp_pat
     assert all(row.attempt == 1 for row in first.ledger.runs())
 
 
+def asked_of(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ledger's methods that a driver calls from now on to read and claim runs."""
+    asked: list[str] = []
+    for name in ("runs", "scores", "claim"):
+        call = getattr(ledger, name)
+        monkeypatch.setattr(
+            ledger, name, lambda *given, call=call, name=name, **more: asked.append(name) or call(*given, **more)
+        )
+    return asked
+
+
 def test_runs_that_others_hold_are_passed_in_one_look(tmp_path, monkeypatch):
     """Of 12 runs another driver holds 10: the first is read, the others together, and a claim is tried on none."""
     first, second = Driver(tmp_path, range(12), "one"), Driver(tmp_path, range(12), "two")
     held = [first.start() for _ in range(10)]
-    asked = []
-    for name in ("run", "claim"):
-        call = getattr(second.ledger, name)
-        monkeypatch.setattr(
-            second.ledger, name, lambda *given, call=call, name=name, **more: asked.append(name) or call(*given, **more)
-        )
-    assert second.dispatcher.next_run().planned.seed == 10
-    assert asked == ["run", "run", "claim"]
+    asked = asked_of(second.ledger, monkeypatch)
+    taken = second.dispatcher.next_run().planned.seed
+    assert asked == ["runs", "runs", "claim"]
     assert second.kinds() == ["waiting"] * 10 and len(second.dispatcher.waiting) == 10
     first.train(held[0])
-    assert second.dispatcher.next_run().planned.seed == 11 and second.recorder.outcome.reused == 1
+    left = second.dispatcher.next_run().planned.seed
+    assert {taken, left} == {10, 11} and second.recorder.outcome.reused == 1
+
+
+def test_runs_that_others_ended_are_taken_in_with_one_look_at_runs_and_one_at_scores(tmp_path, monkeypatch):
+    first = Driver(tmp_path, range(10), "one", suites=("a",))
+    score = {"suite": "a", "value": 50.0, "protocol": {"suite": "a"}}
+    for _ in range(10):
+        first.train(first.start(), scores=[score])
+    second = Driver(tmp_path, range(11), "two", suites=("a",))
+    asked = asked_of(second.ledger, monkeypatch)
+    assert second.dispatcher.next_run().planned.seed == 10
+    assert asked == ["runs", "scores", "runs", "scores", "claim"] and second.recorder.outcome.reused == 10
+
+
+def test_drivers_of_one_list_go_on_at_different_runs_of_it(tmp_path):
+    """Sixteen drivers look at one moment where others hold the first runs: few choose the same next run."""
+    drivers = [Driver(tmp_path, range(200), f"driver {number}") for number in range(16)]
+    for driver in drivers:
+        driver.start()
+    chosen = []
+    for driver in drivers:
+        driver.dispatcher._look_ahead()
+        chosen.append(next(run.seed for run in driver.source.ahead(200) if not driver.ledger.run(run.signature)))
+    assert len(set(chosen)) >= 10 and max(chosen) < 16 + 4 * 15
 
 
 def test_a_run_that_is_stopped_while_a_driver_looks_is_not_trained_on(tmp_path, monkeypatch):
@@ -136,18 +166,18 @@ def test_a_run_that_is_stopped_while_a_driver_looks_is_not_trained_on(tmp_path, 
     for driver in (first, second):
         driver.source.keeps_stopped = True
     claimed = first.start()
-    read = second.ledger.run
+    read = second.ledger.runs
 
-    def read_late(signature):
-        row = read(signature)
-        if row.state == "running":
+    def read_late(**asked):
+        rows = read(**asked)
+        if rows[0].state == "running":
             end = {"state": "running", "examples": 64, "best": 50.0, "best_examples": 64, "seconds": 1.0}
             first.recorder.ended(claimed, slot_result(outcome=end))
-        return row
+        return rows
 
-    monkeypatch.setattr(second.ledger, "run", read_late)
+    monkeypatch.setattr(second.ledger, "runs", read_late)
     assert second.dispatcher.next_run() is None
-    row = read("signature1")
+    row = second.ledger.run("signature1")
     assert (row.state, row.attempt, row.owner) == ("stopped", 1, "one")
     assert second.dispatcher.next_run() is None and second.dispatcher.finished()
     assert second.recorder.outcome.reused == 1
