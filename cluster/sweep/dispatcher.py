@@ -35,7 +35,7 @@ SLOTS_A_RUN = 3
 
 
 @dataclass(frozen=True)
-class Known:
+class LedgerEntry:
     """What the ledger has of one run."""
 
     row: RunRow | None
@@ -73,11 +73,11 @@ class Dispatcher:
             return self._put_back.pop()
         self.source.refresh()
         claimed = self._from_waiting()
-        ahead: Mapping[str, Known] = {}
+        ahead: Mapping[str, LedgerEntry] = {}
         while claimed is None and (planned := self.source.ask()) is not None:
-            known = ahead.get(planned.signature)
-            claimed = self._consider(planned, known or self._read([planned])[planned.signature])
-            if claimed is None and not (known and known.row):
+            entry = ahead.get(planned.signature)
+            claimed = self._consider(planned, entry or self._read([planned])[planned.signature])
+            if claimed is None and not (entry and entry.row):
                 ahead = self._look_ahead()
         if claimed:
             self.recorder.open[claimed.planned.signature] = claimed
@@ -130,29 +130,31 @@ class Dispatcher:
             code=code_of(planned.run.method, claimed.suites),
         )
 
-    def _read(self, planned: Sequence[PlannedRun]) -> dict[str, Known]:
+    def _read(self, planned: Sequence[PlannedRun]) -> dict[str, LedgerEntry]:
         rows = {row.signature: row for row in self.ledger.runs(signatures=[run.signature for run in planned])}
         ended = [run.signature for run in planned if _done(rows.get(run.signature)) and self._suites(run)]
         protocols: dict[str, dict[str, Any]] = {signature: {} for signature in ended}
         for score in self.ledger.scores(ended) if ended else []:
             protocols[score.signature][score.suite] = score.protocol
-        return {run.signature: Known(rows.get(run.signature), protocols.get(run.signature, {})) for run in planned}
+        return {
+            run.signature: LedgerEntry(rows.get(run.signature), protocols.get(run.signature, {})) for run in planned
+        }
 
-    def _look_ahead(self) -> Mapping[str, Known]:
+    def _look_ahead(self) -> Mapping[str, LedgerEntry]:
         """The runs that come next, read together: many drivers of one list come upon each other's runs in rows.
 
         Where others hold some, the nearest of the rest are given out in an order of this driver's own, else all drivers
         would reach for the same.
         """
         coming = self.source.ahead(AHEAD)
-        known = self._read(coming) if coming else {}
-        others = {run.row.owner for run in known.values() if run.row and run.row.live}
+        entries = self._read(coming) if coming else {}
+        others = {entry.row.owner for entry in entries.values() if entry.row and entry.row.live}
         if others:
-            taken = [run for run in coming if _taken(known[run.signature].row)]
-            free = [run for run in coming if not _taken(known[run.signature].row)]
+            taken = [run for run in coming if _taken(entries[run.signature].row)]
+            free = [run for run in coming if not _taken(entries[run.signature].row)]
             near, far = free[: NEAR * len(others)], free[NEAR * len(others) :]
             self.source.reorder([*taken, *self._order.sample(near, len(near)), *far])
-        return known
+        return entries
 
     def _wait_for(self, planned: PlannedRun, row: RunRow | None) -> None:
         if planned.signature not in self.waiting:
@@ -160,14 +162,14 @@ class Dispatcher:
             holder = row.owner if row else "another driver"
             self.recorder.report("waiting", planned, row=row, reason=f"held by {holder}")
 
-    def _consider(self, planned: PlannedRun, known: Known) -> ClaimedRun | None:
-        """`known`: as it was just read. A claim looks again."""
-        row = known.row
+    def _consider(self, planned: PlannedRun, entry: LedgerEntry) -> ClaimedRun | None:
+        """`entry`: as it was just read. A claim looks again."""
+        row = entry.row
         if row and row.live:
             self._wait_for(planned, row)
             return None
         if row and row.state == "done":
-            missing = unscored(self._suites(planned), still_valid(known.protocols, self.paths))
+            missing = unscored(self._suites(planned), still_valid(entry.protocols, self.paths))
             if not (missing and self._gone(row)):
                 return self._reuse(planned, row, missing)
             self.ledger.reopen([row.signature], "its folder is gone")
@@ -216,15 +218,15 @@ class Dispatcher:
         if not self.waiting or time.monotonic() < self._next_poll:
             return None
         self._next_poll = time.monotonic() + POLL_S
-        for signature, known in self._read(list(self.waiting.values())).items():
-            planned, row = self.waiting[signature], known.row
+        for signature, entry in self._read(list(self.waiting.values())).items():
+            planned, row = self.waiting[signature], entry.row
             if row and row.live:
                 continue
             del self.waiting[signature]
             if row and row.state == "failed":
                 self.recorder.failed_before(planned, row.reason or "failed in another driver", "")
                 continue
-            claimed = self._consider(planned, known)
+            claimed = self._consider(planned, entry)
             if claimed:
                 self._next_poll = 0.0
                 return claimed
