@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 Fault = Literal["run", "machine", "echo"]
-"""`echo`: the error only says that another rank is gone."""
+"""`echo`: the error only says that another process is gone: a rank, or the mailbox of the ranks."""
 
 ECHOES = ("gloo", "nccl", "connection closed by peer", "connection reset by peer", "broken pipe", "processgroup")
 """Words in the message of an echo."""
@@ -51,7 +51,16 @@ def fault_of(error: BaseException) -> Fault:
     if any(words in text for text in runtime for words in OF_THE_MACHINE):
         return "machine"
     echo = isinstance(error, RuntimeError) and any(words in texts[0] for words in ECHOES)
-    return "echo" if echo else "run"
+    return "echo" if echo or any(_of_ray(each) for each in _chain(error)) else "run"
+
+
+def _of_ray(error: BaseException) -> bool:
+    """Whether Ray could not reach a process or a node; an error that a task raised is not Ray's own.
+
+    By name, because jobs and events are described without an import of Ray.
+    """
+    bases = {base.__name__ for base in type(error).__mro__ if base.__module__ == "ray.exceptions"}
+    return "RayError" in bases and "RayTaskError" not in bases
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -62,6 +62,7 @@ def serve(config: dict[str, Any]) -> None:
     )
     channel.call("hello", rank, facts)
     done = 0
+    pkgutil.resolve_name("torch._dynamo")  # the first optimiser imports it: 100,000 objects, to be set aside as well
     gc.freeze()
     while True:
         what, number, job = channel.call("next_job", rank, done)

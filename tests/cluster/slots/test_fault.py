@@ -3,6 +3,7 @@
 import errno
 
 import pytest
+from ray.exceptions import ActorUnavailableError, NodeDiedError, RayTaskError
 
 from cluster.slots.fault import fault_of
 
@@ -24,6 +25,9 @@ from cluster.slots.fault import fault_of
         (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), "run"),
         (RuntimeError("[gloo] Connection closed by peer [127.0.0.1]"), "echo"),
         (RuntimeError("NCCL communicator was aborted on rank 1"), "echo"),
+        (ActorUnavailableError("RpcError: recvmsg:Connection reset by peer rpc_code: 14", None), "echo"),
+        (NodeDiedError("node lost"), "echo"),
+        (RayTaskError("next_job", "Traceback", ValueError("a method's own")).as_instanceof_cause(), "run"),
     ],
 )
 def test_an_error_is_the_runs_the_machines_or_an_echo(error: Exception, fault: str) -> None:
