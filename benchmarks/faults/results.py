@@ -34,8 +34,8 @@ Each of these was a defect, and is mended:
 - A storage that became read-only while Tune made its folder ended with exit code 2, as a mistyped path does.
 - A node was lost at the moment at which its ranks found each other: Ray Train forgot the placement group, which then
   took the last CPU of the other node, and the sweep waited for room for ever. Such a group's room is given back now.
-- The link was cut while a rank told its driver a point: Ray's own error counted as one of the run, which failed. It is
-  another try now.
+- The link was cut while a rank reported: the error that Ray raised counted as the run's own, and it failed. Such a run
+  is tried again now.
 
 ## What is not in the table
 
