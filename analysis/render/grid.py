@@ -114,9 +114,9 @@ def _ranks(table: Table, entries: Sequence[Entry], places: int) -> list[str]:
     ran = [entry for entry in entries if entry.mean is not None]
     ordered = sorted(ran, key=lambda entry: entry.mean or 0.0, reverse=table.spec.best == "max")
     printed = [f"{entry.mean:.{places}f}" for entry in ordered]
-    pairs = zip(itertools.pairwise(ordered), itertools.pairwise(printed), strict=True)
-    clear = [differ(*both) and texts[0] != texts[1] for both, texts in pairs]
-    return printed[: clear.index(False) if False in clear else len(clear)][:2]
+    pairs = zip(itertools.pairwise(ordered[:3]), itertools.pairwise(printed[:3]), strict=True)
+    clear = itertools.takewhile(lambda pair: pair[1][0] != pair[1][1] and differ(*pair[0]), pairs)
+    return [first for _, (first, _) in clear]
 
 
 def _number(entry: Entry, ranks: Sequence[str], places: int, markup: Markup) -> str:

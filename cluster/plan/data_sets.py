@@ -66,17 +66,18 @@ def one_data_set(runs: Sequence[RunRow], every: Sequence[RunRow], data_hash: str
     `every` are all runs of the table; those that are not chosen stand aside. `data_hash`: the beginning of an input's
     hash that each chosen run has. ConfigError where none has it.
     """
-    wanted = [run for run in runs if data_hash is None or _has(run, data_hash)]
+    held = {signature: contents(run) for signature, run in {run.signature: run for run in (*every, *runs)}.items()}
+    wanted = [run for run in runs if data_hash is None or _has(held[run.signature], data_hash)]
     if data_hash and not wanted:
-        seen = sorted({f"{part} {shown(value)}" for run in every for part, _, value in contents(run)})
+        seen = sorted({f"{part} {shown(value)}" for run in every for part, _, value in held[run.signature]})
         raise ConfigError([f"no such data: --data-hash={data_hash}; the runs have {', '.join(seen) or 'none'}"])
     newest: dict[tuple[str, str], str] = {}
     for run in sorted(wanted, key=lambda run: (run.state == "done", run.updated)):
-        newest |= {(part, name): value for part, name, value in contents(run)}
+        newest |= {(part, name): value for part, name, value in held[run.signature]}
     chosen = {(part, name, value) for (part, name), value in newest.items()}
-    kept = [run for run in wanted if contents(run) <= chosen]
+    kept = [run for run in wanted if held[run.signature] <= chosen]
     signatures = frozenset(run.signature for run in kept)
-    have = frozenset(content for run in kept for content in contents(run))
+    have = frozenset(content for run in kept for content in held[run.signature])
     return DataSet(signatures, [run for run in every if run.signature not in signatures], have)
 
 
@@ -85,8 +86,8 @@ def shown(value: str) -> str:
     return value[:DIGITS] if len(value) >= 2 * DIGITS else value
 
 
-def _has(run: RunRow, beginning: str) -> bool:
-    return any(part not in NO_HASH and value.startswith(beginning) for part, _, value in contents(run))
+def _has(held: Iterable[Content], beginning: str) -> bool:
+    return any(part not in NO_HASH and value.startswith(beginning) for part, _, value in held)
 
 
 def with_versions(runs: Iterable[RunRow]) -> list[RunRow]:
