@@ -54,6 +54,10 @@ def test_the_report_says_how_many_times_as_much_a_decision_costs() -> None:
     assert "| E8 | ours | 6 | 60 | 2 of 2 | 2 tie | 0.5 |" in lines
     assert lines[-1].startswith("A decided value costs the released recipe 20.0 times as much (bar 10): held")
 
+    none = report({"E8": {**sides, "released": Cost(9, 600.0, ["undecided"] * 2)}})
+    assert none[-1].startswith("The released recipe decides nothing; one decided value would have cost it 20.0 times")
+    assert report({"E8": {**sides, "ours": Cost(6, 60.0, ["undecided"])}})[-1].startswith("| all | ours")
+
 
 def test_pages_and_bundle_have_the_tables() -> None:
     for table in TABLES:
