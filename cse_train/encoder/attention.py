@@ -33,7 +33,10 @@ def packed_attention(
 
 
 class PackedAttention(torch.autograd.Function):
-    """What `packed_attention` applies. Where the slots themselves need no gradient, only the prompts get one."""
+    """What `packed_attention` applies. Where the slots themselves need no gradient, only the prompts get one.
+
+    bf16 slots are read as fp32, in which all is computed, and the mixed heads and the slots' gradient are bf16 again.
+    """
 
     @staticmethod
     def forward(
@@ -74,7 +77,7 @@ class PackedAttention(torch.autograd.Function):
         by_prompts: list[tuple[Tensor, Tensor]] = []
         for at, (group, slots, _) in enumerate(places(ctx.groups, ctx.views)):
             query, key, value, weights, mask = kept[KEPT * at : KEPT * (at + 1)]
-            mixed = _heads_last(grad_TH[slots], group, ctx.heads).flatten(0, 1)
+            mixed = _in_one_piece(_heads_last(grad_TH[slots], group, ctx.heads)).flatten(0, 1)
             dropped = weights if mask is None else weights * mask
             by_weights = torch.bmm(mixed, value.mT)
             if mask is not None:
@@ -123,8 +126,13 @@ def _bias(group: Group, views: int, heads: int, prompts: int) -> Tensor | None:
 def _beside_prompts(parts_3RAWD: Tensor, prompts: KeysValues | None) -> tuple[Tensor, Tensor, Tensor]:
     """Queries [G, W, D], and keys and values [G, P + W, D], each lying in one piece."""
     if prompts is None:
-        query, key, value = parts_3RAWD.flatten(1, 2).contiguous()
+        query, key, value = _in_one_piece(parts_3RAWD).flatten(1, 2)
         return query, key, value
-    query, key, value = parts_3RAWD
+    query, key, value = _in_one_piece(parts_3RAWD)
     joined = [torch.cat(two, 2).flatten(0, 1) for two in zip(prompts, (key, value), strict=True)]
     return query.flatten(0, 1), joined[0], joined[1]
+
+
+def _in_one_piece(parts: Tensor) -> Tensor:
+    """In the order of its dimensions, bf16 as fp32: a copy at most."""
+    return parts.to(torch.promote_types(parts.dtype, torch.float32), memory_format=torch.contiguous_format)

@@ -38,7 +38,7 @@ class Layer(nn.Module):
 
     def forward(self, x_TH: Tensor, packed: Packed, views: int, prompts: KeysValues | None = None) -> Tensor:
         qkv_T3H = linear(x_TH, self.qkv)
-        if qkv_T3H.dtype == torch.float32 and qkv_T3H.device.type == "cpu":
+        if qkv_T3H.device.type == "cpu" and not torch.is_autocast_enabled("cpu"):
             rate = self.attention_dropout if self.training else 0.0
             return self._rest(packed_attention(qkv_T3H, packed, views, self.heads, rate, prompts), x_TH)
         mixed = []

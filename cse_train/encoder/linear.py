@@ -2,7 +2,8 @@
 
 torch's linear copies the bias into the whole result and lets the product add to it, which is a tenth to a quarter of
 the product's time on a CPU. oneDNN's own linear adds it to what it has in its registers; the numbers are the same.
-With bf16 products rows, weights and gradients are rounded where they are multiplied, and what comes out is fp32.
+With bf16 products rows, weights and gradients are rounded where they are multiplied. Where oneDNN rounds fp32 tensors
+itself, what comes out is fp32; where tensors are rounded first, it is bf16, and stays so until fp32 is wanted.
 Shape suffixes: T rows, I inputs, O outputs.
 """
 
@@ -17,7 +18,7 @@ from cse_train.numerics import CAST, ROUNDED, TORCH, onednn_mode, product_path
 
 
 def linear(x_TI: Tensor, layer: nn.Linear) -> Tensor:
-    """`layer(x_TI)`."""
+    """`layer(x_TI)`; bf16 on the path CAST, whatever the rows are."""
     path = product_path(x_TI)
     if path == TORCH:
         return F.linear(x_TI, layer.weight, layer.bias)
@@ -28,10 +29,13 @@ def linear(x_TI: Tensor, layer: nn.Linear) -> Tensor:
 def linear_gelu(x_TI: Tensor, layer: nn.Linear) -> Tensor:
     """`F.gelu(layer(x_TI))`, in one pass where no gradient wants what lies between."""
     path = product_path(x_TI)
-    if torch.is_grad_enabled() or path in (TORCH, CAST):
+    if torch.is_grad_enabled() or path == TORCH:
         return F.gelu(linear(x_TI, layer))
+    weight_OI, bias_O = layer.weight, layer.bias
+    if path == CAST:
+        x_TI, weight_OI, bias_O = x_TI.bfloat16(), weight_OI.bfloat16(), bias_O.bfloat16()
     with _mode(path):
-        return _product(x_TI, layer.weight, layer.bias, "gelu", "none")
+        return _product(x_TI, weight_OI, bias_O, "gelu", "none")
 
 
 class OneDnnLinear(torch.autograd.Function):
@@ -40,23 +44,20 @@ class OneDnnLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x_TI: Tensor, weight_OI: Tensor, bias_O: Tensor, path: str) -> Tensor:
         by_x, by_weight, *_ = ctx.needs_input_grad
-        ctx.path = path
+        ctx.path, ctx.rows = path, x_TI.dtype
         if path == CAST:
-            x_TI, weight_OI = x_TI.bfloat16(), weight_OI.bfloat16()
-            result = _product(x_TI, weight_OI, bias_O.bfloat16(), "none", "").float()
-        else:
-            with _mode(path):
-                result = _product(x_TI, weight_OI, bias_O, "none", "")
+            x_TI, weight_OI, bias_O = x_TI.bfloat16(), weight_OI.bfloat16(), bias_O.bfloat16()
+        with _mode(path):
+            result = _product(x_TI, weight_OI, bias_O, "none", "")
         ctx.save_for_backward(x_TI if by_weight else None, weight_OI if by_x else None)
         return result
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         (grad_TO,), (x_TI, weight_OI) = grads, ctx.saved_tensors
-        by_bias = grad_TO.sum(0) if ctx.needs_input_grad[2] else None
-        grad_TO = grad_TO.bfloat16() if ctx.path == CAST else grad_TO
+        by_bias = grad_TO.sum(0).float() if ctx.needs_input_grad[2] else None
         with _mode(ctx.path):
-            by_x = None if weight_OI is None else (grad_TO @ weight_OI).float()
+            by_x = None if weight_OI is None else (grad_TO @ weight_OI).to(ctx.rows)
             by_weight = None if x_TI is None else (grad_TO.mT @ x_TI).float()
         return by_x, by_weight, by_bias, None
 

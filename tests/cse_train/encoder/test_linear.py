@@ -124,16 +124,20 @@ def test_the_caller_stands_inside_only_while_the_gate_is_passed():
 
 @pytest.mark.parametrize("path", [ROUNDED, CAST, ONEDNN, TORCH])
 @pytest.mark.parametrize("function", [linear, linear_gelu])
-def test_products_in_bf16_give_fp32_near_fp64(function, path, monkeypatch):
-    """Every path, also one that is not this machine's fastest; outside of the block nothing is rounded."""
+def test_products_in_bf16_are_near_fp64(function, path, monkeypatch):
+    """Every path, also one that is not this machine's fastest; outside of the block nothing is rounded.
+
+    bf16 is passed on, and taken, on one path alone.
+    """
     monkeypatch.setattr(numerics, "bf16_path", lambda: path)
+    dtype = torch.bfloat16 if path == CAST else torch.float32
     layer, x = a_layer(), rows().requires_grad_()
     with torch.autocast("cpu", torch.bfloat16), bf16_products(x.device):
         assert product_path(x) == path
         near = function(x, layer)
     weight = torch.randn(near.shape, generator=torch.Generator().manual_seed(2))
     (near * weight).sum().backward()
-    assert near.dtype == torch.float32 and product_path(x) == TORCH
+    assert near.dtype == dtype and product_path(x) == TORCH
     exact_x, exact = x.detach().double().requires_grad_(), nn.Linear(24, 40).double()
     exact.load_state_dict(layer.state_dict())
     expected = exact(exact_x) if function is linear else F.gelu(exact(exact_x))
@@ -141,10 +145,26 @@ def test_products_in_bf16_give_fp32_near_fp64(function, path, monkeypatch):
     pairs = [(near, expected), (x.grad, exact_x.grad)]
     pairs += [(getattr(layer, name).grad, getattr(exact, name).grad) for name in ("weight", "bias")]
     for ours, theirs in pairs:
-        assert ours is not None and theirs is not None and ours.dtype == torch.float32
+        assert ours is not None and theirs is not None and (ours is near or ours.dtype == torch.float32)
         assert (ours.double() - theirs).norm() < 0.01 * theirs.norm()
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16), bf16_products(x.device):
         torch.testing.assert_close(function(x, layer), near.detach(), rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("function", [linear, linear_gelu])
+def test_rows_of_bf16_give_a_gradient_of_bf16_and_weights_one_of_fp32(function, monkeypatch):
+    """What a layer hands on is the same numbers as rounded rows of fp32."""
+    monkeypatch.setattr(numerics, "bf16_path", lambda: CAST)
+    results = []
+    for dtype in (torch.float32, torch.bfloat16):
+        layer, x = a_layer(), rows().bfloat16().to(dtype).requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16), bf16_products(x.device):
+            y = function(x, layer)
+        y.float().square().sum().backward()
+        assert x.grad.dtype == dtype and layer.weight.grad.dtype == layer.bias.grad.dtype == torch.float32
+        results.append((y, layer.weight.grad, layer.bias.grad, x.grad.bfloat16()))
+    for of_fp32, of_bf16 in zip(*results, strict=True):
+        assert torch.equal(of_fp32, of_bf16)
 
 
 def test_bf16_products_change_nothing_without_autocast_or_on_another_device(products):
