@@ -31,7 +31,8 @@ def linear_gelu(x_TI: Tensor, layer: nn.Linear) -> Tensor:
     path = product_path(x_TI)
     if torch.is_grad_enabled() or path == TORCH:
         return F.gelu(linear(x_TI, layer))
-    weight_OI, bias_O = layer.weight, layer.bias
+    weight_OI: Tensor = layer.weight
+    bias_O: Tensor = layer.bias
     if path == CAST:
         x_TI, weight_OI, bias_O = x_TI.bfloat16(), weight_OI.bfloat16(), bias_O.bfloat16()
     with _mode(path):
