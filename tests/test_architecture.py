@@ -106,9 +106,9 @@ ROOMS: Mapping[str, str] = {
     "cluster.launch": "cluster.runtime search_spaces cse_train.fields cse_train.plugins",
     # the face
     "cse": "",
-    "cse.tables": "cse.foreign cluster.plan search_spaces analysis.ledger analysis.tables analysis.render "
-    "analysis.study analysis.report analysis.site cse_train.fields cse_train.data_paths cse_train.files "
-    "cse_train.config cse_train.evaluate.suites cse_train.export cse_train.plugins",
+    "cse.tables": "cse.foreign cluster.plan search_spaces analysis.ledger analysis.statistics analysis.tables "
+    "analysis.render analysis.study analysis.report analysis.site cse_train.fields cse_train.data_paths "
+    "cse_train.files cse_train.config cse_train.evaluate.suites cse_train.export cse_train.plugins",
     "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
     "cluster.trackers search_spaces analysis.ledger analysis.statistics analysis.tables cse_train.fields "
     "cse_train.data_paths cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone cse_train.evaluate",

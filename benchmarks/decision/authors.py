@@ -6,7 +6,7 @@ less than theirs; its loop is plain PyTorch, which is less than transformers' Tr
 
 import copy
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,10 +48,17 @@ class SimCSEPeer(nn.Module):
 PEERS = {"simcse": SimCSEPeer, "esimcse": ESimCSEPeer, "diffcse": DiffCSEPeer}
 
 
-def train(run: RunConfig, paths: DataPaths, folder: Path, sets: Sequence[Pairs]) -> Curve:
+def train(
+    run: RunConfig,
+    paths: DataPaths,
+    folder: Path,
+    sets: Sequence[Pairs],
+    report: Callable[[float, float], None] = lambda score, evaluation_s: None,
+) -> Curve:
     """Train and evaluate one run; the first of `sets` is the dev set. CPU seconds of this process.
 
-    Starting weights are those of our session of the run. The best model is saved, as theirs is.
+    `report` gets each dev score, and the CPU seconds of all evaluations so far. Starting weights are those of our
+    session of the run. The best model is saved, as theirs is.
     """
     if run.method == "diffcse":
         run = replace(run, options=replace(run.options, edits="live"))
@@ -79,4 +86,5 @@ def train(run: RunConfig, paths: DataPaths, folder: Path, sets: Sequence[Pairs])
             if scores[-1] == max(scores):
                 torch.save(model.state_dict(), folder / "best.pt")
             evaluation_s += time.process_time() - before
+            report(scores[-1], evaluation_s)
     return Curve("done", scores, time.process_time() - begun - evaluation_s, evaluation_s)

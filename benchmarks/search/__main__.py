@@ -27,6 +27,8 @@ from search_spaces.catalog import load_space
 TOO_EASY = 0.6
 """Share of hits of random search above which a grid tells strategies apart no more."""
 RESAMPLES = 4000
+FIRST = 1000
+"""Number of the first repetition: how our search picks was chosen on earlier ones."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def searched(
     outcomes = {}
     for number, (name, strategy) in enumerate(strategies.items()):
         begun, judged = time.process_time(), []
-        for repetition in range(repetitions):
+        for repetition in range(FIRST, FIRST + repetitions):
             grid = grids(repetition)
             budget = share * len(grid.cells) * grid.examples[-1]
             replay = Replay(grid, budget, np.random.default_rng([repetition, 0]))

@@ -21,9 +21,10 @@ from benchmarks.search.strategies import Strategy
 from search_spaces.cells import Cell
 
 Array = NDArray[np.float64]
-FIRST_STOP, DOUBT = 6, 0.5
-"""A run goes on after this many evaluations while its cell's posterior mean is at most so many deviations below the
-best other cell's: the best of the twelve pairs of 4 or 6 and 0, 0.5 or 1, by Thompson's rule or knowledge gradient."""
+FIRST_STOP, DOUBT = 0.6, 0.5
+"""A run goes on after this share of its evaluations while its cell's posterior mean is at most so many deviations below
+the best other cell's: the best of the twelve pairs of 0.4 or 0.6 and 0, 0.5 or 1 on `recorded_grid`, by Thompson's rule
+or knowledge gradient."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Surface:
     noise: Array
     """[C, T]: variance of a seed."""
 
+    @property
+    def first_stop(self) -> int:
+        """Evaluations after which a run may be stopped."""
+        return round(FIRST_STOP * len(self.lines))
+
 
 def surface_of(grid: Grid) -> Surface:
     """Fitted to every recorded run."""
@@ -52,7 +58,7 @@ def surface_of(grid: Grid) -> Surface:
     inputs = ranks(grid)
     seeds = grid.finals.shape[1]
     cover = _cover(inputs, finals - finals.mean(), noise[:, -1].mean() / seeds)
-    early = FIRST_STOP - 1
+    early = round(FIRST_STOP * len(lines)) - 1
     correlation = _cover(inputs, left[:, early] / left[:, early].std(), 0.1)
     return Surface(float(finals.mean()), cover, lines, left.std(axis=0), correlation, noise)
 
@@ -83,7 +89,7 @@ class Belief:
 
     def __init__(self, surface: Surface, noise: Array) -> None:
         """`noise`: [C, T] as this oracle knows it."""
-        self._surface, self._noise = surface, noise
+        self._surface, self._noise, self.first_stop = surface, noise, surface.first_stop
 
     def after(self, seen: Sequence[tuple[int, int, float]]) -> tuple[Array, Array]:
         """Mean [C] and covariance [C, C] after (cell, evaluations, score) each."""
@@ -132,7 +138,7 @@ def _never(number: int, value: float) -> bool:
 
 def _stop(belief: Belief, seen: Sequence[Any], chosen: int) -> Callable[[int, float], bool]:
     def stop(number: int, value: float) -> bool:
-        if number < FIRST_STOP:
+        if number < belief.first_stop:
             return False
         mean, cover = belief.after([*seen, (chosen, number, value)])
         rival = int(np.argmax(np.where(np.arange(len(mean)) == chosen, -np.inf, mean)))

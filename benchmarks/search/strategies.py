@@ -1,11 +1,13 @@
 """Strategies that pick a cell from a replay within its budget: ours by the search loop, and Optuna's own as peers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import optuna
 from optuna.trial import Trial, TrialState
 
+from analysis.statistics.surface import lower_bounds
 from benchmarks.search.replay import GRACE, REDUCTION, Replay, Rungs
 from cluster.search.sampler import Unvisited
 from cluster.search.samplers import make_sampler
@@ -14,7 +16,7 @@ from search_spaces.cells import Cell
 from search_spaces.space import SearchConfig
 
 Strategy = Callable[[Replay, np.random.Generator], Cell]
-KEPT, RACED, LOWER = 0.4, 4, 1.0
+KEPT = 0.1
 ASKS = 10
 """Suggestions in a row without a run left before a peer gives up."""
 
@@ -29,25 +31,38 @@ def random(replay: Replay, rng: np.random.Generator) -> Cell:
     return max(seen, key=lambda run: run[0])[1]
 
 
+def grid(replay: Replay, rng: np.random.Generator) -> Cell:
+    """Every cell once; the best observed."""
+    return max(replay.grid.cells, key=lambda cell: replay.run(cell).value)
+
+
 def searched(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
     """`search.sampler: tpe`, one seed a cell; the best finished run."""
-    return max(_finished(replay, rng, asha, kept=0.0), key=lambda run: run[0])[1]
+    done = [run for run in _runs(replay, rng, asha, kept=0.0) if run.state == "done"]
+    return max(done, key=lambda run: run.value).cell
 
 
-def _finished(replay: Replay, rng: np.random.Generator, asha: bool, kept: float) -> list[tuple[float, Cell]]:
-    """The finished runs of our search, which leaves the share `kept` of the budget."""
+class Run(NamedTuple):
+    """A run that our search made."""
+
+    cell: Cell
+    value: float
+    state: str
+
+
+def _runs(replay: Replay, rng: np.random.Generator, asha: bool, kept: float) -> list[Run]:
+    """The runs of our search, which leaves the share `kept` of the budget."""
     resolved = replay.grid.resolved
     sampler = make_sampler(resolved, SearchConfig(sampler="tpe"), rng)
     search = Search(sampler, Unvisited(resolved, rng), (0,), None)
     stops = Rungs(len(replay.grid.examples)) if asha else lambda number, value: False
-    done: list[tuple[float, Cell]] = []
+    runs: list[Run] = []
     least = kept * replay.left
     while replay.affords and replay.left > least and (cell := search.propose()) is not None:
         end = replay.run(cell, stops)
         search.observe(cell, end.seed, end.value, end.state, end.examples)
-        if end.state == "done":
-            done.append((end.value, cell))
-    return done
+        runs.append(Run(cell, end.value, end.state))
+    return runs
 
 
 def searched_asha(replay: Replay, rng: np.random.Generator) -> Cell:
@@ -55,24 +70,25 @@ def searched_asha(replay: Replay, rng: np.random.Generator) -> Cell:
     return searched(replay, rng, asha=True)
 
 
-def searched_halved(replay: Replay, rng: np.random.Generator) -> Cell:
-    """The same on 1 - KEPT of the budget; then a further seed for the RACED best cells, for the better half, and so on.
+def picked_by_bound(replay: Replay, rng: np.random.Generator) -> Cell:
+    """The same; the pick is that of `cse best`, by the lower bound of the expected score."""
+    return _ranked(_runs(replay, rng, asha=True, kept=0.0))[0]
 
-    The pick is the cell of the highest mean, less LOWER standard errors by the seeds' deviation among those cells.
-    """
-    runs = _finished(replay, rng, asha=True, kept=KEPT)
-    cells = {cell.id: cell for _, cell in runs}
-    values = {cell.id: [value] for value, cell in runs}
-    ranked = sorted(values, key=lambda name: -values[name][0])[:RACED]
-    while replay.affords and any(replay.has(cells[name]) for name in ranked):
-        for name in ranked:
-            if replay.affords and replay.has(cells[name]):
-                values[name].append(replay.run(cells[name]).value)
-        ranked = sorted(ranked, key=lambda name: -float(np.mean(values[name])))[: max(1, len(ranked) // 2)]
-    spread = [np.var(several, ddof=1) for several in values.values() if len(several) > 1]
-    deviation = float(np.sqrt(np.mean(spread))) if spread else 0.0
-    bounds = {name: np.mean(several) - LOWER * deviation / len(several) ** 0.5 for name, several in values.items()}
-    return cells[max(bounds, key=lambda name: float(bounds[name]))]
+
+def further_seeds(replay: Replay, rng: np.random.Generator) -> Cell:
+    """The same, with KEPT of the budget spent on further seeds, each for the cell that was the pick then."""
+    runs = _runs(replay, rng, asha=True, kept=KEPT)
+    while replay.affords and (cells := [cell for cell in _ranked(runs) if replay.has(cell)]):
+        end = replay.run(cells[0])
+        runs.append(Run(cells[0], end.value, end.state))
+    return _ranked(runs)[0]
+
+
+def _ranked(runs: Sequence[Run]) -> list[Cell]:
+    """Cells of finished runs, the one with the highest lower bound first."""
+    bounds = lower_bounds([run.cell.key for run in runs], [run.value for run in runs])
+    order = np.argsort(-bounds, kind="stable")
+    return list({runs[i].cell.id: runs[i].cell for i in order if runs[i].state == "done"}.values())
 
 
 def tpe(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
@@ -128,5 +144,6 @@ STRATEGIES: dict[str, Strategy] = {
     "TPE + ASHA (Optuna)": tpe_asha,
     "sampler: tpe": searched,
     "sampler: tpe, scheduler: asha": searched_asha,
-    "the same, then seeds by halving": searched_halved,
+    "the same, picked as by cse best": picked_by_bound,
+    "the same, a tenth for further seeds": further_seeds,
 }

@@ -1,11 +1,10 @@
-"""A whole search: DiffCSE's released recipe (grid, HF loop, SentEval's evaluation), Ray Tune, and ours; all really run.
+"""A whole search: DiffCSE's released recipe (grid, HF loop, SentEval's evaluation) against ours, both really run.
 
 The grid is a reduced form of the paper's: 12 cells with 2 seeds, 400 steps each. The released side trains all of it.
-Ours searches the same cells by `sampler: tpe` with poor runs stopped. Ray Tune makes as many trials by OptunaSearch
-and ASHA over the HF loop, dev set only. Then the picks are trained with fresh seeds: what the one loses to the other
-is its regret, so far as they differ. CPU seconds of one thread; the released side and ours take turns. Every run is
-kept in the results file, and the same command goes on where it ended; what a sitting stores of the generator's edits
-is stored, and paid, again in the next.
+Ours searches the same cells by `sampler: tpe` with poor runs stopped. Then both picks are trained with fresh
+seeds: what the one loses to the other is its regret, so far as there are two. CPU seconds of one thread; the sides take
+turns. Every run is kept in the results file, and the same command goes on where it ended; what
+a sitting stores of the generator's edits is stored, and paid, again in the next.
 
     python -m benchmarks.sweep [--quick] [--results FILE] [--minutes 60] [--data DIR] [--report]
 """
@@ -24,8 +23,7 @@ import numpy as np
 from benchmarks.evaluation.released import RELEASED
 from benchmarks.step.setting import DATA, one_thread, sentences
 from benchmarks.sweep import sides as sweep_sides
-from benchmarks.sweep import tune
-from benchmarks.sweep.rows import Results, Row, Side
+from benchmarks.sweep.rows import Results, Row
 from benchmarks.sweep.sides import Bench, OutOfTime
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
@@ -35,7 +33,6 @@ from search_spaces.cells import resolve
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "results" / "sweep_cost.jsonl"
 BAR = 10.0
-TUNE_BAR = 5.0
 SPACE = """version: 1
 id: sweep_benchmark
 title: "DiffCSE: learning rate x masking ratio x weight, reduced"
@@ -83,7 +80,7 @@ def bench_of(setting: dict[str, object], file: Path, work: Path, data: Path) -> 
 
 
 def in_turn(bench: Bench) -> Iterator[Row]:
-    """Runs of both sides, then those of Tune, and then the fresh seeds."""
+    """Runs of both sides, and then the fresh seeds."""
     sides = {sweep_sides.search(bench): 1, sweep_sides.released(bench): TURN}
     turn = [side for side, runs in sides.items() for _ in range(runs)]
     over: set[Iterator[Row]] = set()
@@ -95,26 +92,21 @@ def in_turn(bench: Bench) -> Iterator[Row]:
         over.add(side)
         if len(over) == len(sides):
             break
-    yield from tune.search(bench)
     yield from sweep_sides.truth(bench)
 
 
 def report(bench: Bench) -> list[str]:
     """Markdown: what each side cost and picked, and what the saving is made of."""
-    released, tuned, ours = (bench.results.of(side) for side in ("released", "tune", "ours"))
+    released, ours = bench.results.of("released"), bench.results.of("ours")
     runs = len(bench.resolved.cells()) * len(bench.resolved.space.seeds)
     lines = ["| side | runs | steps, CPU s | evaluation, CPU s | search, CPU s | CPU s |", "|---" * 6 + "|"]
-    for name, rows, search in (("released", released, 0.0), ("tune", tuned, 0.0), ("ours", ours, bench.search_s)):
+    for name, rows, search in (("released", released, 0.0), ("ours", ours, bench.search_s)):
         steps, evaluation = (sum(getattr(row, part) for row in rows) for part in ("step_s", "evaluation_s"))
         total = steps + evaluation + search
         lines.append(f"| {name} | {len(rows)} | {steps:.0f} | {evaluation:.0f} | {search:.1f} | {total:.0f} |")
-    if len(bench.picks) < 3:
-        done = f"{len(released)} of {runs} released runs, {len(ours)} of ours, {len(tuned)} of Tune"
-        return [*lines, f"\nPARTIAL: {done}; run it again"]
-    factor = sum(row.seconds for row in tuned) / (sum(row.seconds for row in ours) + bench.search_s)
-    held = "held" if factor >= TUNE_BAR else "MISSED"
-    against_tune = f"CPU time of Ray Tune / ours: {factor:.1f} (bar {TUNE_BAR:g}) {held}"
-    return [*lines, "", *savings(released, ours, bench.search_s), against_tune, "", *judged(bench)]
+    if len(bench.picks) < 2:
+        return [*lines, f"\nPARTIAL: {len(released)} of {runs} released runs, {len(ours)} of ours; run it again"]
+    return [*lines, "", *savings(released, ours, bench.search_s), "", *judged(bench)]
 
 
 def savings(released: Sequence[Row], ours: Sequence[Row], search_s: float) -> list[str]:
@@ -139,21 +131,16 @@ def savings(released: Sequence[Row], ours: Sequence[Row], search_s: float) -> li
 def judged(bench: Bench) -> list[str]:
     """The picks, and by how much ours is worse with fresh seeds."""
     lines = [f"{side} picks {dict(cell.key)}" for side, cell in bench.picks.items()]
-    return lines + [_against(side, bench) for side in bench.picks if side != "ours"]
-
-
-def _against(side: Side, bench: Bench) -> str:
-    theirs, ours = bench.picks[side], bench.picks["ours"]
-    if theirs.id == ours.id:
-        return f"{side} and ours: one pick, no regret between them: held"
+    if bench.picks["ours"].id == bench.picks["released"].id:
+        return [*lines, "one pick, no regret between them: held"]
     rows = bench.results.of("truth")
-    scores, mine = ([r.best for r in rows if r.cell == dict(cell.key)] for cell in (theirs, ours))
-    if min(len(scores), len(mine)) < 2:
-        return f"{side} and ours: the picks were not trained with fresh seeds yet"
-    difference = np.array(scores) - np.array(mine)
+    scores = {side: [r.best for r in rows if r.cell == dict(cell.key)] for side, cell in bench.picks.items()}
+    if min(map(len, scores.values())) < 2:
+        return [*lines, "the picks were not trained with fresh seeds yet"]
+    difference = np.array(scores["released"]) - np.array(scores["ours"])
     error = float(difference.std(ddof=1) / np.sqrt(len(difference)))
     held = "held" if difference.mean() <= error else "MISSED"
-    return f"ours is {difference.mean():+.2f} points worse than that of {side}, standard error {error:.2f}: {held}"
+    return [*lines, f"ours is {difference.mean():+.2f} points worse, standard error {error:.2f}: {held}"]
 
 
 def main() -> None:

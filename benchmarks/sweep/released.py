@@ -24,9 +24,6 @@ from cse_train.evaluate.pairs import Pairs
 from cse_train.training.loop import Session
 from cse_train.training.optimiser import evaluation_steps, steps_in
 
-Report = Callable[[float, float], None]
-"""Called with each dev score, and the CPU seconds of all evaluations so far."""
-
 
 class Released(DiffCSEPeer):
     """The authors' model with the signature that the Trainer wants."""
@@ -53,14 +50,7 @@ class MaskingCollator(PaddingCollator):
         return {name: batch[name] for name in kept} | {"masked_ids": masked.view_as(batch["input_ids"])}
 
 
-def train(
-    run: RunConfig,
-    paths: DataPaths,
-    folder: Path,
-    texts: Sequence[str],
-    sets: Sequence[Pairs],
-    report: Report = lambda score, seconds: None,
-) -> Curve:
+def train(run: RunConfig, paths: DataPaths, folder: Path, texts: Sequence[str], sets: Sequence[Pairs]) -> Curve:
     """Train and evaluate the run in `folder`; the first of `sets` is the dev set. CPU seconds of this process.
 
     The starting weights are those of our own session of the same run, which costs this side nothing and stores no edit
@@ -73,7 +63,7 @@ def train(
     tokenizer, model = _tokenizer(run), Released(session, None)
     set_seed(run.train.seed)
     begun = time.process_time()
-    evaluating = _Evaluating(model, tokenizer, sets, set(evaluation_steps(run.train)), folder, report)
+    evaluating = _Evaluating(model, tokenizer, sets, set(evaluation_steps(run.train)), folder)
     arguments = TrainingArguments(
         output_dir=str(folder),
         per_device_train_batch_size=run.train.batch_size,
@@ -98,11 +88,8 @@ def train(
 class _Evaluating:
     """What the released trainer does every so many steps."""
 
-    def __init__(
-        self, model: Released, tokenizer: Any, sets: Sequence[Pairs], due: set[int], folder: Path, report: Report
-    ) -> None:
+    def __init__(self, model: Released, tokenizer: Any, sets: Sequence[Pairs], due: set[int], folder: Path) -> None:
         self.model, self.tokenizer, self.sets, self.due, self.folder = model, tokenizer, sets, due, folder
-        self.report = report
         self.scores: list[float] = []
         self.seconds = 0.0
 
@@ -116,7 +103,6 @@ class _Evaluating:
         if self.scores[-1] == max(self.scores):
             torch.save(self.model.state_dict(), self.folder / "best.pt")
         self.seconds += time.process_time() - begun
-        self.report(self.scores[-1], self.seconds)
 
 
 def _callback(evaluate: Callable[[int], None]) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from analysis.ledger import Ledger, RunRow
 from analysis.ledger.selection_log import Look, count, looks_by_suite
 from cse.tables.lookup import require_files
-from cse.tables.selection import RULE, CellRuns, HeldOutScores
+from cse.tables.selection import CellRuns, HeldOutScores
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import split_of
 from cse_train.evaluate.score import score_checkpoint
@@ -35,7 +35,7 @@ def score_once(
     missing = tuple(suite for suite in names if suite not in have or suite in stale)
     values = _score(run, ledger, missing, paths) if missing else {}
     if missing:
-        ledger.add_look(Look(sweep, RULE, len(cells), run.signature, missing, values))
+        ledger.add_look(Look(sweep, cells[0].rule, len(cells), run.signature, missing, values))
     looks = ledger.looks(sweep)
     stored = {name: have[suite].values[name] for suite in names if suite in have for name in columns(suite)}
     return HeldOutScores({**stored, **values}, missing, max(count(looks, suite) for suite in names), sweep)

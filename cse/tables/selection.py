@@ -4,10 +4,11 @@ import itertools
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
+from analysis.statistics import surface
 from analysis.tables.data_sets import told_apart
 from analysis.tables.labels import varying
 from cluster.plan.data_sets import with_versions
@@ -15,6 +16,10 @@ from cse.foreign import IMPORTED
 from cse_train.fields import ConfigError
 
 RULE = "highest mean dev score over seeds"
+SURFACE_RULE = "highest lower bound of the score that all runs together let expect"
+"""By `analysis.statistics.surface`: most cells of a search have one run, and the best of many is partly luck."""
+LEAST, MOST = 6, 4000
+"""Finished cells, and runs, of a search that is ranked by that rule."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,8 @@ class CellRuns:
     runs: tuple[RunRow, ...]
     apart: Mapping[str, str] = field(default_factory=dict)
     """Input -> hash, and the method's VERSION, where the sweep has runs of one cell that differ in them."""
+    lower_bound: float | None = None
+    """Of its expected score; None where cells are ranked by their means."""
 
     @property
     def scores(self) -> tuple[float, ...]:
@@ -34,6 +41,15 @@ class CellRuns:
     @property
     def mean(self) -> float:
         return statistics.fmean(self.scores)
+
+    @property
+    def rank(self) -> float:
+        """What the cells are ranked by."""
+        return self.mean if self.lower_bound is None else self.lower_bound
+
+    @property
+    def rule(self) -> str:
+        return RULE if self.lower_bound is None else SURFACE_RULE
 
     @property
     def best_run(self) -> RunRow:
@@ -54,9 +70,10 @@ def finished(ledger: Ledger, sweep: str) -> list[CellRuns]:
 
 
 def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
-    """Cells with finished runs by mean best dev score, the highest first.
+    """Cells with finished runs, the best first: of a search by the lower bound of the expected score, else by the mean.
 
-    Runs of a cell on other data, or by another VERSION of its method, are a row of their own.
+    Runs of a cell on other data, or by another VERSION of its method, are a row of their own; where there are such,
+    means rank.
     """
     finished_runs = [run for run in ledger.runs(sweep=sweep, states=["done"]) if run.best is not None]
     done = {run.signature: run for run in with_versions(finished_runs)}
@@ -66,10 +83,27 @@ def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
     for link in links:
         row = json.dumps([link.cell, apart.get(link.signature, {})], sort_keys=True)
         by_cell.setdefault(row, (link.cell, {}))[1][link.signature] = done[link.signature]
-    shown = _shown([cell for cell, _ in by_cell.values()], IMPORTED in ledger.sweep_spec(sweep))
+    spec = ledger.sweep_spec(sweep)
+    shown = _shown([cell for cell, _ in by_cell.values()], IMPORTED in spec)
     entries = zip(shown, by_cell.values(), strict=True)
     rows = [CellRuns(cell, tuple(runs.values()), apart.get(next(iter(runs)), {})) for cell, (_, runs) in entries]
-    return sorted(rows, key=lambda row: -row.mean)
+    if spec.get("asked") is not None and len(rows) >= LEAST and not apart and len(links) <= MOST:
+        rows = _bounded(rows, _stopped(ledger, sweep))
+    return sorted(rows, key=lambda row: -row.rank)
+
+
+def _stopped(ledger: Ledger, sweep: str) -> list[tuple[Mapping[str, Any], float]]:
+    """Cell and best dev score of each run that a scheduler stopped."""
+    best = {run.signature: run.best for run in ledger.runs(sweep=sweep, states=["stopped"]) if run.best is not None}
+    return [(link.cell, best[link.signature]) for link in ledger.cells(sweep) if link.signature in best]
+
+
+def _bounded(rows: Sequence[CellRuns], stopped: Sequence[tuple[Mapping[str, Any], float]]) -> list[CellRuns]:
+    """The rows, each with the bound of its first run, which is that of all of its runs."""
+    seen = [(row.cell, score) for row in rows for score in row.scores] + list(stopped)
+    bounds = surface.lower_bounds(*zip(*seen, strict=True)).tolist()
+    firsts = itertools.accumulate((len(row.scores) for row in rows[:-1]), initial=0)
+    return [replace(row, lower_bound=bounds[first]) for row, first in zip(rows, firsts, strict=True)]
 
 
 def _shown(cells: Sequence[dict[str, Any]], imported: bool) -> Sequence[dict[str, Any]]:

@@ -18,7 +18,7 @@ from cse.cli.loader import load
 from cse.cli.options import LedgerUrl, existing_ledger, sweep_named
 from cse.tables import baselines
 from cse.tables.lookup import space_of_sweep, sweep_of
-from cse.tables.selection import RULE, CellRuns, HeldOutScores, finished, ranked
+from cse.tables.selection import CellRuns, HeldOutScores, finished, ranked
 from cse_train.fields import ConfigError
 from cse_train.user_files import named_files
 from search_spaces.user_data.references import of_suites
@@ -46,7 +46,7 @@ def best(
     senteval: options.SentEval = None,
     storage: options.Storage = None,
 ) -> None:
-    """Show a sweep's best cells by mean dev score over seeds, the pick, and how much of its value is luck."""
+    """Show a sweep's best cells, the pick, and how much of its value is luck."""
     if suite and not score_test:
         raise ConfigError([f"nothing to score: suite={','.join(suite)}; add --score-test"])
     opened = existing_ledger(ledger, storage)
@@ -84,6 +84,8 @@ def row_of(cell: CellRuns) -> dict[str, Any]:
     first = cell.best_run
     mean, sd = mean_and_sd(cell.scores)
     numbers = {"n": len(cell.scores), "mean": mean, "sd": sd, "best": first.best}
+    if cell.lower_bound is not None:
+        numbers["lower bound"] = cell.lower_bound
     return {"cell": cell.name, **numbers, "signature": first.signature, "folder": first.folder}
 
 
@@ -98,8 +100,8 @@ def _facts(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> dict[str,
     chosen, worth = cells[0], guarded(cells)
     pick = {
         "cell": dict(chosen.cell),
-        "rule": RULE,
-        "ranked_by": chosen.mean,
+        "rule": chosen.rule,
+        "ranked_by": chosen.rank,
         "signature": chosen.best_run.signature,
         "checkpoint": _checkpoint(chosen),
         **asdict(worth),
@@ -118,7 +120,7 @@ def lines(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> list[str]:
     chosen, worth = cells[0], guarded(cells)
     curve = ", ".join(f"{value:.2f} of {draws}" for draws, value in worth.expected_best.items())
     sentences = [
-        f"pick: {label(chosen.cell)} ({RULE} of {worth.candidates} cells, {chosen.mean:.2f}); "
+        f"pick: {label(chosen.cell)} ({chosen.rule} of {worth.candidates} cells, {chosen.rank:.2f}); "
         f"run {chosen.best_run.signature[:DIGITS]}, checkpoint {_checkpoint(chosen) or 'none'}",
         f"expected best of random cells: {curve}",
     ]

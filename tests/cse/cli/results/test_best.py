@@ -40,14 +40,20 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
 
 
 def book(
-    ledger: Ledger, cell: int, seed: int, value: float, identity: dict[str, str] | None = None, name: str = ""
+    ledger: Ledger,
+    cell: int,
+    seed: int,
+    value: float,
+    identity: dict[str, str] | None = None,
+    name: str = "",
+    state: str = "done",
 ) -> None:
     name = name or f"cell{cell}-seed{seed}"
     about = {"method": "simcse", "seed": seed, "owner": "me", "identity": identity or {}, "provenance": {}}
     claim = ledger.claim(name, {**FLAT, "train.seed": seed}, **about)
     assert claim is not None
     end = {"examples": 10, "best": value, "best_examples": 10, "seconds": 1.0}
-    ledger.finish(claim, "done", **end, folder=Path("runs", name).resolve())
+    ledger.finish(claim, state, **end, folder=Path("runs", name).resolve())
     if name == f"cell{cell}-seed{seed}" and cell < 20:
         ledger.link("mine", [(name, {"method.temperature": cell}, seed)])
 
@@ -153,6 +159,25 @@ def test_a_sweep_that_the_removed_posterior_searched_still_shows(
     assert main(["plan", "searched.yaml"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "removed sampler: search.sampler=posterior; give tpe, which finds cells as good" in line
+
+
+def test_a_search_picks_by_what_all_of_its_runs_let_expect(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
+    """One run a cell, two of them stopped; the luckiest run stands alone on a slope."""
+    ledger.record_sweep("search", {"title": "t", "asked": 12})
+    for place in range(12):
+        value = 60.0 - (place - 8) ** 2 / 2 + (13.0 if place == 3 else 0.0)
+        book(ledger, 40 + place, 0, value, state="stopped" if place in (0, 11) else "done")
+        ledger.link("search", [(f"cell{40 + place}-seed0", {"method.temperature": (place + 1) / 100}, 0)])
+    found = json.loads(printed(capsys, "best", "search", "--top", "10", "--format", "json"))
+    pick, rows = found["pick"], found["cells"]
+    assert pick["rule"] == "highest lower bound of the score that all runs together let expect"
+    assert pick["cell"]["method.temperature"] in (0.08, 0.09, 0.1) and pick["candidates"] == 10
+    assert max(row["mean"] for row in rows) == 60.5 != pick["value"]
+    bounds = [row["lower bound"] for row in rows]
+    assert bounds == sorted(bounds, reverse=True) and pick["ranked_by"] == bounds[0]
+    assert f"all runs together let expect of 10 cells, {bounds[0]:.2f}" in " ".join(
+        printed(capsys, "best", "search").split()
+    )
 
 
 def test_a_sweep_without_a_finished_run(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:

@@ -1,4 +1,4 @@
-"""The same cells by Ray Tune: OptunaSearch proposes, ASHA stops, transformers' Trainer trains and scores the dev set.
+"""A grid's cells by Ray Tune: OptunaSearch proposes, ASHA stops, the authors' loop trains and scores the dev set.
 
 As many trials as our search makes, one after the other, in one worker that is kept (`reuse_actors`). What it costs is
 the CPU time of the trials and of the driver; the start of Ray and of the worker is left out.
@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.sweep import released
+from benchmarks.decision import authors
+from benchmarks.search.replay import GRACE, REDUCTION
 from benchmarks.sweep.rows import Row
 from benchmarks.sweep.sides import Bench, OutOfTime
 from search_spaces.cells import Cell, ResolvedSpace
@@ -58,7 +59,12 @@ def _tuned(bench: Bench, samples: int) -> list[Row]:
                     metric="dev",
                     mode="max",
                     search_alg=OptunaSearch(seed=SEED),
-                    scheduler=ASHAScheduler(time_attr="evaluation", max_t=last, grace_period=1, reduction_factor=3),
+                    scheduler=ASHAScheduler(
+                        time_attr="evaluation",
+                        max_t=last,
+                        grace_period=max(1, round(GRACE * last)),
+                        reduction_factor=REDUCTION,
+                    ),
                     num_samples=samples,
                     max_concurrent_trials=1,
                     reuse_actors=True,
@@ -97,7 +103,7 @@ def _trial(config: Mapping[str, Any], bench: Bench) -> None:
         )
 
     with tempfile.TemporaryDirectory() as folder:
-        released.train(cell.run(SEED), bench.paths, Path(folder), bench.texts, bench.sets, said)
+        authors.train(cell.run(SEED), bench.paths, Path(folder), bench.sets, said)
 
 
 def cell_of(config: Mapping[str, Any], resolved: ResolvedSpace) -> Cell:
