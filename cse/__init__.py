@@ -7,18 +7,13 @@ and `cse.frames` has the ledger as pandas frames. They are imported when they ar
 import contextlib
 import functools
 import importlib
+import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
-
-try:
-    __version__ = version("cse-search")
-except PackageNotFoundError:  # a checkout on PYTHONPATH that was never installed
-    __version__ = "unknown"
 
 COMMANDS = ("load_model", "plan", "reproduce", "run", "table")
 FRAMES = ("curves", "runs", "scores")
@@ -31,15 +26,24 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """A command as a function, or `frames`: `frames.runs(ledger, sweep)`, `curves` and `scores`."""
-    if name in COMMANDS:
-        value: Any = _guarded("cse.cli.notebook", name)
+    """A command as a function, `frames`: `frames.runs(ledger, sweep)`, `curves` and `scores`, or the version."""
+    if name == "__version__":
+        value: Any = _version()
+    elif name in COMMANDS:
+        value = _guarded("cse.cli.notebook", name)
     elif name == "frames":
         value = SimpleNamespace(**{part: _guarded("analysis.frames", part) for part in FRAMES})
     else:
         raise AttributeError(f"module 'cse' has no attribute '{name}'")
     globals()[name] = value
     return value
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("cse-search")
+    except importlib.metadata.PackageNotFoundError:  # a checkout on PYTHONPATH that was never installed
+        return "unknown"
 
 
 def _guarded(module: str, name: str) -> Any:

@@ -4,6 +4,7 @@ import dataclasses
 import difflib
 import functools
 import math
+import re
 import types
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -94,9 +95,23 @@ def fits(annotation: Any, value: object) -> bool:
 
 def normal(annotation: Any, value: Any) -> Any:
     """The value as a field holds it: an int given for a float becomes a float."""
+    return float(value) if _is_float(annotation) and isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _is_float(annotation: Any) -> bool:
     kinds, _ = _admitted(annotation)
-    is_float = float in kinds and str not in kinds and isinstance(value, int) and not isinstance(value, bool)
-    return float(value) if is_float else value
+    return float in kinds and str not in kinds
+
+
+@functools.cache
+def _float_fields(config: type) -> frozenset[str]:
+    return frozenset(name for name, annotation in hints(config).items() if _is_float(annotation))
+
+
+def all_normal(config: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """`normal` of values of a configuration's fields."""
+    floats = {name: normal(float, values[name]) for name in _float_fields(config) & values.keys()}
+    return {**values, **floats}
 
 
 @functools.cache
@@ -136,6 +151,11 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     return f"the nearest of {len(valid)}: {', '.join(map(brief, some))}"
 
 
+def natural(name: str) -> list[tuple[int, str]]:
+    """What to sort names by so that D2 comes before D10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name) if part]
+
+
 NEAREST = 3
 LISTED = 24
 """Valid words that a hint lists; of more it names the nearest."""
@@ -149,6 +169,13 @@ def _alike(left: str, right: str) -> float:
 
 def problem(config: type, name: str, value: object, prefix: str = "") -> str | None:
     """What is wrong with `name=value` for a field of `config`; None when nothing is."""
+    look = _problem if isinstance(value, Scalar) else _problem.__wrapped__
+    return look(config, name, value, prefix)
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _problem(config: type, name: str, value: object, prefix: str) -> str | None:
+    """The cells of a grid give the same few values thousands of times."""
     if name not in hints(config):
         near = nearest(prefix + name, [prefix + field for field in hints(config)])
         return f"unknown key: {prefix}{brief(name)}={brief(str(value))}; {near}"
@@ -182,5 +209,4 @@ def make(config: type[T], values: Mapping[str, object], prefix: str = "") -> T:
 
 def made(config: type[T], values: Mapping[str, object]) -> T:
     """`make` of values that were looked at before."""
-    annotations: dict[str, Any] = hints(config)  # type: ignore[arg-type]
-    return config(**{name: normal(annotations[name], value) for name, value in values.items()})
+    return config(**all_normal(config, values))

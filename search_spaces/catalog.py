@@ -1,6 +1,5 @@
 """Where the shipped YAML files lie, and which file an ID or a path means."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,15 +51,12 @@ def find_profile(name: str) -> Path:
 
 def files_in(folder: Path) -> list[Path]:
     """Every space file under a folder, profiles excepted; ConfigError when there is none."""
-    files = sorted((p for p in folder.rglob("*.yaml") if p.parent.name != "profiles"), key=lambda p: natural(str(p)))
+    files = sorted(
+        (p for p in folder.rglob("*.yaml") if p.parent.name != "profiles"), key=lambda p: fields.natural(str(p))
+    )
     if not files:
         raise ConfigError([f"no space files: folder={folder}; give a folder that holds *.yaml"])
     return files
-
-
-def natural(name: str) -> list[tuple[int, str]]:
-    """What to sort names by so that D2 comes before D10."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name) if part]
 
 
 ALL = "all"

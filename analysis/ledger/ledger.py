@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, case, literal, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from analysis.ledger import baselines as baseline_rows
@@ -51,7 +50,7 @@ class Ledger:
 
     def __init__(self, engine: Engine, lease: float = LEASE_SECONDS) -> None:
         self._engine, self.lease = engine, lease
-        self._insert = sqlite.insert if engine.dialect.name == "sqlite" else postgresql.insert
+        self._insert = schema.insert_for(engine.dialect.name)
         self._file = file_identity(engine)
 
     @classmethod

@@ -4,13 +4,13 @@ A run's files lie in STORAGE/runs/SIGNATURE. Rows of 0.1.0 hold whole paths; whe
 for in the same places.
 """
 
+import functools
 import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from sqlalchemy import Connection, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from analysis.ledger import schema
 
@@ -30,15 +30,16 @@ class Places:
         """`usual`: where files are to be expected that are in none of `roots`."""
         self._roots, self._usual, self._asked = roots, usual, 0
         self._listed: dict[Path, frozenset[str]] = {}
+        self._folder = functools.cache(Path)
 
     def path(self, stored: str | None, signature: str) -> str | None:
         """The path of what the ledger names so, whether or not it is there."""
         if stored is None or (end := _end(stored, signature)) is None:
             return stored
-        before = Path(stored[: -len(end)]) if Path(stored).is_absolute() else self._usual
+        before = self._folder(stored[: -len(end)]) if os.path.isabs(stored) else self._usual
         roots = self._roots if before is None else [*self._roots, before]
         root = next((root for root in roots if self._has(root, signature)), before)
-        return stored if root is None else str(root / end)
+        return stored if root is None else os.path.join(root, end)
 
     def _has(self, root: Path, signature: str) -> bool:
         self._asked += 1
@@ -72,8 +73,7 @@ def note_storage(connection: Connection, folder: str | Path | None, signature: s
     root, recorded = Path(str(folder)[: -len(end)]), _recorded(connection)
     if root != _beside(connection) and root != (recorded[-1] if recorded else None):
         value = json.dumps([str(folder) for folder in recorded if folder != root] + [str(root)])
-        add = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
-        statement = add(schema.meta).values(key=KEY, value=value)
+        statement = schema.insert_for(connection.dialect.name)(schema.meta).values(key=KEY, value=value)
         connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
 
 

@@ -61,6 +61,15 @@ def digest(value: object) -> str:
     return hashlib.sha256(dumps(value).encode()).hexdigest()[:16]
 
 
+def insert_for(dialect: str) -> Any:
+    """The `insert` of a database that can also say what a conflict does; the other database's words stay unread."""
+    if dialect == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert
+    else:
+        from sqlalchemy.dialects.postgresql import insert  # type: ignore[assignment]
+    return insert
+
+
 metadata = MetaData()
 
 meta = Table(

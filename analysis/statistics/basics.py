@@ -5,8 +5,6 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import scipy
-
 
 def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
     """Mean and standard deviation (n - 1 below the line); None where there are too few values for it."""
@@ -17,6 +15,8 @@ def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
 
 CONFIDENCE = 0.95
 """Of every interval."""
+NORMAL = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
+"""Student's quantile is above it at any degrees of freedom."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,13 @@ class Spread:
 
     def t(self) -> float:
         """Student's quantile for a two-sided interval."""
+        import scipy  # takes longer than most tables
+
         return float(scipy.special.stdtrit(self.freedom, 0.5 + CONFIDENCE / 2))
+
+    def excludes(self, difference: float) -> bool:
+        """Whether a difference with this standard error is beyond its interval around 0."""
+        return abs(difference) > NORMAL * self.sd and abs(difference) > self.t() * self.sd
 
 
 def pooled(spreads: Iterable[Spread]) -> Spread | None:

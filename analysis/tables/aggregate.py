@@ -53,8 +53,7 @@ def differ(left: Entry, right: Entry) -> bool:
     difference = abs(left.mean - right.mean)
     if left.sd == right.sd == 0:
         return difference > 0
-    error = welch(Spread(left.sd, left.n - 1), left.n, Spread(right.sd, right.n - 1), right.n)
-    return difference > error.t() * error.sd
+    return welch(Spread(left.sd, left.n - 1), left.n, Spread(right.sd, right.n - 1), right.n).excludes(difference)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cse import __version__
+import cse
 from cse.cli import exit
 from cse.cli.loader import load
 from cse.cli.printing import plain_output
@@ -90,7 +90,7 @@ app = _typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"cse-search {__version__}")
+        print(f"cse-search {cse.__version__}")
         raise typer.Exit
 
 

@@ -6,13 +6,15 @@ import tempfile
 import traceback
 from collections.abc import Callable
 
-from analysis.ledger import shown_url
+import cse
 from cluster.sweep.events import SweepOutcome
-from cse import __version__
 from cse.cli.listing import size
+from cse.cli.loader import Deferred
 from cse.cli.printing import problem_lines
 from cse_train.plugins import registry
 from cse_train.reading import first_line, out_of_memory
+
+ledgers = Deferred("analysis.ledger")
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 WORSE, MORE_SEEDS = 3, 4
@@ -70,8 +72,8 @@ def _report(error: Exception) -> str:
         with tempfile.NamedTemporaryFile(
             "w", prefix="cse-error-", suffix=".txt", delete=False, encoding="utf8", errors="replace"
         ) as file:
-            print(f"cse-search {__version__}, Python {sys.version}", file=file)
-            print("command:", *map(shown_url, sys.argv), file=file)
+            print(f"cse-search {cse.__version__}, Python {sys.version}", file=file)
+            print("command:", *map(ledgers.shown_url, sys.argv), file=file)
             traceback.print_exception(error, file=file)
         return f"file={file.name}"
     except OSError:
@@ -108,7 +110,7 @@ def print_outcome(outcome: SweepOutcome, ledger: str) -> int:
         say([f"above --disk-quota: {size(outcome.over)} too much is in use or has scores; give more"])
     print(
         f"{outcome.done} done, {outcome.failed} failed, {outcome.stopped} stopped, {outcome.reused} reused "
-        f"in {outcome.seconds:.0f} s; ledger {shown_url(ledger)}"
+        f"in {outcome.seconds:.0f} s; ledger {ledgers.shown_url(ledger)}"
     )
     if outcome.interrupted:
         say(["interrupted; finished runs are kept, the same command continues"])

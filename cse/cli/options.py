@@ -10,7 +10,13 @@ import typer
 
 from analysis.ledger import Ledger, sweeps_named
 from analysis.statistics.looks import LOOKS, looks_until
-from cluster.runtime import storage as named
+from cse.cli.ledgers import RESULTS as RESULTS
+from cse.cli.ledgers import LedgerUrl as LedgerUrl
+from cse.cli.ledgers import existing_ledger as existing_ledger
+from cse.cli.ledgers import ledger_url as ledger_url
+from cse.cli.ledgers import notes_folder as notes_folder
+from cse.cli.ledgers import open_ledger as open_ledger
+from cse.cli.ledgers import storage_folder as storage_folder
 from cse.cli.loader import load
 from cse_train.backbone.folders import shipped_names
 from cse_train.data_paths import DataPaths
@@ -24,7 +30,6 @@ from search_spaces.space import MOST_SEEDS
 from search_spaces.strict_yaml import parse_yaml, read_yaml
 from search_spaces.user_data.references import ROLES
 
-RESULTS = Path("results")
 PLUGINS = "CSE_PLUGINS"
 """Environment variable with what --plugins gives, a colon between two."""
 
@@ -74,10 +79,6 @@ DataHash = Annotated[
         help="Show runs on the data (or by the code) whose hash begins so (default: the newest).",
         show_default=False,
     ),
-]
-LedgerUrl = Annotated[
-    str | None,
-    typer.Option("--ledger", help="SQLite path or postgresql:// URL (default: results/ledger.db).", show_default=False),
 ]
 
 
@@ -231,37 +232,6 @@ def _train_files(path: Path, columns: str | None) -> list[UserFile]:
     file = UserFile(name="file", file=str(path.resolve()), role="corpus", columns=named)
     have = user_source(file).columns
     return [file, dataclasses.replace(file, name="nli" if "sent1" in have else "wiki")]
-
-
-def storage_folder(storage: str | None) -> Path:
-    """The folder of runs, absolute: commands leave the user's folder before Ray starts. ConfigError for no folder."""
-    return named.storage_folder(storage or str(RESULTS))
-
-
-def ledger_url(url: str | None) -> str:
-    """The ledger's address; a path becomes absolute."""
-    url = url or str(RESULTS / "ledger.db")
-    if url.startswith("sqlite:///"):
-        url = url.removeprefix("sqlite:///")
-    return url if "://" in url else str(Path(url).expanduser().resolve())
-
-
-def notes_folder(ledger: str, storage: Path) -> Path:
-    """Where small files about a ledger's runs lie: beside a SQLite file, else with the runs."""
-    return storage if "://" in ledger else Path(ledger).parent
-
-
-def open_ledger(url: str | None, storage: str | Path | None = None, *, create: bool = False) -> Ledger:
-    """The ledger to read, or with `create` to write; runs' files are looked for in `storage` first. LedgerError."""
-    folder = None if storage is None else storage_folder(str(storage))
-    return Ledger.open(ledger_url(url), create=create, storage=folder)
-
-
-def existing_ledger(url: str | None, storage: str | None = None) -> Ledger | None:
-    """The ledger, or None where the default one has not been made yet."""
-    if url is None and not Path(ledger_url(None)).exists():
-        return None
-    return open_ledger(url, storage)
 
 
 def sweep_named(name: str, ledger: Ledger | None) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, Table, delete, insert, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from analysis.ledger import baselines, queries, schema, selection_log
 from analysis.ledger.errors import LedgerError
@@ -174,8 +173,8 @@ def _host(record: Record) -> str | None:
 def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], *, add_only: bool = False) -> None:
     """Insert rows; with `add_only` those whose key is there are left out."""
     if rows:
-        dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-        statement = dialect.insert(table).on_conflict_do_nothing() if add_only else insert(table)
+        wary = schema.insert_for(connection.dialect.name)(table).on_conflict_do_nothing()
+        statement = wary if add_only else insert(table)
         connection.execute(statement, list(rows))
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, listing
-from cse.cli.options import LedgerUrl, existing_ledger
-from search_spaces.catalog import natural
+from cse_train.fields import natural
 
 
 def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:

@@ -1,0 +1,47 @@
+"""Which ledger a command reads or writes, and where the files of its runs lie; needs no space and no method."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.ledger import Ledger
+from cluster.runtime import storage as named
+
+RESULTS = Path("results")
+
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option("--ledger", help="SQLite path or postgresql:// URL (default: results/ledger.db).", show_default=False),
+]
+
+
+def storage_folder(storage: str | None) -> Path:
+    """The folder of runs, absolute: commands leave the user's folder before Ray starts. ConfigError for no folder."""
+    return named.storage_folder(storage or str(RESULTS))
+
+
+def ledger_url(url: str | None) -> str:
+    """The ledger's address; a path becomes absolute."""
+    url = url or str(RESULTS / "ledger.db")
+    if url.startswith("sqlite:///"):
+        url = url.removeprefix("sqlite:///")
+    return url if "://" in url else str(Path(url).expanduser().resolve())
+
+
+def notes_folder(ledger: str, storage: Path) -> Path:
+    """Where small files about a ledger's runs lie: beside a SQLite file, else with the runs."""
+    return storage if "://" in ledger else Path(ledger).parent
+
+
+def open_ledger(url: str | None, storage: str | Path | None = None, *, create: bool = False) -> Ledger:
+    """The ledger to read, or with `create` to write; runs' files are looked for in `storage` first. LedgerError."""
+    folder = None if storage is None else storage_folder(str(storage))
+    return Ledger.open(ledger_url(url), create=create, storage=folder)
+
+
+def existing_ledger(url: str | None, storage: str | None = None) -> Ledger | None:
+    """The ledger, or None where the default one has not been made yet."""
+    if url is None and not Path(ledger_url(None)).exists():
+        return None
+    return open_ledger(url, storage)
