@@ -86,9 +86,15 @@ class RunConfig:
 
     def flat(self) -> dict[str, Scalar]:
         """Dotted keys, every default spelled out: the form that YAML, ledger and tables speak."""
-        parts = (("train", self.train), ("method", self.options))
-        names = ((part, config, field.name) for part, config in parts for field in dataclasses.fields(config))
-        return {"method": self.method} | {f"{part}.{name}": getattr(config, name) for part, config, name in names}
+        parts: tuple[tuple[str, Any], ...] = (("train.", self.train), ("method.", self.options))
+        named = ((config, key, name) for part, config in parts for key, name in _names(part, config.__class__))
+        return {"method": self.method} | {key: getattr(config, name) for config, key, name in named}
+
+
+@functools.cache
+def _names(part: str, config: Any) -> tuple[tuple[str, str], ...]:
+    """The fields of a part: dotted key and name."""
+    return tuple((part + field.name, field.name) for field in dataclasses.fields(config))
 
 
 def parse_run(flat: Mapping[str, object]) -> RunConfig:
@@ -117,7 +123,7 @@ def _added(flat: Mapping[str, Any]) -> dict[str, Added]:
     """The later settings of a run by dotted keys, also in `within`; only the shared ones for an unknown method."""
     method = str(flat.get("method"))
     parts = [("train.", "train", TrainConfig, ADDED)]
-    if method in methods.names():
+    if methods.known(method):
         module = methods.config_module(method)
         parts.append(("method.", method, module.Config, getattr(module, "ADDED", {})))
     return {name: later for *part, added in parts for name, later in _dotted(*part, tuple(added.items())).items()}
@@ -185,7 +191,7 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
 def _encoder_problems(flat: Mapping[str, object]) -> list[str]:
     """Word vectors go with the methods that read them, and with no other."""
     method, encoder = flat.get("method"), flat.get("train.encoder")
-    if not isinstance(encoder, str) or method not in methods.names():
+    if not isinstance(encoder, str) or not methods.known(method):
         return []
     reads_words = getattr(methods.config_module(str(method)), "WORDS", False)
     if reads_words == names_vectors(encoder):

@@ -2,13 +2,15 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Row, Select, Table, and_, func, or_, select
+from sqlalchemy import JSON, ColumnElement, Connection, Row, Select, Table, Text, and_, cast, func, or_, select
 
 from analysis.ledger import places, schema
 from analysis.ledger.integrity import all_intact, intact, intact_point, intact_spec
-from analysis.ledger.rows import Claim, HistoryRow, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
+from analysis.ledger.rows import Claim, HistoryRow, Objects, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
 
 CHUNK = 500
 """Signatures in one statement: below every database's limit of bound values."""
@@ -18,7 +20,7 @@ LATE_S = 60.0
 
 LIVE = and_(schema.runs.c.state.in_(schema.HELD), schema.leased)
 """Whether somebody holds a run now."""
-_RUN_COLUMNS = tuple(schema.runs.c[name] for name in RunRow.__dataclass_fields__ if name != "live")
+RUN_NAMES = tuple(name for name in RunRow.__dataclass_fields__ if name not in ("live", "settings"))
 
 
 def runs(
@@ -29,7 +31,7 @@ def runs(
 ) -> list[RunRow]:
     """Runs in the order of their creation (within each 500 signatures): all, or those that meet all conditions."""
     table = schema.runs
-    query = select(*_RUN_COLUMNS, LIVE.label("live")).order_by(table.c.created, table.c.signature)
+    query = select(*_texts(schema.runs, RUN_NAMES), LIVE.label("live"))
     if sweep is not None:
         linked = select(schema.sweep_runs.c.signature).where(schema.sweep_runs.c.sweep == sweep)
         query = query.where(table.c.signature.in_(linked))
@@ -46,30 +48,36 @@ def changed(connection: Connection, since: float | None) -> tuple[list[RunRow], 
     all runs.
     """
     table, now = schema.runs, float(connection.scalar(select(schema.now())) or 0.0)
-    query = select(*_RUN_COLUMNS, LIVE.label("live")).order_by(table.c.created, table.c.signature)
+    query = select(*_texts(schema.runs, RUN_NAMES), LIVE.label("live"))
     if since is not None and now >= since:
         query = query.where(or_(table.c.updated > since - LATE_S, table.c.state.in_(schema.HELD)))
     return _run_rows(connection, [query]), now
 
 
 def _run_rows(connection: Connection, statements: Iterable[Select[Any]]) -> list[RunRow]:
-    rows, where = [], places.of(connection)
+    rows, where, objects = list[RunRow](), places.of(connection), Objects()
     for statement in statements:
-        held = _intact_rows(connection, statement, schema.runs, _RUN_COLUMNS)
-        for row in held:
-            folder = where.path(row.folder, row.signature)
-            rows.append(RunRow(**{**row._mapping, "folder": folder, "live": bool(row.live)}))
+        columns = _columns_of(connection, statement, (*RUN_NAMES, "live"))
+        configs = [objects.config(text) for text in columns["config"]]
+        columns["config"], columns["identity"] = [c for c, _ in configs], list(map(objects.read, columns["identity"]))
+        live = map(bool, columns.pop("live"))
+        all_intact(schema.runs, columns)
+        columns["folder"] = list(map(where.path, columns["folder"], columns["signature"]))
+        made = map(RunRow, *columns.values(), live, [settings for _, settings in configs])
+        rows += sorted(made, key=attrgetter("created", "signature"))
     return rows
 
 
-def _intact_rows(
-    connection: Connection, statement: Select[Any], table: Table, columns: Sequence[Column[Any]]
-) -> Sequence[Row[Any]]:
-    """The rows of a statement that begins with these columns of a table, once all of them are checked."""
+def _texts(table: Table, names: Iterable[str]) -> list[ColumnElement[Any]]:
+    """These columns with JSON as text: most of it is the same in many rows, and `Objects` looks into it once."""
+    columns = [table.c[name] for name in names]
+    return [cast(column, Text) if isinstance(column.type, JSON) else column for column in columns]
+
+
+def _columns_of(connection: Connection, statement: Select[Any], names: Sequence[str]) -> dict[str, Sequence[Any]]:
+    """The statement's answer by columns, which have these names here."""
     rows = connection.execute(statement).all()
-    if rows:
-        all_intact(table, dict(zip([column.name for column in columns], zip(*rows, strict=True), strict=False)))
-    return rows
+    return dict(zip(names, zip(*rows, strict=True) if rows else repeat(()), strict=False))
 
 
 def by_signature(
@@ -155,10 +163,11 @@ def best_scores(connection: Connection, signatures: Iterable[str]) -> dict[str, 
 
 def first_points(connection: Connection, signatures: Iterable[str]) -> dict[str, int]:
     """Signature -> examples at the run's first evaluation; runs without points are absent."""
-    table = schema.curves
-    query = select(table.c.signature, func.min(table.c.examples)).group_by(table.c.signature)
-    statements = by_signature(query, table.c.signature, signatures)
-    return {row[0]: row[1] for statement in statements for row in connection.execute(statement)}
+    runs, curves = schema.runs, schema.curves
+    first = select(func.min(curves.c.examples)).where(curves.c.signature == runs.c.signature).scalar_subquery()
+    statements = by_signature(select(runs.c.signature, first), runs.c.signature, signatures)
+    rows = (row for statement in statements for row in connection.execute(statement).all())
+    return {signature: examples for signature, examples in rows if examples is not None}
 
 
 def measured(points: Iterable[Mapping[str, Any]], metric: str | None) -> dict[int, float]:
@@ -170,11 +179,15 @@ def measured(points: Iterable[Mapping[str, Any]], metric: str | None) -> dict[in
 def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
     """All scores of these runs, oldest first."""
     table = schema.scores
-    columns = [table.c[name] for name in ScoreRow.__dataclass_fields__]
-    rows, where = [], places.of(connection)
-    for statement in by_signature(select(*columns), table.c.signature, signatures):
-        for row in _intact_rows(connection, statement, table, columns):
-            rows.append(ScoreRow(**{**row._mapping, "cosines_file": where.path(row.cosines_file, row.signature)}))
+    names = tuple(ScoreRow.__dataclass_fields__)
+    query = select(*_texts(table, names))
+    rows, where, objects = list[ScoreRow](), places.of(connection), Objects()
+    for statement in by_signature(query, table.c.signature, signatures):
+        columns = _columns_of(connection, statement, names)
+        columns["protocol"] = list(map(objects.read, columns["protocol"]))
+        all_intact(table, columns)
+        columns["cosines_file"] = list(map(where.path, columns["cosines_file"], columns["signature"]))
+        rows += map(ScoreRow, *columns.values())
     return sorted(rows, key=lambda row: row.at)
 
 

@@ -1,9 +1,14 @@
 """What the ledger hands out: plain frozen rows."""
 
+import json
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+SEED = "train.seed"
+SEED_TEXT = re.compile(rf'"{re.escape(SEED)}": ?(0|[1-9][0-9]*)(?=[,}}])')
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,36 @@ class RunRow:
     updated: float
     live: bool
     """Claimed or running with a lease that still holds; False for a dead owner's run."""
+    settings: str = field(default="", compare=False)
+    """The text of `config` without the seed, the same for all seeds of a cell; empty for a row that was not read."""
+
+
+class Objects:
+    """JSON out of a ledger's texts: equal texts are read once and give one object, which is not to be changed."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, Any] = {}
+        self._configs: dict[str, dict[str, Any]] = {}
+
+    def read(self, text: str) -> Any:
+        """What the text says."""
+        if text not in self._read:
+            self._read[text] = json.loads(text)
+        return self._read[text]
+
+    def config(self, text: str) -> tuple[Any, str]:
+        """A run's configuration and `RunRow.settings`; of texts that differ in the seed alone one is looked into."""
+        parts = SEED_TEXT.split(text)
+        if len(parts) != 3:
+            return self.read(text), text
+        settings, seed = f"{parts[0]}{parts[2]}", int(parts[1])
+        if settings in self._configs:
+            return {**self._configs[settings], SEED: seed}, settings
+        config = json.loads(text)
+        if not isinstance(config, dict) or config.get(SEED) != seed:
+            return config, text
+        self._configs[settings] = config
+        return config, settings
 
 
 @dataclass(frozen=True)

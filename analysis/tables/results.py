@@ -27,7 +27,7 @@ def behind(planned: Sequence[Planned], suite: str) -> list[bool]:
     """For each run whether a suite's column stands on it: a row's runs for that suite alone, where it has any."""
     apart = {identify(without_part(key)) for key, _, _ in planned if key.get(PART) == suite}
     return [
-        key.get(PART) == suite or (PART not in key and identify(without_part(key)) not in apart)
+        key.get(PART) == suite or (PART not in key and not (apart and identify(without_part(key)) in apart))
         for key, _, _ in planned
     ]
 

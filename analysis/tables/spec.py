@@ -48,8 +48,14 @@ class TableSpec:
     """Which mean of a column is set in bold."""
 
 
+PLAIN = frozenset((bool, int, str, type(None)))
+"""Types of values that YAML writes as they are."""
+
+
 def plain(value: Any) -> Any:
     """An axis value as YAML would write it: numpy scalars become Python's, NaN becomes None, 2.0 becomes 2."""
+    if type(value) in PLAIN:
+        return value
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float):
         return None if math.isnan(value) else int(value) if value.is_integer() else value

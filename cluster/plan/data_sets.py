@@ -1,5 +1,6 @@
 """Which data a run was made on and by which code: what a table must not average, and which of several it shows."""
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -60,24 +61,37 @@ def contents(run: RunRow) -> frozenset[Content]:
     )
 
 
+def _held(runs: Iterable[RunRow]) -> dict[str, frozenset[Content]]:
+    """Signature -> `contents`, which many runs share."""
+    seen: dict[tuple[object, ...], frozenset[Content]] = {}
+    held = {}
+    for run in runs:
+        by = (run.settings or run.signature, *run.identity.items())
+        if by not in seen:
+            seen[by] = contents(run)
+        held[run.signature] = seen[by]
+    return held
+
+
 def one_data_set(runs: Sequence[RunRow], every: Sequence[RunRow], data_hash: str | None = None) -> DataSet:
     """Of runs on several data sets, those on the newest, finished runs first: a name has one content in a table.
 
     `every` are all runs of the table; those that are not chosen stand aside. `data_hash`: the beginning of an input's
     hash that each chosen run has. ConfigError where none has it.
     """
-    held = {signature: contents(run) for signature, run in {run.signature: run for run in (*every, *runs)}.items()}
+    held = _held({run.signature: run for run in (*every, *runs)}.values())
     wanted = [run for run in runs if data_hash is None or _has(held[run.signature], data_hash)]
     if data_hash and not wanted:
         seen = sorted({f"{part} {shown(value)}" for run in every for part, _, value in held[run.signature]})
         raise ConfigError([f"no such data: --data-hash={data_hash}; the runs have {', '.join(seen) or 'none'}"])
     newest: dict[tuple[str, str], str] = {}
-    for run in sorted(wanted, key=lambda run: (run.state == "done", run.updated)):
-        newest |= {(part, name): value for part, name, value in held[run.signature]}
+    latest_first = sorted(wanted, key=lambda run: (run.state == "done", run.updated))[::-1]
+    for content in reversed(dict.fromkeys(held[run.signature] for run in latest_first)):
+        newest |= {(part, name): value for part, name, value in content}
     chosen = {(part, name, value) for (part, name), value in newest.items()}
     kept = [run for run in wanted if held[run.signature] <= chosen]
     signatures = frozenset(run.signature for run in kept)
-    have = frozenset(content for run in kept for content in held[run.signature])
+    have = frozenset(itertools.chain(*{held[run.signature] for run in kept}))
     return DataSet(signatures, [run for run in every if run.signature not in signatures], have)
 
 

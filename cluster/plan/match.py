@@ -16,6 +16,7 @@ from search_spaces.keys import SEED
 
 FINAL = ("done", "stopped", "failed")
 Sign = Callable[[RunConfig], str]
+SeedSign = Callable[[int], str]
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def match(
     """
     matcher = RunMatcher(resolved)
     wanted = (row for row in rows if seeds is None or row.seed in seeds)
-    matches = [MatchedRun(c, full_key(resolved, c.key), row) for row in wanted for c in matcher.cells(row)]
+    matches = [MatchedRun(cell, matcher.row_key(cell), row) for row in wanted for cell in matcher.cells(row)]
     return matches if any_inputs else _on_one_data_set(matches, matches, None)[0]
 
 
@@ -119,13 +120,20 @@ class RunMatcher:
         self._methods, self._finite = set(resolved.space.methods()), resolved.size() is not None
         self._cells: dict[str, Sequence[Cell]] = {}
         self._by_settings: dict[str, list[Cell]] | None = None
-        self._signatures: dict[tuple[str, tuple[tuple[str, str | int], ...]], Callable[[int], str]] = {}
+        self._alike_in: dict[tuple[str, str, tuple[tuple[str, str | int], ...]], tuple[Sequence[Cell], SeedSign]] = {}
+        self._row_keys: dict[str, Key] = {}
 
     def cells(self, row: RunRow) -> Sequence[Cell]:
         """The cells whose run has the row's signature; several where a profile lets them run alike."""
         if row.signature not in self._cells:
             self._cells[row.signature] = self._signed(row) if self._sign else self._alike(row)
         return self._cells[row.signature]
+
+    def row_key(self, cell: Cell) -> Key:
+        """The key of the cell's row of the table (`full_key`)."""
+        if cell.id not in self._row_keys:
+            self._row_keys[cell.id] = full_key(self._resolved, cell.key)
+        return self._row_keys[cell.id]
 
     def observations(self, rows: Iterable[RunRow]) -> list[Observation]:
         """The rows that are runs of this space, in the rows' order."""
@@ -146,14 +154,12 @@ class RunMatcher:
 
     def _alike(self, row: RunRow) -> Sequence[Cell]:
         """With the row's own inputs: the cells that have its settings."""
-        settings = _settings(row.config)
-        cells = self._with_settings(settings, row)
-        if not cells:
-            return []
-        by = settings, tuple(sorted(row.identity.items()))
-        if by not in self._signatures:
-            self._signatures[by] = seed_signature(cells[0].run(0), row.identity)
-        return cells if self._signatures[by](int(row.config.get(SEED, 0))) == row.signature else []
+        by = row.method, row.settings or _settings(row.config), tuple(row.identity.items())
+        if by not in self._alike_in:
+            cells = self._with_settings(_settings(row.config), row)
+            self._alike_in[by] = cells, seed_signature(cells[0].run(0), row.identity) if cells else lambda _: ""
+        cells, sign = self._alike_in[by]
+        return cells if sign(int(row.config.get(SEED, 0))) == row.signature else []
 
     def _with_settings(self, settings: str, row: RunRow) -> Sequence[Cell]:
         if not self._finite:

@@ -29,6 +29,8 @@ LENGTH = "examples"
 """What a run's length in epochs comes to, among its inputs; a run whose length is a count has no such input."""
 CODE = "code"
 """The digest of a method's own code, among its inputs where the method is not as released (`method_code`)."""
+DIGITS = 24
+"""Hexadecimal digits of a signature."""
 PLACE = "\0seed"
 """Stands for a seed in a text into which many are put."""
 RULES = {
@@ -128,7 +130,14 @@ def versioned_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> d
 
 def _of_seed(payload: Mapping[str, Any]) -> Callable[[int], str]:
     before, after = _text({**payload, "train": payload["train"] | {"seed": PLACE}}).split(json.dumps(PLACE))
-    return lambda seed: _digest(f"{before}{seed:d}{after}")
+    begun = hashlib.sha256(before.encode())
+
+    def signed(seed: int) -> str:
+        whole = begun.copy()
+        whole.update(f"{seed:d}{after}".encode())
+        return whole.hexdigest()[:DIGITS]
+
+    return signed
 
 
 def _text(payload: Mapping[str, Any]) -> str:
@@ -136,7 +145,7 @@ def _text(payload: Mapping[str, Any]) -> str:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
 def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, Any]:
@@ -157,8 +166,7 @@ def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, An
 def _plain(config: object, prefix: str, flat: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """The fields that are in `flat`, as JSON values; a float field holds a float even where an int was given."""
     kind: Any = type(config)
-    present = ((name, a) for name, a in fields.hints(kind).items() if prefix + name in flat)
-    return {name: fields.normal(a, flat[prefix + name]) for name, a in present}
+    return fields.all_normal(kind, {name: flat[prefix + name] for name in fields.hints(kind) if prefix + name in flat})
 
 
 _backbone = functools.cache(backbone_identity)

@@ -1,6 +1,7 @@
 """Runs that other tools made, in the table of a space of the sweep's name; never beside runs of ours."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.results import DEV, Planned
@@ -35,5 +36,4 @@ def _key(resolved: ResolvedSpace, settings: Mapping[str, Scalar]) -> dict[str, S
 
 
 def _with_dev(run: RunRow, dev: str) -> RunRow:
-    values = {**vars(run), "config": {**run.config, DEV: dev}}
-    return RunRow(**values)
+    return replace(run, config={**run.config, DEV: dev}, settings="")

@@ -84,8 +84,9 @@ def harm(runs: Sequence[RunRow], ledger: Ledger) -> list[str]:
     entries = {entry.key: entry for entry in ledger.baselines()}
     starts = {run.signature: _start(run, entries) for run in done}
     below = [run for run in done if (start := starts[run.signature]) is not None and (run.best or 0.0) < start]
-    first = ledger.first_points(run.signature for run in done)
-    early = [run for run in done if run.best_examples == first.get(run.signature, 0) < (run.examples or 0)]
+    peaked = [run for run in done if run.best_examples is not None and run.best_examples < (run.examples or 0)]
+    first = ledger.first_points(run.signature for run in peaked)
+    early = [run for run in peaked if run.best_examples == first.get(run.signature, 0)]
     lines = []
     if below:
         values = ", ".join(dict.fromkeys(f"{run.config[DEV]} {starts[run.signature]:.2f}" for run in below))

@@ -28,9 +28,14 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({*shipped(), *registry.names("method")}))
 
 
+def known(name: object) -> bool:
+    """Whether a method has this name."""
+    return name in shipped() or name in names()
+
+
 def unknown(name: object) -> str | None:
     """The line for a name that is no method's; None for one that is."""
-    if name in names():
+    if known(name):
         return None
     return f"unknown method: method={brief(str(name))}; {nearest(str(name), names())}; {PLUGINS}"
 

@@ -1,6 +1,5 @@
 """`cse trials`: the runs of a ledger."""
 
-import dataclasses
 import itertools
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -36,7 +35,8 @@ def trials(sweep: Sweep = None, ledger: LedgerUrl = None, state: State = None, f
 
 
 def _whole(run: RunRow, names: Mapping[str, str], version: int | None, source: str | None) -> dict[str, Any]:
-    return dataclasses.asdict(run) | {"version": version, "source": source}
+    stored = {name: value for name, value in vars(run).items() if name != "settings"}
+    return stored | {"version": version, "source": source}
 
 
 def settings_of(opened: Ledger, sweep: str | None) -> dict[str, str]:
