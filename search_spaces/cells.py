@@ -56,6 +56,8 @@ class Cell:
 
     def run(self, seed: int) -> RunConfig:
         """The run of this cell with a seed; ConfigError lists every problem of its settings."""
+        if seed == self._run.train.seed:
+            return self._run
         return dataclasses.replace(self._run, train=dataclasses.replace(self._run.train, seed=seed))
 
 

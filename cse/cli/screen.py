@@ -9,12 +9,13 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.render.signs import GLYPHS, TONES
 from analysis.tables.labels import shortened
+
+if TYPE_CHECKING:  # what goes to no terminal needs no Rich
+    from rich.text import Text
 
 GAP = 2
 """Spaces between columns."""
@@ -24,7 +25,7 @@ STATES = {"done": "green", "running": "cyan", "stopped": "yellow", "lost": "yell
 COLOURS = {"good": "green", "near": "cyan", "open": "yellow", "bad": "red"}
 """Colour of a verdict's tone."""
 
-Entry = str | Text
+Entry: TypeAlias = "str | Text"
 
 
 def width() -> int | None:
@@ -47,18 +48,32 @@ def prose(text: str, indent: str = "") -> str:
 def note(text: str) -> None:
     """A word to the person at the terminal before something that takes longer than a second."""
     if sys.stderr.isatty():
-        print(written(Text(f"{text} ...", style="dim"), len(text) + 4), file=sys.stderr, flush=True)
+        print(written(styled(f"{text} ...", "dim"), len(text) + 4), file=sys.stderr, flush=True)
 
 
 def bold(text: str) -> str:
     """Wrapped to the terminal's width, and bold."""
-    return written(Text(prose(text), style="bold"), width() or len(text))
+    return written(styled(prose(text), "bold"), width() or len(text))
 
 
-def coloured(word: str) -> Text:
+def styled(text: str, style: str) -> "Text":
+    """A text in a style of Rich's."""
+    from rich.text import Text
+
+    return Text(text, style=style)
+
+
+def marked(markup: str) -> "Text":
+    """A text from Rich's markup."""
+    from rich.text import Text
+
+    return Text.from_markup(markup)
+
+
+def coloured(word: str) -> "Text":
     """A state or a verdict in its colour, a verdict behind its sign."""
     tone = COLOURS.get(TONES.get(word, ""), "")
-    return Text(f"{GLYPHS[word]} {word}" if word in GLYPHS else word, style=STATES.get(word, tone))
+    return styled(f"{GLYPHS[word]} {word}" if word in GLYPHS else word, STATES.get(word, tone))
 
 
 def fitted(
@@ -85,7 +100,7 @@ def fitted(
     widths = dict(zip(kept, (natural[i] for i in kept), strict=True))
     while _total(kept, widths) > columns and (wide := [i for i in kept if widths[i] > least[i]]):
         widths[max(wide, key=widths.__getitem__)] -= 1
-    head = [Text(name, style="bold") for name in names]
+    head = [styled(name, "bold") for name in names]
     shown, sides = [widths[i] for i in kept], [right[i] for i in kept]
     return "\n".join(_line([line[i] for i in kept], shown, sides) for line in (head, *body))
 
@@ -104,7 +119,7 @@ def _line(entries: Sequence[Entry], widths: Sequence[int], right: Sequence[bool]
 
 def _wrapped(entry: Entry, width: int) -> list[tuple[str, int]]:
     """The lines of an entry and their lengths; words stay whole."""
-    if isinstance(entry, Text):
+    if not isinstance(entry, str):
         return list(_painted(entry.markup, width))
     if len(entry) <= width and "\n" not in entry:
         return [(entry, len(entry))]
@@ -114,7 +129,9 @@ def _wrapped(entry: Entry, width: int) -> list[tuple[str, int]]:
 
 @functools.lru_cache(maxsize=4096)
 def _painted(markup: str, width: int) -> tuple[tuple[str, int], ...]:
-    lines = Text.from_markup(markup).wrap(Console(width=width), width)
+    from rich.console import Console
+
+    lines = marked(markup).wrap(Console(width=width), width)
     for line in lines:
         line.rstrip()
     return tuple((written(line, width), len(line)) for line in lines)
@@ -139,7 +156,7 @@ def _total(kept: Sequence[int], widths: Sequence[int] | Mapping[int, int]) -> in
 
 
 def _short_words(entry: Entry) -> Entry:
-    if isinstance(entry, Text) or all(len(word) <= WORD for word in entry.split()):
+    if not isinstance(entry, str) or all(len(word) <= WORD for word in entry.split()):
         return entry
     return " ".join(shortened(word, WORD) for word in entry.split())
 
@@ -170,8 +187,10 @@ def blocks(
     return "\n\n".join(tables)
 
 
-def written(thing: Text, columns: int) -> str:
+def written(thing: "Text", columns: int) -> str:
     """As a terminal of so many columns is sent it; without colours where NO_COLOR is set."""
+    from rich.console import Console
+
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=columns, highlight=False, color_system="standard")
     console.print(thing)

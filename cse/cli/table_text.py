@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rich.markup import escape
-from rich.text import Text
-
 from analysis.render.formats import render
 from analysis.render.grid import baseline_grid, grid, remark_lines, text_columns, title
 from analysis.render.markup import Markup
@@ -15,7 +12,14 @@ from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering
 from analysis.tables.verdict import Verdicts
 from cse.cli import screen
-from cse.tables.reproduction import Reproduction
+
+
+def escape(text: str) -> str:
+    """A foreign text for Rich's markup."""
+    from rich.markup import escape as escaped
+
+    return escaped(text)
+
 
 TERMINAL = Markup(
     bold=lambda text: f"[bold green]{text}[/]",
@@ -40,21 +44,12 @@ def shown(table: Table, verdicts: Verdicts | None = None, ordering: Sequence[Ord
     parts = [screen.bold(title(table)), _part(header, body, keys, columns)]
     if table.baselines:
         parts.append(_part(*baseline_grid(table, TERMINAL), 1, columns))
-    parts.append(_list(remark_lines(table)))
+    parts.append(listed(remark_lines(table)))
     if verdicts:
         parts += [screen.bold("Verdicts"), _verdicts(table, verdicts, columns)]
     lines = order_lines(table, ordering or ())
-    parts += [screen.bold("Order of the rows"), _list(lines)] if lines else []
+    parts += [screen.bold("Order of the rows"), listed(lines)] if lines else []
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def page(made: Reproduction) -> str:
-    """A reproduced table: first the sentence that matters, last what the table stands on."""
-    if screen.width() is None:
-        return made.markdown()
-    head = f"{screen.bold(made.headline)}\n\n" if made.headline else ""
-    text = shown(made.table, made.verdicts, made.ordering)
-    return f"{head}{text}\n{screen.bold('Basis')}\n\n{_list(made.basis())}\n"
 
 
 def _one_name(table: Table, header: list[str], body: list[list[str]], keys: int) -> tuple[Any, Any, int]:
@@ -67,14 +62,14 @@ def _one_name(table: Table, header: list[str], body: list[list[str]], keys: int)
 def _part(header: list[str], body: list[list[str]], keys: int, columns: int) -> str:
     """The published value and the difference stay with the column before them."""
     names = [name.rpartition(".")[2] if i < keys else name for i, name in enumerate(header)]
-    names = [str(Text.from_markup(name)) for name in names]
+    names = [str(screen.marked(name)) for name in names]
     groups: list[int] = []
     for name in names[keys:]:
         if groups and (name.endswith(" paper") or name == TERMINAL.delta):
             groups[-1] += 1
         else:
             groups.append(1)
-    return screen.blocks(names, [[Text.from_markup(entry) for entry in line] for line in body], keys, groups, columns)
+    return screen.blocks(names, [[screen.marked(entry) for entry in line] for line in body], keys, groups, columns)
 
 
 def _verdicts(table: Table, verdicts: Verdicts, columns: int) -> str:
@@ -85,5 +80,6 @@ def _verdicts(table: Table, verdicts: Verdicts, columns: int) -> str:
     return screen.fitted(["row", "column", "verdict", "why"], body, [False] * 4, columns)
 
 
-def _list(lines: Sequence[str]) -> str:
+def listed(lines: Sequence[str]) -> str:
+    """The lines with a dash before each, as wide as the terminal."""
     return "\n".join(screen.prose(f"- {line}", indent="  ") for line in lines)

@@ -167,7 +167,16 @@ def _show(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArg
 def _give(page: reproduction.Reproduction, out: Path | None) -> None:
     """Print a table with its verdicts and order, and write it."""
     written = "" if out is None else f"\nwritten: {', '.join(map(str, reproduction.write(page, out)))}\n"
-    print(f"\n{table_text.page(page)}{written}", end="", flush=True)
+    print(f"\n{_text(page)}{written}", end="", flush=True)
+
+
+def _text(page: reproduction.Reproduction) -> str:
+    """First the sentence that matters, last what the table stands on."""
+    if screen.width() is None:
+        return page.markdown()
+    head = f"{screen.bold(page.headline)}\n\n" if page.headline else ""
+    text = table_text.shown(page.table, page.verdicts, page.ordering)
+    return f"{head}{text}\n{screen.bold('Basis')}\n\n{table_text.listed(page.basis())}\n"
 
 
 def _leave(tables: Tables, places: Iterable[int], ledger: Ledger, given: SweepArguments, out: Path | None) -> None:

@@ -1,12 +1,18 @@
 """Which rows are runs of a space: by settings and today's signature, on the newest inputs or on any."""
 
 import dataclasses
+import json
 import time
+from collections import Counter
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from analysis.ledger import RunRow
+from analysis.ledger import Ledger, RunRow
+from benchmarks.growth import synthetic_ledger
+from cluster.plan import data_sets
+from cluster.plan import match as matching
 from cluster.plan.data_sets import with_versions
 from cluster.plan.match import RunMatcher, match, match_on
 from cluster.plan.signature import signature
@@ -55,6 +61,32 @@ def test_the_newest_inputs_count_and_finished_runs_come_first(resolved: Resolved
         ({"method.dup_rate": 0.1}, rows[0].signature, 0),
         ({"method.dup_rate": 0.2}, rows[2].signature, 0),
     ]
+
+
+def test_all_seeds_of_a_cell_in_a_ledger_are_matched_by_one_payload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work of a table by counts: settings read, settings compared, payloads of signatures, hashes of inputs."""
+    counts: Counter[str] = Counter()
+
+    def counted(module: ModuleType, name: str) -> None:
+        function = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given, **more: (counts.update([name]), function(*given, **more))[1])
+
+    ledger = Ledger.open(synthetic_ledger.write(tmp_path, 100, 1))
+    counted(json, "loads")
+    rows = ledger.runs()
+    assert len(rows) == 100
+    assert counts["loads"] == 20 + 1, "cells, and the one set of inputs"
+    counted(matching, "_settings")
+    counted(matching, "seed_signature")
+    counted(data_sets, "contents")
+    matches, _ = match_on(resolve(load_space(tmp_path / "rows.yaml")), rows)
+    assert [m.run for m in matches] == rows
+    assert counts["_settings"] == 2_000 + 20
+    assert counts["seed_signature"] == 20
+    assert counts["contents"] <= 20 + 2
+    ledger.close()
 
 
 def test_a_table_is_of_one_data_set_and_says_what_stands_aside(resolved: ResolvedSpace) -> None:

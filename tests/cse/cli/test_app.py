@@ -9,6 +9,7 @@ import pytest
 
 import cse
 from analysis.ledger import Baselines, Ledger
+from benchmarks.growth.synthetic_ledger import write
 from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse.tables import baselines
@@ -76,6 +77,19 @@ def test_a_table_is_made_without_torch(somewhere: Path) -> None:
     assert "0.32" in said
     for heavy in ("'torch'", "'ray'", "'transformers'", "'optuna'", "'matplotlib'"):
         assert heavy not in said
+
+
+def test_a_list_of_sweeps_is_printed_without_spaces_and_a_table_without_rich(somewhere: Path) -> None:
+    write(somewhere / "rows", 20, 1)
+    for command, absent in (
+        (["ls"], ("numpy", "rich", "search_spaces", "sqlalchemy.dialects.postgresql")),
+        (["table", "rows/rows.yaml"], ("scipy.special", "rich", "sqlalchemy.dialects.postgresql", "cse.tables.study")),
+    ):
+        line = [*command, "--ledger", "rows/ledger.db"]
+        code = f"import sys; from cse.cli.app import main; main({line}); print(sorted(sys.modules))"
+        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        assert "synthetic grid" in said
+        assert not [name for name in absent if f"'{name}'" in said], command
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
