@@ -1,26 +1,30 @@
-"""One SimCSE step on a card in bf16: ours against the HF Trainer and sentence-transformers' trainer, base size.
+"""One SimCSE step on a card in bf16: ours against the HF Trainer and sentence-transformers' trainer.
 
 A turn is a few steps of one contender and one wait for the card; turns in rounds, order reversed every round, ratios by
-the wall clock inside a round. Beside the ratio stand the share of the card's peak that the step's matrix products
-reach when every sentence fills 32 tokens, what packing gains on real sentences against the same step padded to 32, and
-the operations that take the card's time. Without a card the command says so and ends.
+the wall clock inside a round. Beside the ratio stand the kernels that a step launches, the share of the card's peak
+that the step's matrix products reach when every sentence fills 32 tokens, what packing gains on sentences as they are
+against the same step padded to 32, and the operations that take the card's time. A peer whose packages are absent is
+named. Without a card the command says so and ends. Without real sentences or BERT's vocabulary, text is made up.
 
     python -m benchmarks.step.gpu [--quick] [--batches 64,512] [--data DIR]
 """
 
 import argparse
 import contextlib
+import importlib.util
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.made_text import lines as made_lines
 from benchmarks.paired import Seconds, Step, SteppedLoop, Times, interleaved, median_ms, now, ratio
 from benchmarks.step.ours import advance, our_session
 from benchmarks.step.peers import sentence_transformers_loop, simcse_in_trainer
-from benchmarks.step.setting import DATA, LENGTH, SIZES, Size, encoder_folder, sentences
+from benchmarks.step.setting import DATA, LENGTH, SIZES, VOCABULARY, Size, encoder_folder, sentences, tokenizer
 from benchmarks.step.turns import operations
+from cse_train.backbone.folders import shipped_folder
 from cse_train.encoder.packing import pack_lists
 from cse_train.methods.base import Batch
 from cse_train.training.loop import Session
@@ -28,9 +32,15 @@ from cse_train.training.loop import Session
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12, "A10": 125e12, "T4": 65e12}
 """Dense bf16 operations a second by the makers' data sheets (T4: fp16), by a part of the card's name."""
 OURS, PADDED, FULL = "ours", "ours, padded to 32", "ours, every sentence of 32 tokens"
-PEERS = {"hf": "SimCSE in the HF Trainer", "st": "sentence-transformers' trainer"}
+GRAPHED, GRAPHS = "ours, padded to 32, with CUDA graphs", "reduce-overhead"
+"""A compiled form, and torch.compile's mode for it."""
+PEERS = {"SimCSE in the HF Trainer": simcse_in_trainer, "sentence-transformers' trainer": sentence_transformers_loop}
+NEEDS = dict(zip(PEERS, (("accelerate",), ("sentence_transformers", "accelerate", "datasets")), strict=True))
+"""Peer -> the packages that its trainer imports beside transformers."""
+BF16 = {"train.precision": "bf16"}
 SHOWN = 12
 """Operations of the profile."""
+HEAD = ["| model | B | step | ms | times ours | sentences/s | launches a step |", "|---" * 7 + "|"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,26 @@ class Setting:
     """Of a turn."""
     rounds: int
     warm: int
+    seconds: float = float("inf")
+    """After which no further round begins."""
+    compiler: str = "inductor"
+    """torch.compile's backend."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the contenders of one size and batch share."""
+
+    folder: Path
+    texts: Sequence[str]
+    batch: int
+    work: Path
+    setting: Setting
+
+
+def lacking(peer: str) -> list[str]:
+    """Packages without which a peer cannot be run."""
+    return [name for name in NEEDS[peer] if importlib.util.find_spec(name) is None]
 
 
 def turn(step: Any, setting: Setting) -> Step:
@@ -90,40 +120,71 @@ class Repeated:
 
 
 @contextlib.contextmanager
-def contenders(size: Size, batch: int, setting: Setting, data: Path) -> Iterator[dict[str, Any]]:
-    """Our step in three forms of the same sentences, and both peers' loops."""
-    changes = {"bf16": True, "use_cpu": setting.device == "cpu"}
-    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
-        work = Path(name)
-        folder, texts = encoder_folder(size, work / "encoder"), sentences(max(4096, 8 * batch), data)
-        steps: dict[str, Any] = {}
-        for who in (OURS, PADDED, FULL):
-            session = our_session(folder, texts, batch, work / who, {"train.precision": "bf16"})
-            if who != OURS:
-                session.batches = Repeated(in_one_group(session, 4, fill=who == FULL))
-            steps[who] = lambda session=session: advance(session)
-        for key, made in (("hf", simcse_in_trainer), ("st", sentence_transformers_loop)):
-            steps[PEERS[key]] = stack.enter_context(SteppedLoop(made(folder, texts, batch, work / key, changes)))
+def place(size: Size, batch: int, setting: Setting, data: Path | None) -> Iterator[Place]:
+    """An encoder of random weights and sentences: real ones where `data` has them, else made-up words."""
+    from transformers import AutoTokenizer
+
+    count = max(4096, 8 * batch)
+    with tempfile.TemporaryDirectory() as name:
+        real = data is not None and (data / "wiki").is_dir() and importlib.util.find_spec(VOCABULARY) is not None
+        words = tokenizer() if real else AutoTokenizer.from_pretrained(shipped_folder() / "tokenizer")
+        folder = encoder_folder(size, Path(name) / "encoder", words)
+        yield Place(folder, sentences(count, data) if real else made_lines(count), batch, Path(name), setting)
+
+
+def our_step(place: Place, form: str, compiled: bool = False, changes: Mapping[str, Any] = BF16) -> Any:
+    """One of our forms as a step."""
+    import torch
+
+    work = place.work / f"{form}{' compiled' if compiled else ''}"
+    session = our_session(place.folder, place.texts, place.batch, work, changes)
+    if form != OURS:
+        session.batches = Repeated(in_one_group(session, 4, fill=form == FULL))  # type: ignore[assignment]
+    if compiled:
+        mode = GRAPHS if form == GRAPHED else None
+        session.trained = torch.compile(session.trained, backend=place.setting.compiler, mode=mode)  # type: ignore
+    return lambda: advance(session)
+
+
+def peer_step(place: Place, peer: str, compiled: bool = False) -> SteppedLoop:
+    """A peer's loop, to be entered."""
+    changes = {"bf16": True, "use_cpu": place.setting.device == "cpu", "torch_compile": compiled}
+    if compiled:
+        changes["torch_compile_backend"] = place.setting.compiler
+    output = place.work / f"peer{list(PEERS).index(peer)}{compiled}"
+    return SteppedLoop(PEERS[peer](place.folder, place.texts, place.batch, output, changes))
+
+
+@contextlib.contextmanager
+def contenders(place: Place) -> Iterator[dict[str, Any]]:
+    """Our step in three forms of the same sentences, and the loops of the peers that are at hand."""
+    with contextlib.ExitStack() as stack:
+        steps: dict[str, Any] = {form: our_step(place, form) for form in (OURS, PADDED, FULL)}
+        steps |= {peer: stack.enter_context(peer_step(place, peer)) for peer in PEERS if not lacking(peer)}
         yield steps
 
 
-def measure(size: Size, batch: int, setting: Setting, data: Path, peak: float | None) -> list[str]:
-    """Markdown of one batch size, with the profile."""
-    with contenders(size, batch, setting, data) as steps:
-        times = interleaved(
-            {who: turn(step, setting) for who, step in steps.items()}, setting.rounds, warm=setting.warm
-        )
+def measure(size: Size, batch: int, setting: Setting, data: Path | None, peak: float | None) -> list[str]:
+    """Markdown of one size and batch, with the profile."""
+    with place(size, batch, setting, data) as at, contenders(at) as steps:
+        turns = {who: turn(step, setting) for who, step in steps.items()}
+        times = interleaved(turns, setting.rounds, setting.seconds, warm=setting.warm)
         work = operations(steps[FULL])
+        launched = {who: launches(step, setting) for who, step in steps.items()}
         profile = profiled(steps[OURS], setting)
-    return [*rows(batch, times), *limits(batch, times, work, peak), "", *profile]
+    absent = [
+        f"\n{peer} was not run: {', '.join(gone)} cannot be imported" for peer in PEERS if (gone := lacking(peer))
+    ]
+    return [*HEAD, *rows(size, batch, times, launched), *absent, *limits(batch, times, work, peak), "", *profile]
 
 
-def rows(batch: int, times: Times) -> list[str]:
+def rows(size: Size, batch: int, times: Times, launched: dict[str, float]) -> list[str]:
     """The table's rows."""
     lines = []
     for who, of in times.items():
         ms = median_ms(of, "wall")
-        lines.append(f"| {batch} | {who} | {ms:.2f} | {ratio(of, times[OURS], 'wall')} | {1e3 * batch / ms:.0f} |")
+        cells = [size.name, str(batch), who, f"{ms:.2f}", str(ratio(of, times[OURS], "wall"))]
+        lines.append(f"| {' | '.join([*cells, f'{1e3 * batch / ms:.0f}', f'{launched[who]:.0f}'])} |")
     return lines
 
 
@@ -135,19 +196,33 @@ def limits(batch: int, times: Times, work: int, peak: float | None) -> list[str]
     return ["", f"B = {batch}: packing gains {gain}; full sentences {rate / 1e12:.2f} TFLOP/s{share}"]
 
 
-def profiled(step: Any, setting: Setting) -> list[str]:
-    """What a turn's time goes to: the card's operations, and how often one is launched."""
-    import torch
+def seen_by_the_profiler(step: Any, setting: Setting) -> tuple[Any, float]:
+    """The profile of a turn, and its seconds."""
     from torch.profiler import ProfilerActivity, profile
 
-    card = setting.device == "cuda"
-    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if card else [])]
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if setting.device == "cuda" else [])]
     with profile(activities=activities) as seen:
         begun = now().wall
         for _ in range(setting.steps):
             step()
         wait(setting.device)
         wall = now().wall - begun
+    return seen, wall
+
+
+def launches(step: Any, setting: Setting) -> float:
+    """Kernels and graphs that the processor hands to the card in a step, by CUDA's own calls; 0 on a CPU."""
+    events = seen_by_the_profiler(step, setting)[0].key_averages()
+    calls = [e for e in events if e.key.startswith(("cudaLaunch", "cuLaunch", "cudaGraphLaunch"))]
+    return float(sum(event.count for event in calls)) / setting.steps
+
+
+def profiled(step: Any, setting: Setting) -> list[str]:
+    """What a turn's time goes to: the card's operations, and how often one is launched."""
+    import torch
+
+    card = setting.device == "cuda"
+    seen, wall = seen_by_the_profiler(step, setting)
     by = "self_device_time_total" if card else "self_cpu_time_total"
     events = sorted(seen.key_averages(), key=lambda event: getattr(event, by), reverse=True)
     busy = sum(getattr(event, by) for event in events) / 1e6
@@ -158,6 +233,37 @@ def profiled(step: Any, setting: Setting) -> list[str]:
         share = getattr(event, by) / 1e6 / busy
         lines.append(f"| {event.key[:80]} | {share:.1%} | {event.count / setting.steps:.0f} |")
     return [*lines, f"\nbusy {busy / wall:.0%} of the profiled time, {count:.0f} operations a step"]
+
+
+def compilable(setting: Setting) -> Mapping[str, Any]:
+    """Settings of ours under the compiler: it does not take the CPU's products in bf16 and masks of 16 bits."""
+    return BF16 if setting.device == "cuda" else {"train.dropout": 0.0}
+
+
+def compiled(size: Size, batch: int, who: str, setting: Setting, data: Path | None) -> list[str]:
+    """One contender against itself under torch.compile: the ratio, and what the compiler took at the first steps."""
+    import torch
+
+    torch._dynamo.reset()
+    with place(size, batch, setting, data) as at, contextlib.ExitStack() as stack:
+        if who in PEERS:
+            plain, fast = (stack.enter_context(peer_step(at, who, compiled=flag)) for flag in (False, True))
+        else:
+            plain, fast = (our_step(at, who, flag, compilable(setting)) for flag in (False, True))
+        begun = now().wall
+        for _ in range(4):  # of several lengths
+            fast()
+        wait(setting.device)
+        first = now().wall - begun
+        turns = {"plain": turn(plain, setting), "compiled": turn(fast, setting)}
+        times = interleaved(turns, setting.rounds, setting.seconds, warm=setting.warm)
+        launched = {name: launches(step, setting) for name, step in (("plain", plain), ("compiled", fast))}
+    lines = ["| model | B | step | | ms | times compiled | launches a step |", "|---" * 7 + "|"]
+    for name, of in times.items():
+        cells = [size.name, str(batch), who, name, f"{median_ms(of, 'wall'):.2f}"]
+        lines.append(f"| {' | '.join([*cells, str(ratio(of, times['compiled'], 'wall')), f'{launched[name]:.0f}'])} |")
+    graphs = torch._dynamo.utils.counters["stats"].get("unique_graphs", 0)
+    return [*lines, f"\nIts first four steps took {first:.1f} s; {graphs} graphs were compiled."]
 
 
 def peak_of(name: str) -> float | None:
@@ -179,8 +285,7 @@ def main() -> None:
         return
     name = torch.cuda.get_device_name()
     setting = Setting("cuda", 10, 3, 1) if given.quick else Setting("cuda", 20, 9, 3)
-    print(f"{name}, torch {torch.__version__}, L12 H768, bf16\n")
-    print("| B | step | ms | times ours | sentences/s |\n" + "|---" * 5 + "|")
+    print(f"{name}, torch {torch.__version__}, bf16\n")
     batches = [int(batch) for batch in given.batches.split(",")]
     for batch in batches[:1] if given.quick else batches:
         print("\n".join(measure(SIZES["base"], batch, setting, given.data, peak_of(name))), flush=True)

@@ -6,6 +6,7 @@ trainer with MultipleNegativesRankingLoss on pairs of the same text. Both keep t
 sets nothing: a fused AdamW among them.
 """
 
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,11 +58,17 @@ class PaddingCollator:
 
 
 def tokenised(texts: Sequence[str], tokenizer: Any) -> Any:
-    """A Dataset whose rows hold each sentence twice, as the released `prepare_features` makes it."""
+    """A Dataset whose rows hold each sentence twice, as the released `prepare_features` makes it.
+
+    A list of rows where the package datasets is absent.
+    """
+    encoded = tokenizer(list(texts), max_length=LENGTH, truncation=True)
+    columns = {name: [[row, row] for row in rows] for name, rows in encoded.items()}
+    if importlib.util.find_spec("datasets") is None:
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     from datasets import Dataset
 
-    encoded = tokenizer(list(texts), max_length=LENGTH, truncation=True)
-    return Dataset.from_dict({name: [[row, row] for row in rows] for name, rows in encoded.items()})
+    return Dataset.from_dict(columns)
 
 
 def simcse_in_trainer(

