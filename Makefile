@@ -1,10 +1,13 @@
 # Every target does all the set-up it needs; a second call installs nothing.
-#   make demo | test | test-slow | docs | lint | audit | format | clean
+#   make demo | test | test-slow | docs | lint | audit | format | gpu | clean
 # TORCH_INDEX=URL takes torch from another index, e.g. PyTorch's CPU-only one.
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
 TORCH_INDEX ?=
+GPU_PYTHON ?= $(BIN)/python
+MINUTES ?= 25
+TO ?= results/gpu
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.installed
@@ -12,7 +15,7 @@ TEST := $(VENV)/.installed-test
 TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow test-cluster docs lint audit format clean
+.PHONY: demo test test-slow test-cluster docs lint audit format gpu clean
 .DELETE_ON_ERROR:
 
 demo: $(CORE)
@@ -27,6 +30,12 @@ test-slow: $(TEST)
 test-cluster: $(TEST)
 	$(PIP) --constraint constraints.txt 'psycopg[binary]'
 	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m cluster --timeout 900
+
+# All that is to be shown on a card, within MINUTES; a second call goes on. Where no venv can be made, the python at hand,
+# which needs torch and transformers: make gpu GPU_PYTHON=python3 MINUTES=9 TO=results/gpu
+gpu: $(if $(filter $(BIN)/python,$(GPU_PYTHON)),$(TEST))
+	$(if $(filter $(BIN)/python,$(GPU_PYTHON)),$(PIP) --constraint constraints.txt --editable '.[bench]')
+	$(GPU_PYTHON) -m benchmarks.gpu --minutes $(MINUTES) --to $(TO)
 
 # The site of docs/ in build/docs, as strict as on GitHub Pages; `.venv/bin/mkdocs serve` shows it while you write.
 docs: $(CORE)
