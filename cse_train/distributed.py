@@ -5,6 +5,7 @@ its own rows' gradient, and DDP's mean over ranks then gives exactly the gradien
 The released codes leave the factor W out and train with 1/W of the gradient (reference_spec 0.4, T4).
 """
 
+import inspect
 from typing import Any
 
 import torch
@@ -115,7 +116,14 @@ def wrap(module: nn.Module) -> nn.Module:
     """DDP around a module when there are several ranks and something to train."""
     if size() == 1 or not any(parameter.requires_grad for parameter in module.parameters()):
         return module
-    return DistributedDataParallel(module, forward_sync_buffers=False)
+    return in_ddp(module)
+
+
+def in_ddp(module: nn.Module) -> nn.Module:
+    """DDP that leaves buffers alone: each rank computes the same ones. Torch 2.11 has another name for it."""
+    parameters = inspect.signature(DistributedDataParallel.__init__).parameters
+    alone: dict[str, Any] = {name: False for name in ("forward_sync_buffers",) if name in parameters}
+    return DistributedDataParallel(module, **(alone or {"broadcast_buffers": False}))
 
 
 def barrier() -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from cse_train import distributed
+
 PROGRAM = Path(__file__).parent / "programs" / "joined_batch.py"
 CASES = (
     "simcse",
@@ -81,3 +83,22 @@ def test_T4_ranks_equal_one_process_in_loss_and_gradient(by_world: dict[int, dic
         scale = max(g.abs().max() for g in one["gradients"].values())
         for name, gradient in one["gradients"].items():
             torch.testing.assert_close(many["gradients"][name], gradient, atol=float(2e-5 * scale), rtol=1e-4, msg=name)
+
+
+class OfTorch211:
+    def __init__(self, module: torch.nn.Module, broadcast_buffers: bool = True) -> None:
+        self.synced = broadcast_buffers
+
+
+class OfTorch213:
+    def __init__(
+        self, module: torch.nn.Module, broadcast_buffers: bool | None = None, forward_sync_buffers: bool | None = None
+    ) -> None:
+        assert broadcast_buffers is None, "deprecated"
+        self.synced = forward_sync_buffers
+
+
+@pytest.mark.parametrize("ddp", [OfTorch211, OfTorch213])
+def test_ddp_leaves_buffers_alone_by_each_name_of_the_argument(ddp: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "DistributedDataParallel", ddp)
+    assert distributed.in_ddp(torch.nn.Linear(2, 2)).synced is False

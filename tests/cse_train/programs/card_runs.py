@@ -17,8 +17,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 
 from cse_train import distributed
 from cse_train.config import parse_run
@@ -40,15 +38,10 @@ def die_at(step: int) -> None:
     loop.Session.update = dying  # type: ignore[method-assign]
 
 
-def wrapped(module: nn.Module) -> nn.Module:
-    """As `distributed.wrap` does for several ranks."""
-    return DistributedDataParallel(module, forward_sync_buffers=False)
-
-
 def joined(backend: str, store: Path, rank: int, ranks: int) -> None:
     """Join the process group and try each collective that training uses."""
     dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=ranks)
-    distributed.wrap = wrapped
+    distributed.wrap = distributed.in_ddp
     mine = torch.full((3,), float(rank + 1), device=distributed.device())
     parts = [torch.empty_like(mine) for _ in range(ranks)]
     dist.all_gather(parts, mine)
