@@ -35,9 +35,14 @@ def set_step(optimiser: torch.optim.Optimizer, config: TrainConfig, step: int, s
     (Loshchilov & Hutter, ICLR 2019, algorithm 2), transformers 4.2.1 (optimization.py, AdamW.step)
     (p - lr sqrt(b2) / b1 * m / (sqrt(v) + eps)) (1 - lr wd), and with correct_bias=False the same without b1 and b2.
     """
+    for group, numbers in zip(optimiser.param_groups, step_numbers(config, step, scores), strict=True):
+        group |= numbers
+
+
+def step_numbers(config: TrainConfig, step: int, scores: Sequence[float] = ()) -> tuple[dict[str, float], ...]:
+    """What `set_step` gives a parameter group: the one that decays, and the one that does not."""
     lr = learning_rate(config, step, scores)
-    for group, decay in zip(optimiser.param_groups, (config.weight_decay, 0.0), strict=True):
-        group |= _numbers(config, step + 1, lr, decay)
+    return tuple(_numbers(config, step + 1, lr, decay) for decay in (config.weight_decay, 0.0))
 
 
 def _numbers(config: TrainConfig, t: int, lr: float, decay: float) -> dict[str, float]:
