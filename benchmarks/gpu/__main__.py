@@ -21,6 +21,7 @@ PARTS = (
     made("tests_cluster", "Tests of cluster", 5, "benchmarks.gpu.checks", "tests/cluster", needs=("pytest", "ray")),
     made("step", "The step against the libraries' trainers", 5),
     made("packing", "Runs side by side on one card", 4),
+    made("fused", "Runs as one batched model", 4),
     made("tables", "E7, E8 and S3 with twelve seeds", 6),
     made("compile", "The step under torch.compile", 5, "benchmarks.gpu.step", "--compiled"),
 )
