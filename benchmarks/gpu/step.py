@@ -16,8 +16,10 @@ TINY = Size(2, 32, 2, 4, 0.0, 0.0)
 ITEMS = ((SIZES["base"], 64), (SMALL, 64), (SIZES["base"], 512))
 SECONDS = 30.0
 """Of one item's rounds, at most."""
-COMPILED = [(SMALL, 64, who) for who in (PADDED, GRAPHED, OURS, *PEERS)]
+COMPILED = [(SMALL, 64, who) for who in (PADDED, GRAPHED, *PEERS)]
 COMPILED += [(SIZES["base"], 64, who) for who in (PADDED, *PEERS)]
+COMPILED += [(SMALL, 64, OURS)]
+"""Ours as it is comes last: its batches differ in shape, and the compiler gives up after eight of them."""
 
 
 def measured(size: Size, batch: int, setting: Setting, peak: float | None) -> Done:

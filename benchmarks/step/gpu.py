@@ -228,6 +228,8 @@ def profiled(step: Any, setting: Setting) -> list[str]:
     busy = sum(getattr(event, by) for event in events) / 1e6
     kinds = torch.autograd.DeviceType.CUDA if card else torch.autograd.DeviceType.CPU
     count = sum(event.device_type == kinds for event in seen.events()) / setting.steps
+    if not busy:
+        return ["The profiler saw no operation of the card: its counters cannot be read on this machine."]
     lines = ["| operation | share of the time | calls a step |", "|---|--:|--:|"]
     for event in events[:SHOWN]:
         share = getattr(event, by) / 1e6 / busy

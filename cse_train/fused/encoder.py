@@ -55,7 +55,7 @@ class FusedEncoder:
         words_KVH = weights["encoder.word.weight"]
         firsts_K1 = torch.arange(len(words_KVH), device=words_KVH.device)[:, None] * words_KVH.shape[1]
         x = F.embedding(packed.ids_KU + firsts_K1, words_KVH.flatten(0, 1))
-        x = x + weights["encoder.position.weight"][:, packed.positions_U + self.position_offset]
+        x = x + weights["encoder.position.weight"].index_select(1, packed.positions_U + self.position_offset)
         x = x + weights["encoder.token_type.weight"][:, :1]
         return self._norm(x, weights, "encoder.embedding_norm")
 
