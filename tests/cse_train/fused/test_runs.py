@@ -26,7 +26,10 @@ DIFFERING: list[dict[str, Any]] = [
     {"train_seed": 3, "train_learning_rate": 2e-4, "train_adamw": "torch", "train_warmup_ratio": 0.2},
     {"train_seed": 4, "train_learning_rate": 5e-5, "train_adamw": "uncorrected", "train_max_grad_norm": None},
 ]
-FAST = [change | {"train_learning_rate": 30 * change["train_learning_rate"]} for change in DIFFERING]
+FAST = [
+    change | {"train_learning_rate": 30 * change["train_learning_rate"], "train_weight_decay": 0.1 * (number + 1)}
+    for number, change in enumerate(DIFFERING)
+]
 """Changes of five runs that train together."""
 
 
