@@ -72,6 +72,8 @@ class ESimCSEPeer(nn.Module):
         ids, mask = padded(unpacked(batch.inputs["text"]))
         embedded = self.projector(self.bert(ids, mask).last_hidden_state[:, 0])
         loss = info_nce(*embedded.split(batch.examples), self.queue, temperature=TEMPERATURE)
+        if not self.batches:
+            return loss
         ids, mask = padded(unpacked(batch.inputs["anchors"]))
         with torch.no_grad():
             new = self.projector(self.average(ids, mask).last_hidden_state[:, 0])
