@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, insert, not_, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, case, insert, literal, not_, or_, select, update
 
 from analysis.ledger import places, queries, schema
 from analysis.ledger.rows import Claim
@@ -48,6 +48,24 @@ def begin(connection: Connection, claim: Claim, provenance: Mapping[str, Any]) -
     note(connection, claim, "claimed")
     about = {"signature": claim.signature, "attempt": claim.attempt, "details": dict(provenance)}
     connection.execute(insert(schema.provenance).values(**about, at=schema.now()))
+
+
+def release(connection: Connection, who: Claim | str, reason: str = "released") -> int:
+    """Gives back one claim, or all that an owner still holds; the next driver need not wait for the lease.
+
+    A run that started becomes lost; one that did not returns to how its last attempt ended. Returns their number.
+    """
+    runs = schema.runs
+    target = held_by(who) if isinstance(who, str) else is_held(who)
+    untouched = and_(runs.c.state == "claimed", runs.c.previous_state.is_not(None))
+    state = case((untouched, runs.c.previous_state), else_=literal("lost"))
+    given = connection.execute(
+        select(runs.c.signature, runs.c.attempt, runs.c.owner, state.label("state")).where(target).with_for_update()
+    ).all()
+    connection.execute(update(runs).where(target).values(state=state, reason=reason, updated=schema.now()))
+    for row in given:
+        note(connection, Claim(row.signature, row.attempt, row.owner), row.state, reason=reason)
+    return len(given)
 
 
 def held_by(owner: str) -> ColumnElement[bool]:

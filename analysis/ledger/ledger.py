@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Engine, and_, case, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, update
 from sqlalchemy.exc import IntegrityError
 
 from analysis.ledger import baselines as baseline_rows
@@ -52,6 +52,8 @@ class Ledger:
         self._engine, self.lease = engine, lease
         self._insert = schema.insert_for(engine.dialect.name)
         self._file = file_identity(engine)
+        self._noted: Path | None = None
+        """The storage that was noted last: nearly every run's."""
 
     @classmethod
     def open(
@@ -86,6 +88,8 @@ class Ledger:
     first_points = _transaction(queries.first_points)
     scores = _transaction(queries.scores)
     history = _transaction(queries.history)
+    stands = _transaction(queries.stands)
+    release = _transaction(claims.release, writes=True)
     provenance = _transaction(queries.provenance)
     codes = _transaction(queries.codes)
     versions = _transaction(queries.versions)
@@ -166,10 +170,12 @@ class Ledger:
 
     def running(self, claim: Claim, folder: str | Path | None = None) -> None:
         """The attempt has started, in `folder` (where the next attempt looks for a checkpoint). Raises LostClaim."""
+        storage = places.storage_of(folder, claim.signature)
         with self._writes() as connection:
-            places.note_storage(connection, folder, claim.signature)
+            self._note_storage(connection, storage)
             self._change(connection, claim, {"state": "running", **claims.folder_value(folder, claim.signature)})
             claims.note(connection, claim, "running", folder=folder)
+        self._noted = storage
 
     def add_points(self, claim: Claim, points: Sequence[Mapping[str, Any]]) -> None:
         """Stores points `{examples, step, seconds, metrics, best, best_examples}`; renews the lease. Raises LostClaim.
@@ -177,8 +183,10 @@ class Ledger:
         A point at the same examples replaces the stored one, so reporting again after a resume changes nothing.
         """
         if points:
+            last = max(points, key=lambda point: point["examples"])
             with self._writes() as connection:
-                self._store_points(connection, claim, points)
+                self._change(connection, claim, {name: last.get(name) for name in PROGRESS})
+                self._store_curve(connection, claim, points)
 
     def finish(
         self,
@@ -198,16 +206,18 @@ class Ledger:
         Raises LostClaim; the same end said twice is none.
         """
         assert state in FINAL, state
-        names = ("examples", "best", "best_examples", "seconds")
-        values: dict[str, Any] = dict(zip(names, (examples, best, best_examples, seconds), strict=True))
+        values: dict[str, Any] = dict(zip(PROGRESS, (examples, best, best_examples, seconds), strict=True))
+        values |= {"state": state, "reason": reason, **claims.folder_value(folder, claim.signature)}
+        storage = places.storage_of(folder, claim.signature)
         with self._writes() as connection:
-            if queries.stands(connection, claim) == state:
-                return
-            if points:
-                self._store_points(connection, claim, points)
-            values |= {"state": state, "reason": reason, **claims.folder_value(folder, claim.signature)}
-            places.note_storage(connection, folder, claim.signature)
-            self._change(connection, claim, values)
+            try:
+                self._change(connection, claim, values)
+            except LostClaim:
+                if queries.stands(connection, claim) == state:
+                    return
+                raise
+            self._note_storage(connection, storage)
+            self._store_curve(connection, claim, points)
             claims.note(connection, claim, state, folder=folder, reason=reason)
             cost = schema.provenance
             connection.execute(
@@ -215,27 +225,7 @@ class Ledger:
                 .where(cost.c.signature == claim.signature, cost.c.attempt == claim.attempt)
                 .values(examples=examples, seconds=seconds)
             )
-
-    def release(self, who: Claim | str, reason: str = "released") -> int:
-        """Gives back one claim, or all that an owner still holds; the next driver need not wait for the lease.
-
-        A run that started becomes lost; one that did not returns to how its last attempt ended. Returns their number.
-        """
-        runs = schema.runs
-        target = claims.held_by(who) if isinstance(who, str) else claims.is_held(who)
-        untouched = and_(runs.c.state == "claimed", runs.c.previous_state.is_not(None))
-        state = case((untouched, runs.c.previous_state), else_=literal("lost"))
-        with self._writes() as connection:
-            given = connection.execute(
-                select(runs.c.signature, runs.c.attempt, runs.c.owner, state.label("state"))
-                .where(target)
-                .with_for_update()
-            ).all()
-            connection.execute(update(runs).where(target).values(state=state, reason=reason, updated=schema.now()))
-            for row in given:
-                released = Claim(row.signature, row.attempt, row.owner)
-                claims.note(connection, released, row.state, reason=reason)
-        return len(given)
+        self._noted = storage
 
     def reopen(self, signatures: Iterable[str], reason: str) -> int:
         """Finished runs become lost, so that they are trained again; curves and scores stay. Returns their number."""
@@ -296,9 +286,13 @@ class Ledger:
             with self._writes() as connection:
                 connection.execute(self._insert(schema.sweep_runs).on_conflict_do_nothing(), values)
 
-    def _store_points(self, connection: Connection, claim: Claim, points: Sequence[Mapping[str, Any]]) -> None:
-        last = max(points, key=lambda point: point["examples"])
-        self._change(connection, claim, {name: last.get(name) for name in PROGRESS})
+    def _note_storage(self, connection: Connection, storage: Path | None) -> None:
+        if storage and storage != self._noted:
+            places.note_storage(connection, storage)
+
+    def _store_curve(self, connection: Connection, claim: Claim, points: Sequence[Mapping[str, Any]]) -> None:
+        if not points:
+            return
         statement = self._insert(schema.curves)
         keys = ("attempt", "step", "seconds", "best", "best_examples", "metrics")
         connection.execute(

@@ -65,13 +65,18 @@ def stored(path: str | Path | None, signature: str) -> str | None:
     return None if path is None else _end(str(path), signature) or str(path)
 
 
-def note_storage(connection: Connection, folder: str | Path | None, signature: str) -> None:
-    """Remember in which storage a run's folder lies, unless that is the ledger's own folder."""
+def storage_of(folder: str | Path | None, signature: str) -> Path | None:
+    """The storage in which a run's folder lies; None where it lies elsewhere, or by a relative path."""
     end = _end(str(folder), signature)
-    if folder is None or end is None or not Path(folder).is_absolute():
+    return Path(str(folder)[: -len(end)]) if folder and end and Path(folder).is_absolute() else None
+
+
+def note_storage(connection: Connection, root: Path) -> None:
+    """Remember a storage with folders of runs, unless that is the ledger's own folder."""
+    if root == _beside(connection):
         return
-    root, recorded = Path(str(folder)[: -len(end)]), _recorded(connection)
-    if root != _beside(connection) and root != (recorded[-1] if recorded else None):
+    recorded = _recorded(connection)
+    if root != (recorded[-1] if recorded else None):
         value = json.dumps([str(folder) for folder in recorded if folder != root] + [str(root)])
         statement = schema.insert_for(connection.dialect.name)(schema.meta).values(key=KEY, value=value)
         connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))

@@ -11,6 +11,7 @@ from typing import Any
 
 from analysis.ledger import Claim, Ledger, RunRow
 from analysis.ledger.rows import HistoryRow
+from analysis.ledger.schema import OPEN
 from cluster.plan.method_code import facts
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
@@ -65,6 +66,8 @@ class Dispatcher:
         self._for_others: deque[ClaimedRun] = deque()
         """Runs that a slot gave up. They come after all others, else the slot, free again, would get its own back."""
         self._next_poll = 0.0
+        self._last_was_new = False
+        """Whether the ledger had nothing of the run before: then the next is claimed without a look."""
         self._order = random.Random(owner)
 
     def next_run(self) -> ClaimedRun | None:
@@ -76,7 +79,10 @@ class Dispatcher:
         ahead: Mapping[str, LedgerEntry] = {}
         while claimed is None and (planned := self.source.ask()) is not None:
             entry = ahead.get(planned.signature)
-            claimed = self._consider(planned, entry or self._read([planned])[planned.signature])
+            if entry is None and self._last_was_new:
+                claimed = self._claim(planned, finished=OPEN)
+            if claimed is None:
+                claimed = self._consider(planned, entry or self._read([planned])[planned.signature])
             if claimed is None and not (entry and entry.row):
                 ahead = self._look_ahead()
         if claimed:
@@ -165,6 +171,7 @@ class Dispatcher:
     def _consider(self, planned: PlannedRun, entry: LedgerEntry) -> ClaimedRun | None:
         """`entry`: as it was just read. A claim looks again."""
         row = entry.row
+        self._last_was_new = row is None
         if row and row.live:
             self._wait_for(planned, row)
             return None
@@ -180,12 +187,16 @@ class Dispatcher:
             reason = f"{row.reason} (the same way twice; --retry-failed tries again)"
             self.recorder.failed_before(planned, reason, row.folder or "")
             return None
-        return self._claim(planned, row)
+        claimed = self._claim(planned, finished=("stopped",) if self.source.keeps_stopped else ())
+        if claimed is None:
+            self._wait_for(planned, row)
+        return claimed
 
     def _hopeless(self, planned: PlannedRun) -> bool:
         return not self.options.retry_failed and failed_twice(self.ledger.history(planned.signature))
 
-    def _claim(self, planned: PlannedRun, row: RunRow | None) -> ClaimedRun | None:
+    def _claim(self, planned: PlannedRun, finished: Sequence[str]) -> ClaimedRun | None:
+        """Claimed, unless it is held, done, or ended as one of `finished`: with OPEN, if the ledger knows no end."""
         home = self._home(planned.signature)
         claim = self.ledger.claim(
             planned.signature,
@@ -195,10 +206,9 @@ class Dispatcher:
             owner=self.owner,
             identity=planned.identity,
             provenance=self._provenance | facts(planned.run),
-            finished=("stopped",) if self.source.keeps_stopped else (),
+            finished=finished,
         )
         if claim is None:
-            self._wait_for(planned, row)
             return None
         folder = within(self.options.storage, home / f"attempt-{claim.attempt}")
         return ClaimedRun(planned, folder, claim, self._suites(planned))

@@ -167,8 +167,7 @@ class Recorder:
         attempt that counts stay where its row says.
         """
         assert claimed.claim is not None
-        row = self.ledger.run(claimed.planned.signature)
-        if row is None or (row.owner, row.attempt) != (self.owner, claimed.claim.attempt):
+        if self.ledger.stands(claimed.claim) is None:
             raise LostClaim(f"claim lost: signature={claimed.planned.signature} attempt={claimed.claim.attempt}")
         final = claimed.folder.with_name(f"{FINAL}-{claimed.claim.attempt}")
         claimed.folder.rename(final)

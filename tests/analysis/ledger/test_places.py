@@ -6,8 +6,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
-from analysis.ledger import Ledger, RunRow
+from analysis.ledger import Ledger, LostClaim, RunRow
 from analysis.ledger.places import FEW, Places, stored
 
 END = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0}
@@ -85,6 +86,24 @@ def test_a_storage_away_from_the_ledger_is_remembered_and_may_be_named(tmp_path:
     assert gone == str(tmp_path / "disk" / "runs" / "abc" / "final") and not Path(gone).exists()
     named = row_of(tmp_path / "ledger.db", storage=tmp_path / "other").folder
     assert named == str(tmp_path / "other" / "runs" / "abc" / "final")
+
+
+def test_a_storage_is_written_down_once_and_again_where_that_was_undone(tmp_path: Path) -> None:
+    far = tmp_path / "far"
+    with contextlib.closing(Ledger.open(tmp_path / "near" / "ledger.db")) as ledger:
+        given = {"method": "simcse", "seed": 0, "identity": {}, "provenance": {}}
+        mine = ledger.claim("abc", {}, owner="me", **given)
+        assert mine is not None
+        ledger.release(mine)
+        ledger.claim("abc", {}, owner="other", **given)
+        with pytest.raises(LostClaim):
+            ledger.running(mine, far / "runs" / "abc" / "attempt-1")
+        trained(ledger, far, "abd")
+        assert ledger.run("abd").folder == str(far / "runs" / "abd" / "final")
+        asked: list[str] = []
+        event.listen(ledger._engine, "before_cursor_execute", lambda *what: asked.append(what[2]))
+        trained(ledger, far, "abe")
+        assert asked and not [statement for statement in asked if "cse_meta" in statement]
 
 
 def test_a_path_that_is_in_no_folder_of_the_run_is_kept_whole() -> None:

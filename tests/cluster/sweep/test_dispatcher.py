@@ -138,6 +138,28 @@ def test_runs_that_others_hold_are_passed_in_one_look(tmp_path, monkeypatch):
     assert {taken, left} == {10, 11} and second.recorder.outcome.reused == 1
 
 
+def test_behind_a_new_run_the_next_is_claimed_without_a_look(tmp_path, monkeypatch):
+    """Of four new runs another driver meanwhile takes and ends the third: that one is looked at and not trained."""
+    first, second = Driver(tmp_path, range(4), "one"), Driver(tmp_path, [2], "two")
+    asked = asked_of(first.ledger, monkeypatch)
+    assert [first.dispatcher.next_run().planned.seed for _ in range(2)] == [0, 1]
+    assert asked == ["runs", "claim", "claim"]
+    second.train(second.start())
+    assert first.dispatcher.next_run().planned.seed == 3
+    assert asked[3:] == ["claim", "runs", "runs", "claim"] and first.recorder.outcome.reused == 1
+
+
+@pytest.mark.parametrize("state", ["failed", "stopped"])
+def test_a_run_that_ended_without_a_result_is_looked_at_before_it_is_tried_again(tmp_path, monkeypatch, state):
+    other = Driver(tmp_path, [1], "two")
+    other.recorder.ended(other.start(), slot_result(state={"stopped": "running"}.get(state, state), reason="nan"))
+    driver = Driver(tmp_path, [0, 1], "one")
+    driver.start()
+    asked = asked_of(driver.ledger, monkeypatch)
+    assert driver.dispatcher.next_run().claim.attempt == 2
+    assert asked == ["claim", "runs", "claim"]
+
+
 def test_runs_that_others_ended_are_taken_in_with_one_look_at_runs_and_one_at_scores(tmp_path, monkeypatch):
     first = Driver(tmp_path, range(10), "one", suites=("a",))
     score = {"suite": "a", "value": 50.0, "protocol": {"suite": "a"}}
@@ -269,15 +291,15 @@ def test_a_driver_that_pauses_between_its_look_and_its_rename_replaces_nothing(t
     claimed = paused.start()
     (claimed.folder / "best").mkdir()
     (claimed.folder / "best" / "whose").write_text("paused")
-    read = paused.ledger.run
+    look = paused.ledger.stands
 
-    def taken_over_meanwhile(signature):
-        row = read(signature)
+    def taken_over_meanwhile(claim):
+        state = look(claim)
         taken = heir.start()
         heir.train(taken)
-        return row
+        return state
 
-    monkeypatch.setattr(paused.ledger, "run", taken_over_meanwhile)
+    monkeypatch.setattr(paused.ledger, "stands", taken_over_meanwhile)
     with pytest.raises(LostClaim):
         paused.recorder.ended(claimed, slot_result(state="done", outcome={"best": 1.0}))
     folder = Path(heir.ledger.run("signature1").folder)

@@ -61,6 +61,18 @@ def test_the_last_result_is_one_commit_and_all_its_points_are_there(ledger: Ledg
     assert [each["examples"] for each in ledger.curve("s" * 64)] == [32, 64] and writes == 1
 
 
+def test_the_end_changes_the_row_once_and_publishing_asks_for_the_state_alone(ledger: Ledger, tmp_path: Path) -> None:
+    recorder, claimed = recording(ledger, tmp_path)
+    recorder.started(claimed)
+    last = slot_result(state="done", points=[point(64)], outcome=END, done=True)
+    recorder.progressed(claimed, last)
+    asked: list[str] = []
+    event.listen(ledger._engine, "before_cursor_execute", lambda *what: asked.append(" ".join(what[2].split()[:2])))
+    recorder.ended(claimed, last)
+    words = [statement for statement in asked if not statement.startswith(("BEGIN", "COMMIT"))]
+    assert words == ["SELECT cse_runs.state", "UPDATE cse_runs", *["INSERT INTO"] * 2, "UPDATE cse_provenance"]
+
+
 def test_the_end_of_a_run_that_another_took_over_stores_nothing(ledger: Ledger) -> None:
     mine = claim_of(ledger)
     ledger.release(mine)
