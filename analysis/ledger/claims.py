@@ -4,10 +4,74 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, insert, literal, not_, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Update,
+    and_,
+    bindparam,
+    case,
+    insert,
+    literal,
+    not_,
+    or_,
+    select,
+    update,
+)
 
 from analysis.ledger import places, queries, schema
+from analysis.ledger.errors import LostClaim
 from analysis.ledger.rows import Claim
+
+_NOTE = insert(schema.history).values(at=schema.now())
+_ORIGIN = insert(schema.provenance).values(at=schema.now())
+_OF = {"of_signature": "signature", "of_attempt": "attempt", "of_owner": "owner"}
+_IS_HELD = and_(
+    *(schema.runs.c[column] == bindparam(name) for name, column in _OF.items()), schema.runs.c.state.in_(schema.HELD)
+)
+_COST = update(schema.provenance).where(
+    *(schema.provenance.c[_OF[name]] == bindparam(name) for name in ("of_signature", "of_attempt"))
+)
+"""Statements of every run are made once: to make one takes as long as to carry it out."""
+
+
+def fresh(insert: Any, lease_end: ColumnElement[float]) -> Any:
+    """The statement that claims a run that the ledger does not know yet; no row comes back where it does."""
+    now = {"lease_until": lease_end, "created": schema.now(), "updated": schema.now()}
+    statement = insert(schema.runs).values(state="claimed", attempt=1, **now)
+    return statement.on_conflict_do_nothing().returning(schema.runs.c.signature)
+
+
+def curve(insert: Any) -> Any:
+    """The statement that stores points of a curve; one at the same examples replaces the stored one."""
+    statement = insert(schema.curves)
+    keys = ("attempt", "step", "seconds", "best", "best_examples", "metrics")
+    replaced = {key: statement.excluded[key] for key in keys}
+    return statement.on_conflict_do_update(index_elements=["signature", "examples"], set_=replaced)
+
+
+def change_of(lease_end: ColumnElement[float]) -> Update:
+    """The statement that `change` carries out, with what a lease ends at from now on."""
+    return update(schema.runs).where(_IS_HELD).values(lease_until=lease_end, updated=schema.now())
+
+
+def change(connection: Connection, statement: Update, claim: Claim, values: Mapping[str, Any]) -> None:
+    """Updates the row of a held claim and renews its lease, or raises LostClaim."""
+    if connection.execute(statement, {**_named(claim), **values}).rowcount != 1:
+        raise LostClaim(
+            f"claim lost: signature={claim.signature} attempt={claim.attempt} of {claim.owner} "
+            f"{queries.holder(connection, claim.signature)}; this attempt reports nothing"
+        )
+
+
+def spent(connection: Connection, claim: Claim, examples: int | None, seconds: float | None) -> None:
+    """Note what an attempt cost."""
+    about = {name: value for name, value in _named(claim).items() if name != "of_owner"}
+    connection.execute(_COST, {**about, "examples": examples, "seconds": seconds})
+
+
+def _named(claim: Claim) -> dict[str, Any]:
+    return {name: getattr(claim, column) for name, column in _OF.items()}
 
 
 def take_over(
@@ -47,7 +111,7 @@ def begin(connection: Connection, claim: Claim, provenance: Mapping[str, Any]) -
     """Note a claim, and with what it is going to be trained."""
     note(connection, claim, "claimed")
     about = {"signature": claim.signature, "attempt": claim.attempt, "details": dict(provenance)}
-    connection.execute(insert(schema.provenance).values(**about, at=schema.now()))
+    connection.execute(_ORIGIN, about)
 
 
 def release(connection: Connection, who: Claim | str, reason: str = "released") -> int:
@@ -99,14 +163,6 @@ def note(
     folder: str | Path | None = None,
     reason: str | None = None,
 ) -> None:
-    connection.execute(
-        insert(schema.history).values(
-            signature=claim.signature,
-            attempt=claim.attempt,
-            state=state,
-            owner=claim.owner,
-            at=schema.now(),
-            reason=reason,
-            **folder_value(folder, claim.signature),
-        )
-    )
+    of = {"signature": claim.signature, "attempt": claim.attempt, "owner": claim.owner}
+    kept = places.stored(folder, claim.signature)
+    connection.execute(_NOTE, {**of, "state": state, "reason": reason, "folder": kept})

@@ -51,6 +51,8 @@ class Ledger:
     def __init__(self, engine: Engine, lease: float = LEASE_SECONDS) -> None:
         self._engine, self.lease = engine, lease
         self._insert = schema.insert_for(engine.dialect.name)
+        self._fresh, self._curve = claims.fresh(self._insert, self._lease_end()), claims.curve(self._insert)
+        self._change_of = claims.change_of(self._lease_end())
         self._file = file_identity(engine)
         self._noted: Path | None = None
         """The storage that was noted last: nearly every run's."""
@@ -137,21 +139,9 @@ class Ledger:
         `finished`: states besides done from which nobody is to go on.
         """
         with self._writes() as connection:
-            fresh = self._insert(schema.runs).values(
-                signature=signature,
-                state="claimed",
-                attempt=1,
-                owner=owner,
-                lease_until=self._lease_end(),
-                method=method,
-                seed=seed,
-                config=dict(config),
-                identity=dict(identity),
-                created=schema.now(),
-                updated=schema.now(),
-            )
-            unknown = fresh.on_conflict_do_nothing().returning(schema.runs.c.signature)
-            if connection.scalar(unknown) is not None:
+            about = {"signature": signature, "owner": owner, "method": method, "seed": seed}
+            about |= {"config": dict(config), "identity": dict(identity)}
+            if connection.scalar(self._fresh, about) is not None:
                 claim = Claim(signature, 1, owner)
             else:
                 taken = claims.take_over(connection, signature, owner, self._lease_end(), finished)
@@ -219,12 +209,7 @@ class Ledger:
             self._note_storage(connection, storage)
             self._store_curve(connection, claim, points)
             claims.note(connection, claim, state, folder=folder, reason=reason)
-            cost = schema.provenance
-            connection.execute(
-                update(cost)
-                .where(cost.c.signature == claim.signature, cost.c.attempt == claim.attempt)
-                .values(examples=examples, seconds=seconds)
-            )
+            claims.spent(connection, claim, examples, seconds)
         self._noted = storage
 
     def reopen(self, signatures: Iterable[str], reason: str) -> int:
@@ -293,27 +278,10 @@ class Ledger:
     def _store_curve(self, connection: Connection, claim: Claim, points: Sequence[Mapping[str, Any]]) -> None:
         if not points:
             return
-        statement = self._insert(schema.curves)
-        keys = ("attempt", "step", "seconds", "best", "best_examples", "metrics")
-        connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=["signature", "examples"], set_={key: statement.excluded[key] for key in keys}
-            ),
-            [claims.curve_row(claim, point) for point in points],
-        )
+        connection.execute(self._curve, [claims.curve_row(claim, point) for point in points])
 
     def _change(self, connection: Connection, claim: Claim, values: Mapping[str, Any]) -> None:
-        """Updates the row of a held claim and renews its lease, or raises LostClaim."""
-        changed = connection.execute(
-            update(schema.runs)
-            .where(claims.is_held(claim))
-            .values(**values, lease_until=self._lease_end(), updated=schema.now())
-        )
-        if changed.rowcount != 1:
-            raise LostClaim(
-                f"claim lost: signature={claim.signature} attempt={claim.attempt} of {claim.owner} "
-                f"{queries.holder(connection, claim.signature)}; this attempt reports nothing"
-            )
+        claims.change(connection, self._change_of, claim, values)
 
     def _lease_end(self) -> ColumnElement[float]:
         return schema.now() + self.lease

@@ -6,7 +6,21 @@ from itertools import repeat
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import JSON, ColumnElement, Connection, Row, Select, Table, Text, and_, cast, func, or_, select
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    cast,
+    func,
+    or_,
+    select,
+)
 
 from analysis.ledger import places, schema
 from analysis.ledger.integrity import all_intact, intact, intact_point, intact_spec
@@ -20,6 +34,9 @@ LATE_S = 60.0
 
 LIVE = and_(schema.runs.c.state.in_(schema.HELD), schema.leased)
 """Whether somebody holds a run now."""
+_STANDS = select(schema.runs.c.state).where(
+    *(schema.runs.c[name] == bindparam(f"of_{name}") for name in ("signature", "attempt", "owner"))
+)
 RUN_NAMES = tuple(name for name in RunRow.__dataclass_fields__ if name not in ("live", "settings"))
 
 
@@ -106,12 +123,8 @@ def states(connection: Connection, signatures: Iterable[str]) -> dict[str, str]:
 
 def stands(connection: Connection, claim: Claim) -> str | None:
     """The state of the run while it is this claim's attempt, else None."""
-    table = schema.runs
-    return connection.scalar(
-        select(table.c.state).where(
-            table.c.signature == claim.signature, table.c.attempt == claim.attempt, table.c.owner == claim.owner
-        )
-    )
+    names = ("signature", "attempt", "owner")
+    return connection.scalar(_STANDS, {f"of_{name}": getattr(claim, name) for name in names})
 
 
 def holder(connection: Connection, signature: str) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import event, func, select, update
+from sqlalchemy import Insert, Select, Update, event, func, select, update
 
 from analysis.ledger import Claim, Ledger, LedgerError, LostClaim, schema
 from analysis.ledger.database import transaction
@@ -152,6 +152,27 @@ def test_the_heartbeat_keeps_a_claim(ledger: Ledger) -> None:
         assert claim(ledger, owner="you") is None
     finish(ledger, taken)
     assert ledger.heartbeat("me") == 0
+
+
+def test_the_statements_of_a_run_are_made_once_for_all_runs(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To make one takes a driver as long as to carry it out, at each end of a trial."""
+    held(ledger, "aa")
+    made: list[str] = []
+    for kind in (Insert, Update, Select):
+        begin = kind.__init__
+
+        def noted(self: Any, *given: Any, begin: Any = begin, **more: Any) -> None:
+            made.append(type(self).__name__)
+            begin(self, *given, **more)
+
+        monkeypatch.setattr(kind, "__init__", noted)
+    taken = held(ledger, "bb")
+    ledger.running(taken, folder="kept/bb/1")
+    assert ledger.stands(taken) == "running"
+    finish(ledger, taken, points=[point(64)])
+    assert made == []
+    select(schema.runs)
+    assert made == ["Select"], "the counter counts"
 
 
 def test_the_same_end_may_be_said_twice_but_no_other(ledger: Ledger) -> None:
