@@ -110,17 +110,18 @@ def measure(name: str, quick: bool, data: Path) -> Measured:
         return Measured(gemm_rate() / 1e9, parts, took)
 
 
-def slowed(arguments: list[str]) -> dict[str, Measured]:
-    """Size -> what a process measures whose products are held to AVX2."""
-    command = [sys.executable, "-m", "benchmarks.step.rates", *arguments]
-    done = subprocess.run(command, env=os.environ | HELD_TO_AVX2 | {CHILD: "1"}, capture_output=True, text=True)
+def apart(name: str, arguments: list[str], held: Mapping[str, str]) -> Measured:
+    """What a process of its own measures of one size: a process keeps what it frees, and base needs 12 GB.
+
+    `held`: environment variables that hold its products to another rate.
+    """
+    command = [sys.executable, "-m", "benchmarks.step.rates", *arguments, "--sizes", name]
+    done = subprocess.run(command, env=os.environ | held | {CHILD: "1"}, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(done.stderr)
+        raise SystemExit(done.stderr or f"ended by signal {-done.returncode}: size={name}")
     read = json.loads(done.stdout.splitlines()[-1])
-    return {
-        name: Measured(of["rate"], {who: Parts(**parts) for who, parts in of["parts"].items()}, of["took"])
-        for name, of in read.items()
-    }
+    parts = {who: Parts(**parts) for who, parts in read["parts"].items()}
+    return Measured(read["rate"], parts, read["took"])
 
 
 def rows(name: str, here: Measured, slow: Measured) -> list[str]:
@@ -140,20 +141,19 @@ def rows(name: str, here: Measured, slow: Measured) -> list[str]:
 
 def main() -> None:
     given = begun(__doc__, ",".join(SIZES))
-    names = given.sizes.split(",")
-    measured = {name: measure(name, given.quick, given.data) for name in names}
     if CHILD in os.environ:
-        print(json.dumps({name: asdict(of) for name, of in measured.items()}))
+        print(json.dumps(asdict(measure(given.sizes, given.quick, given.data))))
         return
-    slow = slowed(sys.argv[1:])
-    rates = ", ".join(f"{SIZES[name].name} {measured[name].rate:.0f} and {slow[name].rate:.0f}" for name in names)
-    print(f"GFLOP/s of one thread, here and held to AVX2: {rates}\n")
     heads = [f"model, rate x {factor:g}" for factor in FACTORS]
     heads = ["size", "step", "CPU ms", "products", "operations", "interpreter", "times ours", *heads]
     print(f"| {' | '.join([*heads, 'model, AVX2', 'measured, AVX2'])} |")
     print("|---" * (len(heads) + 2) + "|")
-    for name in names:
-        print("\n".join(rows(name, measured[name], slow[name])), flush=True)
+    rates = []
+    for name in given.sizes.split(","):
+        here, slow = (apart(name, sys.argv[1:], held) for held in ({}, HELD_TO_AVX2))
+        print("\n".join(rows(name, here, slow)), flush=True)
+        rates.append(f"{SIZES[name].name} {here.rate:.0f} and {slow.rate:.0f}")
+    print(f"\nGFLOP/s of one thread, here and held to AVX2: {', '.join(rates)}")
 
 
 if __name__ == "__main__":
