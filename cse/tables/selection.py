@@ -16,7 +16,7 @@ from cse.foreign import IMPORTED
 from cse_train.fields import ConfigError
 
 RULE = "highest mean dev score over seeds"
-SURFACE_RULE = "highest lower bound of the score that all runs together let expect"
+SURFACE_RULE = "highest lower bound of the expected score"
 """By `analysis.statistics.surface`: most cells of a search have one run, and the best of many is partly luck."""
 LEAST, MOST = 6, 4000
 """Finished cells, and runs, of a search that is ranked by that rule."""

@@ -170,12 +170,12 @@ def test_a_search_picks_by_what_all_of_its_runs_let_expect(capsys: pytest.Captur
         ledger.link("search", [(f"cell{40 + place}-seed0", {"method.temperature": (place + 1) / 100}, 0)])
     found = json.loads(printed(capsys, "best", "search", "--top", "10", "--format", "json"))
     pick, rows = found["pick"], found["cells"]
-    assert pick["rule"] == "highest lower bound of the score that all runs together let expect"
+    assert pick["rule"] == "highest lower bound of the expected score"
     assert pick["cell"]["method.temperature"] in (0.08, 0.09, 0.1) and pick["candidates"] == 10
     assert max(row["mean"] for row in rows) == 60.5 != pick["value"]
     bounds = [row["lower bound"] for row in rows]
     assert bounds == sorted(bounds, reverse=True) and pick["ranked_by"] == bounds[0]
-    assert f"all runs together let expect of 10 cells, {bounds[0]:.2f}" in " ".join(
+    assert f"the expected score of 10 cells, {bounds[0]:.2f}" in " ".join(
         printed(capsys, "best", "search").split()
     )
 
