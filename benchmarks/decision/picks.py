@@ -7,7 +7,7 @@ it many times, and its pick is judged by the seeds that it did not draw. The rel
 seed at the price of an example in the authors' loop. The share of the grid's examples that our search needs is the
 smallest whose mean regret is no larger than that of the peer; the price of the shares is what a pick costs.
 
-    python -m benchmarks.decision.picks [--results FILE] [--minutes 60] [--repetitions 400] [--data DIR] [--report]
+    python -m benchmarks.decision.picks [--results FILE] [--minutes 60] [--repetitions 800] [--data DIR] [--report]
 """
 
 import argparse
@@ -43,7 +43,7 @@ FILE = RESULTS / "pick_cost.jsonl"
 GRID = "recorded_grid"
 SHARE = 0.2
 """Of the grid's examples, for Tune and for the search that is really run."""
-SHARES = (0.05, 0.0625, 0.075, 0.0875, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3)
+SHARES = (0.08, 0.09, 0.1, 0.11, 0.12, 0.13, 0.14, 0.16, 0.18, 0.2)
 """Of the grid's examples, for our search when replayed."""
 OURS = "the same, picked as by cse best"
 BARS = {"released": 10.0, "tune": 5.0}
@@ -140,7 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=FILE)
     parser.add_argument("--minutes", type=float, default=60.0, help="no further run begins after this")
-    parser.add_argument("--repetitions", type=int, default=400)
+    parser.add_argument("--repetitions", type=int, default=800)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--report", action="store_true", help="what the file has, nothing trained")
     given = parser.parse_args()
