@@ -175,9 +175,7 @@ def test_a_search_picks_by_what_all_of_its_runs_let_expect(capsys: pytest.Captur
     assert max(row["mean"] for row in rows) == 60.5 != pick["value"]
     bounds = [row["lower bound"] for row in rows]
     assert bounds == sorted(bounds, reverse=True) and pick["ranked_by"] == bounds[0]
-    assert f"the expected score of 10 cells, {bounds[0]:.2f}" in " ".join(
-        printed(capsys, "best", "search").split()
-    )
+    assert f"the expected score of 10 cells, {bounds[0]:.2f}" in " ".join(printed(capsys, "best", "search").split())
 
 
 def test_a_sweep_without_a_finished_run(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
