@@ -59,7 +59,7 @@ def _sound(column: Column[Any], values: Sequence[Any]) -> bool:
     kinds = {kind for kind in map(type, values) if kind is not type(None)}
     given: Any = [value for value in values if value is not None]
     if isinstance(column.type, JSON):
-        objects = {id(value): value for value in given}.values() if column.name == "cell" else ()
+        objects = {id(value): value for value in given}.values()
         return kinds <= {dict} and not any(isinstance(held, dict) for value in objects for held in value.values())
     if isinstance(column.type, String):
         return (
