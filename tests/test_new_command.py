@@ -12,16 +12,16 @@ REPO = Path(__file__).resolve().parents[1]
 MODULE = '''
 """`cse newest-run`: the run that was written last."""
 
-from cse.cli import options
+from cse.cli import ledgers, options
 from cse_train.fields import ConfigError
 
 
-def newest_run(ledger: options.LedgerUrl = None) -> None:
+def newest_run(ledger: ledgers.LedgerUrl = None) -> None:
     """Name the run that was written last."""
-    opened = options.existing_ledger(ledger)
+    opened = ledgers.existing_ledger(ledger)
     runs = sorted(opened.runs() if opened else [], key=lambda run: run.updated)
     if not runs:
-        raise ConfigError([f"no run: ledger={options.ledger_url(ledger)}; cse run starts one"])
+        raise ConfigError([f"no run: ledger={ledgers.ledger_url(ledger)}; cse run starts one"])
     print(runs[-1].signature)
 '''
 

@@ -138,9 +138,6 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="what the file has, nothing trained")
     given = parser.parse_args()
     one_thread()
-    import torch
-
-    torch.set_num_threads(1)
     keep_freed_memory()
     tables = {name: resolve(load_space(name), "tiny") for name in TABLES}
     until = time.monotonic() + 60 * (0 if given.report else given.minutes)

@@ -145,9 +145,6 @@ def main() -> None:
     parser.add_argument("--report", action="store_true", help="what the file has, nothing trained")
     given = parser.parse_args()
     one_thread()
-    import torch
-
-    torch.set_num_threads(1)
     keep_freed_memory()
     recorded = grid_of(read(CURVES / f"{GRID}.json.gz"))
     with tempfile.TemporaryDirectory() as cache:

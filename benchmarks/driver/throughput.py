@@ -56,9 +56,6 @@ class Round:
 def run_steps(folder: Path, texts: list[str], batch: int, work: Path, orders: Connection) -> None:
     """A process that makes as many steps as it is told, again and again, until it is told 0; it tells its times."""
     one_thread()
-    import torch
-
-    torch.set_num_threads(1)
     keep_freed_memory()
     session = our_session(folder, texts, batch, work)
     with fast_fp32():

@@ -80,9 +80,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one round of the smallest size, one transfer task")
     given = parser.parse_args()
     one_thread()
-    import torch
-
-    torch.set_num_threads(1)
     keep_freed_memory()
     if given.only != "transfer":
         print(f"load {os.getloadavg()[0]:.1f}\n| size | who | CPU s | times ours | bar {BAR:g} |\n" + "|---" * 5 + "|")

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.step.setting import DATA
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.suites.transfer import embed_task
@@ -24,7 +25,6 @@ from cse_train.evaluate.transfer.contract import RECIPES, Examples
 from cse_train.evaluate.transfer.loaders import TASKS, load_task
 from tests.cse_train.evaluate.transfer import plain_senteval
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 BAR = 5.0
 MODE = "test"
 ENCODER = "wiki-l4-h128"

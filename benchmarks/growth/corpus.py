@@ -68,9 +68,6 @@ memories: list[Memory] = []
 def child(few: Path, lines: Path, cache: Path, pipe: Any) -> None:
     """In a process of its own: the epoch of few lines, then that of all; sends what the second one took more."""
     one_thread()
-    import torch
-
-    torch.set_num_threads(1)
     epoch(few, cache)
     forget_peak()
     before = memory()

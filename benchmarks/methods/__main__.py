@@ -110,9 +110,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few rounds of the smallest size")
     given = parser.parse_args()
     one_thread()
-    import torch
-
-    torch.set_num_threads(1)
     keep_freed_memory()
     print("| method | size | step | CPU ms | times ours | bar | |\n" + "|---" * 7 + "|")
     for name in ["tiny"] if given.quick else given.sizes.split(","):

@@ -203,9 +203,6 @@ def main() -> None:
     given = parser.parse_args()
     if given.time:
         one_thread()
-        import torch
-
-        torch.set_num_threads(1)
         measure(records_of(given.bundles)[0], given.data, given.to)
     measured = read(given.bundles, stored(given.to))
     given.to.mkdir(parents=True, exist_ok=True)

@@ -101,9 +101,6 @@ def begun(description: str | None, sizes: str) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few rounds, base with batch 4: under a minute")
     given = parser.parse_args()
     one_thread()
-    import torch
-
-    torch.set_num_threads(1)
     keep_freed_memory()
     return given
 

@@ -77,9 +77,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two seeds of two steps: whether all parts work")
     given = parser.parse_args()
     one_thread()
-    import torch
-
-    torch.set_num_threads(1)
     keep_freed_memory()
     print("| method | fp32 | bf16 | bf16 less fp32 [90 %] | within a deviation of seeds |\n" + "|---" * 5 + "|")
     with tempfile.TemporaryDirectory() as cache:

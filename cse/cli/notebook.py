@@ -18,7 +18,7 @@ from analysis.render.formats import render
 from analysis.tables.aggregate import Table
 from cluster.plan.planner import plan as planned
 from cluster.sweep.events import SweepOutcome
-from cse.cli import options, plan_text
+from cse.cli import ledgers, options, plan_text
 from cse.cli.loader import Deferred
 from cse.cli.sweep_options import SweepArguments
 from cse.cli.sweeps import reproduce as pages
@@ -109,7 +109,7 @@ def plan(
     """
     options.use_plugins(plugins)
     paths = options.data_paths(_path(data), _path(train_file), _path(senteval), train_columns)
-    opened = options.existing_ledger(ledger)
+    opened = ledgers.existing_ledger(ledger)
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=set, workers=workers)
     return ShownPlan(plan_text.text(work), work.counts())
 
@@ -122,7 +122,7 @@ def run(space: PathLike, *, set: Settings | None = None, **given: Any) -> ShownT
     budget = given.pop("budget", None)
     (request,) = _arguments(set, given).requests([load_space(space)])
     request = dataclasses.replace(request, budget=sweeping.budget_of(budget, request.resolved))
-    with contextlib.closing(options.open_ledger(request.ledger, request.options.storage, create=True)) as ledger:
+    with contextlib.closing(ledgers.open_ledger(request.ledger, request.options.storage, create=True)) as ledger:
         if request.resolved.space.search is None and request.budget is None:
             outcome = experiments.run_grid(request, sweeping.work_of([request], ledger))
         else:
@@ -144,7 +144,7 @@ def table(
 ) -> ShownTable:
     """The table of a space or a sweep from the ledger, finished or not; `data_hash` picks one of several data sets."""
     options.use_plugins(plugins)
-    opened = options.existing_ledger(ledger, storage)
+    opened = ledgers.existing_ledger(ledger, storage)
     resolved = space_first(str(space), opened, profile, set or {})
     return _shown(build.build(resolved, opened, range(seeds) if seeds else None, data_hash=data_hash))
 

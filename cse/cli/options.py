@@ -10,13 +10,7 @@ import typer
 
 from analysis.ledger import Ledger, sweeps_named
 from analysis.statistics.looks import LOOKS, looks_until
-from cse.cli.ledgers import RESULTS as RESULTS
-from cse.cli.ledgers import LedgerUrl as LedgerUrl
-from cse.cli.ledgers import existing_ledger as existing_ledger
-from cse.cli.ledgers import ledger_url as ledger_url
-from cse.cli.ledgers import notes_folder as notes_folder
-from cse.cli.ledgers import open_ledger as open_ledger
-from cse.cli.ledgers import storage_folder as storage_folder
+from cse.cli.ledgers import existing_ledger
 from cse.cli.loader import load
 from cse_train.backbone.folders import shipped_names
 from cse_train.data_paths import DataPaths

@@ -16,7 +16,7 @@ from cluster.plan.user_files import described, with_user_files
 from cluster.runtime.options import Isolation, SweepOptions
 from cluster.runtime.resources import check_options, slots_that_fit, this_machine
 from cluster.sweep.retention import parse_size
-from cse.cli import exit
+from cse.cli import exit, ledgers
 from cse.cli import options as arguments
 from cse.experiments import request
 from cse_train.data_paths import DataPaths
@@ -88,7 +88,7 @@ class SweepArguments:
     senteval: arguments.SentEval = None
     seeds: arguments.Seeds = None
     settings: arguments.Set = None
-    ledger: arguments.LedgerUrl = None
+    ledger: ledgers.LedgerUrl = None
     storage: arguments.Storage = None
     workers: arguments.Workers = 1
     cpus_per_worker: arguments.Cpus = 1
@@ -125,7 +125,7 @@ class SweepArguments:
                 resolved=space,
                 seeds=tuple(range(self.seeds)) if self.seeds else space.space.seeds,
                 paths=paths,
-                ledger=arguments.ledger_url(self.ledger),
+                ledger=ledgers.ledger_url(self.ledger),
                 options=options,
                 rerun=self.rerun,
                 keep=self.keep,
@@ -151,7 +151,7 @@ class SweepArguments:
         quota = None if self.disk_quota is None else parse_size(self.disk_quota)
         names = [field.name for field in dataclasses.fields(SweepOptions) if field.name in vars(self)]
         given = {name: getattr(self, name) for name in names}
-        return SweepOptions(**given | {"storage": arguments.storage_folder(self.storage), "disk_quota": quota})
+        return SweepOptions(**given | {"storage": ledgers.storage_folder(self.storage), "disk_quota": quota})
 
 
 def check_fit(options: SweepOptions) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cse.cli import options
+from cse.cli import ledgers, options
 from cse.cli.loader import Deferred
 from cse.cli.options import MaxLength, Model, Pooler, model_folder
 from cse_train.evaluate.embed_file import count_sentences, embed_file
@@ -27,7 +27,7 @@ def embed(
     plugins: options.Plugins = None,
     pooler: Pooler = None,
     max_length: MaxLength = None,
-    ledger: options.LedgerUrl = None,
+    ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
 ) -> None:
     """Embed the sentences of a file, in order, blank lines too; memory stays the same for any number of lines."""

@@ -9,7 +9,7 @@ import typer
 
 from analysis.ledger import Ledger
 from cluster.plan.user_files import described, with_user_files
-from cse.cli import exit, options
+from cse.cli import exit, ledgers, options
 from cse.cli.listing import aligned
 from cse.cli.loader import Deferred
 from cse.cli.options import MaxLength, Model, Pooler, model_folder
@@ -64,7 +64,7 @@ def eval(
     max_length: MaxLength = None,
     query: Queries = None,
     positives: Positives = None,
-    ledger: options.LedgerUrl = None,
+    ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
     to: Out = None,
     form: FormatOption = "text",
@@ -84,7 +84,7 @@ def eval(
         scores = [scoring.with_file(score, out) for score in scores]
     print(report(scores, form))
     if recorded:
-        _record(run, options.existing_ledger(ledger, storage), scores)
+        _record(run, ledgers.existing_ledger(ledger, storage), scores)
 
 
 def _record(run: Path, ledger: Ledger | None, scores: Sequence[Score]) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from cse.cli import options
+from cse.cli import ledgers, options
 from cse.cli.loader import Deferred
 from cse.tables.lookup import lineage_of
 from cse_train.fields import ConfigError
@@ -32,13 +32,13 @@ def export(
     form: FormatOption = "sentence-transformers",
     data: options.Data = None,
     senteval: options.SentEval = None,
-    ledger: options.LedgerUrl = None,
+    ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
     push_to_hub: PushToHub = None,
     private: Private = False,
 ) -> None:
     """Write a run's best checkpoint with a model card, read it back, and score both on the run's dev set."""
-    opened = options.existing_ledger(ledger, storage)
+    opened = ledgers.existing_ledger(ledger, storage)
     folder = options.run_folder(run, opened)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise ConfigError([f"folder not empty: to={to}; give a new one"])

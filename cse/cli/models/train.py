@@ -11,7 +11,7 @@ import typer
 
 from cluster.plan.method_code import own_digest
 from cluster.plan.user_files import described, with_user_files
-from cse.cli import exit
+from cse.cli import exit, ledgers
 from cse.cli import options as arguments
 from cse.cli.loader import Deferred
 from cse_train import methods
@@ -47,7 +47,7 @@ def train(
     if "train.dev" in given and (line := dev_problem(str(given["train.dev"]))):
         raise ConfigError([line])
     run = parse_run(configuration(method, profile, given))
-    folder = (to or arguments.RESULTS / "train" / f"{method}-{digest(run)}").resolve()
+    folder = (to or ledgers.RESULTS / "train" / f"{method}-{digest(run)}").resolve()
     run = counted(run, lambda: rows_of(run.train.corpus, paths))
     print(f"run folder: {folder}")
     outcome = training.train(run, paths, folder, lambda point: _tell(point, run.train.dev, run.train.examples))

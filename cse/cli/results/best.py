@@ -13,9 +13,10 @@ from analysis.statistics.selection import Selection, select
 from analysis.tables.labels import label
 from cluster.plan.user_files import with_user_files
 from cse.cli import exit, options, screen
+from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, listing
 from cse.cli.loader import load
-from cse.cli.options import LedgerUrl, existing_ledger, sweep_named
+from cse.cli.options import sweep_named
 from cse.tables import baselines
 from cse.tables.lookup import space_of_sweep, sweep_of
 from cse.tables.selection import CellRuns, HeldOutScores, finished, ranked

@@ -21,7 +21,7 @@ from analysis.tables.aggregate import Row, Table
 from analysis.tables.columns import Interval
 from analysis.tables.directions import MARGIN, Terms
 from analysis.tables.spec import TableSpec
-from cse.cli import options, screen
+from cse.cli import ledgers, options, screen
 from cse.cli.loader import Deferred
 from cse.cli.results.table import FormatOption
 from cse.tables.comparison import Gathered, gathered, suites_to_score
@@ -100,13 +100,13 @@ def compare(
     senteval: options.SentEval = None,
     pooler: options.Pooler = None,
     max_length: options.MaxLength = None,
-    ledger: options.LedgerUrl = None,
+    ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
     form: FormatOption = None,
 ) -> None:
     """Compare two models: differences with intervals over seeds, and over sentence pairs where cosines are kept."""
     terms = Terms(margin=margin, family=level)
-    paths, opened = options.data_paths(data, None, senteval), options.existing_ledger(ledger, storage)
+    paths, opened = options.data_paths(data, None, senteval), ledgers.existing_ledger(ledger, storage)
     models = named([a, b], opened, profile, options.settings(settings), data_hash)
     lacking = words(suite), words(column)
     left, right = (

@@ -11,7 +11,7 @@ from analysis.ledger.database import connect
 from analysis.tables.spec import TableError
 from cluster.monitor.dashboard import secret
 from cluster.monitor.dashboard.server import DashboardServer
-from cse.cli import options
+from cse.cli import ledgers, options
 from cse.cli.loader import Deferred
 from cse_train.fields import ConfigError
 from cse_train.files import cache_folder
@@ -23,7 +23,7 @@ PORT = 8300
 Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes any free one.")]
 
 
-def dashboard(ledger: options.LedgerUrl = None, port: Port = PORT, storage: options.Storage = None) -> None:
+def dashboard(ledger: ledgers.LedgerUrl = None, port: Port = PORT, storage: options.Storage = None) -> None:
     """Serve a page of progress, learning curves and failures until Ctrl-C; needs no running cluster.
 
     The address has a token in it, of which the browser makes a cookie; without it the page shows nothing.
@@ -39,7 +39,7 @@ def dashboard(ledger: options.LedgerUrl = None, port: Port = PORT, storage: opti
             return {"problem": str(error).splitlines()[0]}
 
     token = secret.kept(cache_folder().resolve())
-    with DashboardServer(engine, options.storage_folder(storage), port, token, decide) as server:
+    with DashboardServer(engine, ledgers.storage_folder(storage), port, token, decide) as server:
         print(f"sweeps of {shown_url(engine.url)} at {server.url}  (Ctrl-C ends it)", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()
@@ -48,7 +48,7 @@ def dashboard(ledger: options.LedgerUrl = None, port: Port = PORT, storage: opti
 
 def connected(ledger: str | None, storage: str | None = None) -> Engine:
     """The ledger's database to read; ConfigError where the default one has not been made, else LedgerError."""
-    url = options.ledger_url(ledger)
-    if ledger is None and options.existing_ledger(None) is None:
+    url = ledgers.ledger_url(ledger)
+    if ledger is None and ledgers.existing_ledger(None) is None:
         raise ConfigError([f"no ledger yet: --ledger={url}; cse run starts one, or name another"])
-    return connect(url, create=False, storage=None if storage is None else options.storage_folder(storage))
+    return connect(url, create=False, storage=None if storage is None else ledgers.storage_folder(storage))

@@ -9,7 +9,7 @@ import typer
 
 from analysis.statistics.basics import mean_and_sd
 from analysis.tables.provenance import SeedRun
-from cse.cli import options, screen
+from cse.cli import ledgers, options, screen
 from cse.cli.listing import FormatOption, aligned
 from cse.tables.explain import Explained, candidates, explained
 from cse.tables.lookup import space_or_sweep
@@ -186,12 +186,12 @@ def explain(
     seeds: options.Seeds = None,
     settings: options.Set = None,
     data_hash: options.DataHash = None,
-    ledger: options.LedgerUrl = None,
+    ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
     form: FormatOption = "text",
 ) -> None:
     """Show what is behind one cell: seeds, values, attempts, commits, hosts, data, cost, and how to repeat it."""
-    opened = options.existing_ledger(ledger, storage)
+    opened = ledgers.existing_ledger(ledger, storage)
     resolved = space_or_sweep(space, opened, profile, options.settings(settings))
     rows = opened.runs() if opened else []
     chosen = choose(resolved, cell or [], candidates(resolved, rows))

@@ -10,7 +10,7 @@ from analysis.statistics.looks import FAMILY
 from analysis.statistics.needed import MOST
 from analysis.study.comparison import ColumnComparison, GateWord, compared, verdict_of
 from analysis.tables.directions import MARGIN, Terms
-from cse.cli import options
+from cse.cli import ledgers, options
 from cse.cli.exit import DONE, MORE_SEEDS, WORSE
 from cse.cli.listing import FormatOption
 from cse.cli.results.compare import Columns, Level, Margin, column_dict, interval_text, model_dict, named, words
@@ -44,7 +44,7 @@ def gate(
     profile: options.Profile = None,
     settings: options.Set = None,
     data_hash: options.DataHash = None,
-    ledger: options.LedgerUrl = None,
+    ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
     form: FormatOption = "text",
 ) -> int:
@@ -53,7 +53,7 @@ def gate(
     0: better or tie, 3: worse, 4: more seeds, 2: your mistake. Without --column the dev set decides.
     """
     terms = Terms(margin=margin, family=level, looks=_numbers(looks))
-    opened = options.existing_ledger(ledger, storage)
+    opened = ledgers.existing_ledger(ledger, storage)
     models = named([candidate, against], opened, profile, options.settings(settings), data_hash)
     _require_seeds(models)
     common = gathered(models[0], models[1], opened, words(column) or _dev(*models), cosines=False)

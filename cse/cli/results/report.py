@@ -9,7 +9,7 @@ from analysis.ledger import Ledger, SweepRow
 from analysis.report.facts import folder_name
 from analysis.study.study import Study
 from analysis.tables.labels import some
-from cse.cli import options, screen
+from cse.cli import ledgers, options, screen
 from cse.cli.loader import Deferred
 from cse.tables.lookup import sweep_of
 from cse.tables.study import compared, of_space, of_sweep
@@ -32,7 +32,7 @@ Figures = Annotated[bool, typer.Option("--figures", help="Also write each figure
 
 def report(
     name: Name,
-    ledger: options.LedgerUrl = None,
+    ledger: ledgers.LedgerUrl = None,
     out: Out = None,
     figures: Figures = False,
     plugins: options.Plugins = None,
@@ -46,8 +46,8 @@ def report(
     if out is not None and out.exists() and not out.is_dir():
         raise ConfigError([f"not a folder: --out={out}; name a folder, new or not"])
     screen.note(f"reading and drawing {name}")
-    opened = options.existing_ledger(ledger, storage)
-    folder = options.notes_folder(options.ledger_url(ledger), options.storage_folder(storage))
+    opened = ledgers.existing_ledger(ledger, storage)
+    folder = ledgers.notes_folder(ledgers.ledger_url(ledger), ledgers.storage_folder(storage))
     sweep = _sweep(name, opened)
     if sweep is not None and opened is not None:
         resolved, study, made = of_sweep(sweep, opened, ledger, data_hash)

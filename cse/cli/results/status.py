@@ -12,7 +12,7 @@ from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress
 from analysis.tables.labels import number_of
 from cluster.monitor.dashboard.api import short, whole
 from cluster.monitor.tally import clock
-from cse.cli import options, screen
+from cse.cli import ledgers, options, screen
 from cse.cli.listing import FormatOption
 from cse.cli.results.dashboard import connected
 from cse_train.fields import ConfigError
@@ -26,7 +26,7 @@ Name = Annotated[
 ]
 
 
-def status(name: Name = None, ledger: options.LedgerUrl = None, form: FormatOption = "text") -> None:
+def status(name: Name = None, ledger: ledgers.LedgerUrl = None, form: FormatOption = "text") -> None:
     """Show how far each sweep is: runs by state, best so far, time left, what failed and where its log is."""
     follower = Follower(connected(ledger))
     sweeps = follower.overview().sweeps
@@ -34,7 +34,7 @@ def status(name: Name = None, ledger: options.LedgerUrl = None, form: FormatOpti
         shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse run E7 starts one"
         print(json.dumps([short(row) for row in sweeps], indent=1) if form == "json" else screen.prose(shown, "    "))
         return
-    named = chosen(options.sweeps_of(name, options.existing_ledger(ledger)), sweeps)
+    named = chosen(options.sweeps_of(name, ledgers.existing_ledger(ledger)), sweeps)
     full = [row for sweep in named if (row := follower.detail(sweep.id))]
     if form == "json":
         print(json.dumps([whole(row) for row in full], indent=1))

@@ -9,7 +9,7 @@ from analysis.render import formats
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table
 from cluster.plan.user_files import with_user_files
-from cse.cli import exit, options, table_text
+from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import load
 from cse.tables.build import build, unfinished
 from cse.tables.lookup import space_first, without_space
@@ -41,7 +41,7 @@ def table(
     profile: options.Profile = None,
     seeds: options.Seeds = None,
     settings: options.Set = None,
-    ledger: options.LedgerUrl = None,
+    ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
     data: options.Data = None,
     train_file: options.TrainFile = None,
@@ -57,7 +57,7 @@ def table(
     """
     if figure is not None and figure.suffix not in PICTURES:
         raise ConfigError([f"unknown figure: figure={figure}; end the name in {', '.join(PICTURES)}"])
-    opened = options.existing_ledger(ledger, storage)
+    opened = ledgers.existing_ledger(ledger, storage)
     imported = without_space(space, opened)
     if imported is not None:
         made = load("cse.tables.study").of_sweep(imported, opened, ledger, data_hash)[2]
@@ -67,7 +67,7 @@ def table(
     paths, unevaluated = None, dict[str, str]()
     if untrained or data is not None or train_file is not None or senteval is not None:
         paths = with_user_files(options.data_paths(data, train_file, senteval, train_columns), resolved.files)
-        opened = opened or options.open_ledger(ledger, storage, create=True)
+        opened = opened or ledgers.open_ledger(ledger, storage, create=True)
         if untrained:
             (unevaluated,) = load("cse.experiments.evaluated").score_models([resolved], opened, paths, exit.tell)
         load("cse.experiments.baselines").ensure(resolved, opened, paths)

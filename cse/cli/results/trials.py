@@ -9,8 +9,9 @@ import typer
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.data_sets import DIGITS
 from analysis.tables.labels import label, varying
+from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, listing
-from cse.cli.options import LedgerUrl, existing_ledger, sweep_named
+from cse.cli.options import sweep_named
 
 Sweep = Annotated[
     str | None,

@@ -10,7 +10,7 @@ from analysis.bundles.contents import Contents, gather
 from analysis.bundles.formats import jsonl
 from analysis.ledger import Ledger
 from analysis.tables.labels import number_of
-from cse.cli import exit, options
+from cse.cli import exit, ledgers, options
 from cse_train.fields import ConfigError
 
 ALL = "all"
@@ -25,7 +25,7 @@ Pairs = Annotated[
 ]
 
 
-def bundle(names: Names, to: To, ledger: options.LedgerUrl = None, pairs: Pairs = True) -> None:
+def bundle(names: Names, to: To, ledger: ledgers.LedgerUrl = None, pairs: Pairs = True) -> None:
     """Write sweeps with scores, curves, settings and provenance into one file that `cse import` reads."""
     form = next((form for suffix, form in formats.by_suffix().items() if to.name.endswith(suffix)), None)
     if form is None:
@@ -33,9 +33,9 @@ def bundle(names: Names, to: To, ledger: options.LedgerUrl = None, pairs: Pairs 
     if to.is_dir() or not to.parent.is_dir():
         what = "is a folder" if to.is_dir() else "is in no folder that exists"
         raise ConfigError([f"no file: --to={to} {what}; name a file"])
-    opened = options.existing_ledger(ledger)
+    opened = ledgers.existing_ledger(ledger)
     if opened is None:
-        raise ConfigError([f"no ledger yet: --ledger={options.ledger_url(None)}; cse run starts one, or name another"])
+        raise ConfigError([f"no ledger yet: --ledger={ledgers.ledger_url(None)}; cse run starts one, or name another"])
     sweeps = None if ALL in names else sweeps_of(names, opened)
     contents = gather(opened, sweeps, with_pairs=pairs and form.SUFFIX == jsonl.SUFFIX)
     if not contents.runs:

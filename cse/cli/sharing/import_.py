@@ -9,7 +9,7 @@ from analysis.bundles.reader import Bundle
 from analysis.ledger import shown_url
 from analysis.ledger.exchange.merge import Merged, Source
 from analysis.tables.labels import number_of
-from cse.cli import exit, options
+from cse.cli import exit, ledgers
 from cse.foreign import sources
 from cse.foreign.take import Taking, take
 from cse_train.fields import ConfigError, nearest
@@ -50,7 +50,7 @@ Negate = Annotated[bool, typer.Option("--negate", help="The lower score is the b
 def import_(
     what: What,
     source: Place = None,
-    ledger: options.LedgerUrl = None,
+    ledger: ledgers.LedgerUrl = None,
     name: As = None,
     score: Score = None,
     study: Study = None,
@@ -72,7 +72,7 @@ def import_(
     runs = module.read(source, study)
     if any(score in run.lower for run in runs) and not negate:
         raise ConfigError([f"lower is better: score={score}; give --negate, since here the higher score wins"])
-    opened = options.open_ledger(ledger, create=True)
+    opened = ledgers.open_ledger(ledger, create=True)
     shown = shown_url(source)
     taking = Taking(tool=what, source=shown, sweep=name, score=score, negated=negate, names=names)
     merged, unscored = take(runs, taking, opened)
@@ -93,7 +93,7 @@ def _import_bundle(file: Path, ledger: str | None) -> None:
         hint = f"name a bundle (cse bundle writes one), or a tool and its source ({', '.join(TOOLS)})"
         raise ConfigError([f"no such file: file={file}; {hint}"])
     bundle = Bundle(file)
-    opened = options.open_ledger(ledger, create=True)
+    opened = ledgers.open_ledger(ledger, create=True)
     merged = opened.merge(bundle.records(), Source(file.name, bundle.header.sha256))
     print(f"{counted(merged)}  (ledger {opened.url})")
     exit.say(left(merged))

@@ -12,7 +12,7 @@ import typer
 from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger, shown_url
 from analysis.ledger.exchange.merge import Source
-from cse.cli import options, screen
+from cse.cli import ledgers, screen
 from cse.cli.loader import Deferred
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
@@ -27,7 +27,7 @@ Files = Annotated[
 To = Annotated[Path, typer.Option(help="Folder of the site, new or not; files of the same names are replaced.")]
 
 
-def site(to: To, files: Files = None, ledger: options.LedgerUrl = None) -> None:
+def site(to: To, files: Files = None, ledger: ledgers.LedgerUrl = None) -> None:
     """Write a static site of all published tables with verdicts, curves and commands, from bundles or a ledger."""
     _check(to, files or [], ledger)
     screen.note("reading runs and comparing tables")
@@ -55,9 +55,9 @@ def _check(to: Path, files: list[Path], ledger: str | None) -> None:
 def _opened(files: list[Path], url: str | None) -> Iterator[tuple[Ledger, list[str]]]:
     """The ledger, and what it is called on the pages; bundles are taken over into one that is gone afterwards."""
     if not files:
-        opened = options.existing_ledger(url)
+        opened = ledgers.existing_ledger(url)
         if opened is None:
-            raise ConfigError([f"no ledger yet: --ledger={options.ledger_url(None)}; name bundles, or another ledger"])
+            raise ConfigError([f"no ledger yet: --ledger={ledgers.ledger_url(None)}; name bundles, or another ledger"])
         yield opened, ["a ledger"]
         return
     with tempfile.TemporaryDirectory(prefix="cse-site-") as folder:

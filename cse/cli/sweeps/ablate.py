@@ -10,7 +10,7 @@ from analysis.ledger import Ledger
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.leave_one_out import Without
 from cluster.plan.planner import plan
-from cse.cli import exit, options
+from cse.cli import exit, ledgers, options
 from cse.cli.listing import aligned
 from cse.cli.loader import Deferred
 from cse.cli.plan_text import product
@@ -39,11 +39,11 @@ def ablate(what: What, given: SweepArguments, yes: Yes = False, plan_only: PlanO
         raise ConfigError(
             [f"no profile: profile={given.profile}; the settings are those of {what}, change one by --set"]
         )
-    url, storage = options.ledger_url(given.ledger), options.storage_folder(given.storage)
+    url, storage = ledgers.ledger_url(given.ledger), ledgers.storage_folder(given.storage)
     origin = ablations.origin_of(
-        what, options.existing_ledger(given.ledger), given.seeds, options.settings(given.settings)
+        what, ledgers.existing_ledger(given.ledger), given.seeds, options.settings(given.settings)
     )
-    made = ablations.ablation(origin, options.notes_folder(url, storage) / FOLDER)
+    made = ablations.ablation(origin, ledgers.notes_folder(url, storage) / FOLDER)
     resolved = resolve(made.space)
     request = sweeping.Request(
         resolved=resolved,
@@ -60,7 +60,7 @@ def ablate(what: What, given: SweepArguments, yes: Yes = False, plan_only: PlanO
 
 def plan_alone(request: sweeping.Request) -> int:
     """Count the runs, as `cse plan` does, and leave no trace."""
-    opened = options.open_ledger(request.ledger) if "://" in request.ledger or Path(request.ledger).exists() else None
+    opened = ledgers.open_ledger(request.ledger) if "://" in request.ledger or Path(request.ledger).exists() else None
     space, workers = request.resolved.space, request.options.workers
     work = plan([space], request.resolved.profile, request.seeds, opened, request.paths, workers=workers)
     counts = work.counts()
@@ -71,7 +71,7 @@ def plan_alone(request: sweeping.Request) -> int:
 
 def run_ablation(made: Any, request: sweeping.Request, yes: bool) -> int:
     """Run what the ledger lacks and print what each component is worth; returns the exit code."""
-    opened = options.open_ledger(request.ledger, request.options.storage, create=True)
+    opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
     file = made.write()
     code = run_grid(request, opened, yes)
     if code not in (None, exit.INTERRUPTED):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from analysis.ledger import Ledger, RunRow
 from cluster.runtime.options import SweepOptions
-from cse.cli import exit, options, screen, table_text
+from cse.cli import exit, ledgers, options, screen, table_text
 from cse.cli.loader import Deferred
 from cse.cli.sweep_options import check_fit
 from cse.experiments import request as sweeping
@@ -23,9 +23,9 @@ figures = Deferred("analysis.figures.table")
 exporting = Deferred("cse_train.export.export")
 
 
-def demo(storage: options.Storage = None, ledger: options.LedgerUrl = None, workers: options.Workers = 2) -> int:
+def demo(storage: options.Storage = None, ledger: ledgers.LedgerUrl = None, workers: options.Workers = 2) -> int:
     """Train 2 methods x 3 settings x 2 seeds on a generated corpus and print the table. Needs no data, no network."""
-    request = demo_request(options.storage_folder(storage), options.ledger_url(ledger), workers)
+    request = demo_request(ledgers.storage_folder(storage), ledgers.ledger_url(ledger), workers)
     check_fit(request.options)
     return run_demo(request)
 
@@ -39,7 +39,7 @@ SMALL = (
 def run_demo(request: sweeping.Request) -> int:
     """Run what is missing, print the table, write figure and model beside the runs; returns the exit code."""
     folder = request.options.storage
-    ledger = options.open_ledger(request.ledger, request.options.storage, create=True)
+    ledger = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
     work = sweeping.work_of([request], ledger)
     print(f"{work.line()}  (ledger {ledger.url})", flush=True)
     code = exit.DONE

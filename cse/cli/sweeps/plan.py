@@ -4,7 +4,7 @@ import json
 
 from analysis.statistics.looks import MARGIN
 from cluster.plan.planner import plan as planned
-from cse.cli import exit, options, screen
+from cse.cli import exit, ledgers, options, screen
 from cse.cli.listing import FormatOption
 from cse.cli.loader import load
 from cse.cli.plan_text import published, text, until_decided
@@ -21,7 +21,7 @@ def plan(
     senteval: options.SentEval = None,
     seeds: options.Seeds = None,
     settings: options.Set = None,
-    ledger: options.LedgerUrl = None,
+    ledger: ledgers.LedgerUrl = None,
     workers: options.Workers = 1,
     until: options.Until = None,
     max_seeds: options.MaxSeeds = None,
@@ -31,7 +31,7 @@ def plan(
     given = options.settings(settings)
     terms = options.terms(until, max_seeds, MARGIN, seeds)
     paths = options.data_paths(data, train_file, senteval, train_columns)
-    opened = options.existing_ledger(ledger)
+    opened = ledgers.existing_ledger(ledger)
     screen.note("counting runs")
     work = planned(load_all(spaces), profile, seeds, opened, paths, overrides=given, workers=workers)
     expected = {}

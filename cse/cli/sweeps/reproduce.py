@@ -15,7 +15,7 @@ from analysis.statistics.looks import MARGIN
 from analysis.tables.directions import Terms
 from analysis.tables.spec import TableError
 from cluster.plan.plan import SpacePlan
-from cse.cli import exit, options, screen, table_text
+from cse.cli import exit, ledgers, options, screen, table_text
 from cse.cli import plan_text as plan_command
 from cse.cli.loader import Deferred
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
@@ -57,7 +57,7 @@ def reproduce(
     out = out.resolve() if out else None
     terms = options.terms(until, max_seeds, margin, given.seeds)
     requests = [with_looks(request, terms) for request in given.requests(load_all(ids))]
-    ledger = options.open_ledger(given.ledger, given.storage, create=True)
+    ledger = ledgers.open_ledger(given.ledger, given.storage, create=True)
     screen.note("counting runs")
     tables = _planned(requests, ledger)
 
@@ -76,7 +76,7 @@ def reproduce(
 
 def of(requests: list[sweeping.Request], given: SweepArguments) -> list[reproduction.Reproduction]:
     """Train what the tables lack without asking, and give each; TableError for one that cannot be made."""
-    ledger = options.open_ledger(given.ledger, given.storage, create=True)
+    ledger = ledgers.open_ledger(given.ledger, given.storage, create=True)
     tables = _planned(requests, ledger)
     with FinishedTables([], lambda place: None) as finished:
         _train(tables, ledger, True, finished)

@@ -8,7 +8,7 @@ import typer
 
 from analysis.ledger import Ledger, shown_url
 from cluster.plan.missing_inputs import by_reason
-from cse.cli import exit, options, table_text
+from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import Deferred
 from cse.cli.sweep_options import MANY, BudgetOption, SweepArguments, Yes, with_sweep_arguments
 from cse.experiments import request as sweeping
@@ -43,7 +43,7 @@ def run(
 
 def run_missing(request: sweeping.Request, yes: bool = True) -> int:
     """Train finished runs again whose files are gone; returns the exit code."""
-    opened = options.open_ledger(request.ledger, request.options.storage, create=True)
+    opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
     runs = retraining.without_files(request, opened)
     print(f"finished runs without files: {len(runs)}, trained again now  (ledger {opened.url})", flush=True)
     if not runs or not (yes or agreed(len(runs))):
@@ -57,7 +57,7 @@ def run_missing(request: sweeping.Request, yes: bool = True) -> int:
 
 def run_request(request: sweeping.Request, yes: bool = True) -> int:
     """Run what is missing and print the table; returns the exit code."""
-    opened = options.open_ledger(request.ledger, request.options.storage, create=True)
+    opened = ledgers.open_ledger(request.ledger, request.options.storage, create=True)
     if request.resolved.space.search is None and request.budget is None:
         code = run_grid(request, opened, yes)
     else:

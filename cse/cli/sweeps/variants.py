@@ -11,7 +11,7 @@ import typer
 from analysis.ledger import Ledger
 from analysis.render.markup import MARKDOWN, aligned
 from cluster.plan.plan import SpacePlan
-from cse.cli import exit, options
+from cse.cli import exit, ledgers, options
 from cse.cli.loader import Deferred
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.cli.sweeps.run import announce
@@ -52,7 +52,7 @@ def variants(spaces: options.SpaceNames, given: SweepArguments, examples: Exampl
             [f"no list of cells: space={name}; a search has no variants, see cse run" for name in endless]
         )
     requests = dataclasses.replace(given, settings=short, seeds=given.seeds or 1).requests(named)
-    ledger = options.open_ledger(given.ledger, given.storage, create=True)
+    ledger = ledgers.open_ledger(given.ledger, given.storage, create=True)
     work = work_of(requests, ledger)
     announce(work, ledger.url)
     code = exit.DONE

@@ -5,14 +5,14 @@ from typing import Annotated
 import typer
 
 from cluster.sweep import retention
-from cse.cli import options
+from cse.cli import ledgers, options
 from cse.cli.listing import size
 
 Delete = Annotated[bool, typer.Option("--delete", help="Delete; without it nothing is deleted.")]
 
 
 def clean(
-    ledger: options.LedgerUrl = None,
+    ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
     keep_top: options.KeepTop = None,
     disk_quota: options.DiskQuota = None,
@@ -22,9 +22,9 @@ def clean(
 
     It keeps runs that train or may continue, models with scores, and runs that this ledger does not know.
     """
-    folder = options.storage_folder(storage)
+    folder = ledgers.storage_folder(storage)
     quota = None if disk_quota is None else retention.parse_size(disk_quota)
-    opened = options.open_ledger(ledger, storage)
+    opened = ledgers.open_ledger(ledger, storage)
     cleaning = retention.plan_cleaning(opened, folder, keep_top, quota, retention.referred_models(opened))
     for item in cleaning.removable:
         print(f"{item.kind:10}  {size(item.size):>10}  {item.folder}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cluster.runtime.storage import inputs_of
-from cse.cli import exit
+from cse.cli import exit, ledgers
 from cse.cli import options as arguments
 from cse.cli.listing import FormatOption
 from cse.cli.loader import Deferred
@@ -71,7 +71,7 @@ def doctor(
 
 def repaired(given: SweepArguments, yes: bool) -> int:
     """Print what is wrong with ledger and storage and, with `yes`, put it right."""
-    broken = repairing.repairs(arguments.open_ledger(given.ledger), arguments.storage_folder(given.storage))
+    broken = repairing.repairs(ledgers.open_ledger(given.ledger), ledgers.storage_folder(given.storage))
     for item in broken:
         if yes:
             item.do()
@@ -84,7 +84,7 @@ def examined(given: SweepArguments, space: str | None) -> list[Finding]:
     """Every check of this machine, then of the cluster where an address is given."""
     resolved = None if space is None else _resolved(given, space)
     options, (paths, absent) = given.unchecked_options(), _paths(given, resolved)
-    url = arguments.ledger_url(given.ledger)
+    url = ledgers.ledger_url(given.ledger)
     findings = [*checks.tried("versions", checks.check_versions), *checks.tried("token", checks.check_token)]
     if options.address is None:
         findings += checks.tried("machine", lambda: checks.check_machine(options))

@@ -11,7 +11,7 @@ from cluster.runtime.options import SweepOptions
 from cluster.sweep import run_sweep as module
 from cse.cli.exit import MISTAKE, verdict
 from cse_train.data_paths import DataPaths
-from tests.cluster.sweep.test_dispatcher import wanted
+from tests.cluster.sweep.list_driver import wanted
 
 
 @pytest.mark.parametrize("replaced", [False, True])
