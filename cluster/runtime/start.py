@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,17 +140,25 @@ def _why_not(error: Exception) -> str:
 
 @contextlib.contextmanager
 def sigterm_kept() -> Iterator[None]:
-    """Our handler of SIGTERM stays, where there is one: Ray's would end the process at once, its start half done."""
+    """Our handler of SIGTERM stays, where there is one, and no other comes before it.
+
+    Ray's one in Python would end the process at once, its start half done. Its one in C++ (abseil's failure handler)
+    calls ours, but aborts the process three seconds later, whatever that is still saving.
+    """
     import ray
 
     utils = ray._private.utils
     before = utils.set_sigterm_handler
-    if signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, signal.SIG_IGN, None):
+    ours = signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, signal.SIG_IGN, None)
+    if ours:
         utils.set_sigterm_handler = lambda handler: None
     try:
         yield
     finally:
         utils.set_sigterm_handler = before
+        if ours and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+            signal.alarm(0)  # for a signal that came before ours was back
 
 
 @contextlib.contextmanager

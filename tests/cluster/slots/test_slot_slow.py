@@ -181,6 +181,7 @@ def rss_mb(pid: int) -> float:
 
 DRIVER = """
 import sys
+import time
 from pathlib import Path
 sys.path.insert(0, {here!r})
 import importlib.util
@@ -190,15 +191,16 @@ folder = Path(sys.argv[1])
 swept = sweeps.sweep_of(folder, {behaviour!r}, [0, 1, 2], max_concurrent=1)
 for at, e in swept.events:
     print(f"{{at:6.2f}} {{e.kind}} {{e.signature}} {{e.examples}}", flush=True)
-print(swept.outcome)
+print(swept.outcome, flush=True)
+time.sleep({rest_s})
 sys.exit(130 if swept.outcome.interrupted else 0)
 """
 
 
-def driver(folder: Path, behaviour) -> subprocess.Popen[str]:
-    """A process with a Ray cluster of its own."""
+def driver(folder: Path, behaviour, rest_s: float = 0.0) -> subprocess.Popen[str]:
+    """A process with a Ray cluster of its own, which needs so many seconds more when its sweep has ended."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
-    code = DRIVER.format(here=str(HERE), behaviour=behaviour)
+    code = DRIVER.format(here=str(HERE), behaviour=behaviour, rest_s=rest_s)
     return subprocess.Popen(
         [sys.executable, "-c", code, str(folder)],
         env=environment,
@@ -210,7 +212,7 @@ def driver(folder: Path, behaviour) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_everything_within_10_s_and_the_same_call_goes_on(tmp_path, number):
-    slow = driver(tmp_path, {"": {"pause": 1.0}})
+    slow = driver(tmp_path, {"": {"pause": 1.0}}, rest_s=4.0)  # Ray's own handler would abort it after 3 s
     ledger = Ledger.open(tmp_path / "ledger.db")
     until(lambda: len(ledger.curve("signature0")) >= 2, 300)
     begun = time.monotonic()
@@ -235,7 +237,7 @@ def test_a_signal_saves_everything_within_10_s_and_the_same_call_goes_on(tmp_pat
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("after_s", [0.3, 2.0])
 def test_a_signal_while_ray_starts_ends_the_sweep_in_order(tmp_path, number, after_s):
-    starting = driver(tmp_path, {})
+    starting = driver(tmp_path, {}, rest_s=4.0)
     until(lambda: (tmp_path / "ledger.db").exists(), 60)
     ledger = Ledger.open(tmp_path / "ledger.db")
     until(lambda: ledger.runs(states=["claimed"]), 60)
