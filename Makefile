@@ -70,7 +70,7 @@ $(CORE): pyproject.toml constraints.txt $(VENV)/.torch
 	@touch $@
 
 $(TEST): pyproject.toml constraints.txt $(CORE)
-	$(PIP) --constraint constraints.txt --editable '.[test]'
+	$(PIP) --constraint constraints.txt --editable '.[test,docs]'
 	@touch $@
 
 clean:

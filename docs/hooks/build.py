@@ -4,7 +4,6 @@ Generated pages exist in the build alone, so that none of them can be older than
 """
 
 import itertools
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +15,7 @@ from mkdocs.structure.nav import Link
 REPO = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPO))  # the pages are about this checkout, whatever is installed
 
-from docs.hooks import commands, python_api, repository, space_keys  # noqa: E402
-
-RESULTS = "results/"
+from docs.hooks import commands, python_api, repository, results, space_keys  # noqa: E402
 
 
 def generated() -> dict[str, str]:
@@ -63,21 +60,9 @@ def _filled(entries: list[Any]) -> list[Any]:
 def _entry(entry: Any) -> Iterator[Any]:
     if entry == "reference/commands/":
         yield from ({heading: pages} for heading, pages in commands.nav().items())
-    elif entry == RESULTS:
-        yield from _results()
+    elif entry == results.FOLDER:
+        yield from results.nav()
     elif isinstance(entry, dict):
         yield {title: _filled(inner) if isinstance(inner, list) else inner for title, inner in entry.items()}
     else:
         yield entry
-
-
-def _results() -> Iterator[Any]:
-    """Every page of results: those that the index lists, the others, and the tables that were reproduced together."""
-    docs = REPO / "docs"
-    listed = re.findall(r"\]\((results/[\w/]+\.md)\)", (docs / "index.md").read_text(encoding="utf8"))
-    others = [path.relative_to(docs).as_posix() for path in sorted((docs / RESULTS).glob("*.md"))]
-    yield from dict.fromkeys([*listed, *others])
-    for title, folder in (("Reproduced tables", "reproduced"), ("Tables at profile tiny", "tiny")):
-        tables = [path.relative_to(docs).as_posix() for path in sorted((docs / RESULTS / folder).glob("*.md"))]
-        yield {title: [{Path(path).stem: path} for path in tables]}
-    yield {"Runs as bundles": f"{RESULTS}bundles/README.md"}

@@ -12,7 +12,7 @@ import pytest
 import cse
 from cse.cli import app, exit
 from docs import data_flow_picture
-from docs.hooks import commands, python_api, repository, space_keys
+from docs.hooks import commands, python_api, repository, results, space_keys
 from search_spaces.schema import schema
 
 REPO = Path(__file__).resolve().parents[2]
@@ -103,6 +103,14 @@ def test_links_of_the_repository_become_links_of_the_site() -> None:
     assert moved(kept, "start.md") == kept
     chart = "```mermaid\nflowchart TD\n  cse.cli --> cse.doctor & cluster.launch\n```"
     assert moved(chart, "project/README.md").endswith("| `cse.cli` | `cse.doctor`, `cluster.launch` |")
+
+
+def test_every_page_of_results_is_in_the_navigation() -> None:
+    """Without it a strict build ends, and a page that is only linked is one that nobody finds."""
+    listed = re.findall(r"'(results/[^']+\.md)'", str(results.nav()))
+    assert sorted(listed) == sorted(p.relative_to(DOCS).as_posix() for p in (DOCS / "results").rglob("*.md"))
+    titles = [next(iter(entry)) for entry in results.nav() if isinstance(entry, dict)]
+    assert titles[:2] == ["Reproduced tables", "Tables at profile small"] and titles[-1] == "Runs as bundles"
 
 
 def build(folder: Path) -> subprocess.CompletedProcess[str]:
