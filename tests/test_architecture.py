@@ -67,16 +67,16 @@ ROOMS: Mapping[str, str] = {
     "cse_train.training": "cse_train.fields cse_train.numerics cse_train.random_streams cse_train.distributed "
     "cse_train.data_paths cse_train.config cse_train.text cse_train.encoder cse_train.backbone cse_train.methods "
     "cse_train.checkpoint cse_train.evaluate",
-    "cse_train.fused": "cse_train.fields cse_train.random_streams cse_train.distributed cse_train.data_paths "
-    "cse_train.config cse_train.text cse_train.losses cse_train.encoder cse_train.backbone cse_train.modules "
-    "cse_train.methods cse_train.training",
+    "cse_train.fused": "cse_train.fields cse_train.numerics cse_train.random_streams cse_train.distributed "
+    "cse_train.data_paths cse_train.config cse_train.text cse_train.losses cse_train.encoder cse_train.backbone "
+    "cse_train.modules cse_train.methods cse_train.training",
     "cse_train.contract": "cse_train.reading cse_train.fields cse_train.data_paths cse_train.random_streams "
     "cse_train.config cse_train.plugins cse_train.text cse_train.encoder cse_train.backbone cse_train.methods "
     "cse_train.checkpoint cse_train.training",
     "cse_train.export": "cse_train.fields cse_train.data_paths cse_train.config cse_train.encoder cse_train.backbone "
     "cse_train.modules cse_train.checkpoint cse_train.evaluate cse_train.training",
-    "cse_train.pretrain": "cse_train.fields cse_train.files cse_train.data_paths cse_train.text cse_train.encoder "
-    "cse_train.backbone cse_train.modules cse_train.checkpoint cse_train.evaluate",
+    "cse_train.pretrain": "cse_train.fields cse_train.files cse_train.numerics cse_train.data_paths cse_train.text "
+    "cse_train.encoder cse_train.backbone cse_train.modules cse_train.checkpoint cse_train.evaluate",
     # what may vary
     "search_spaces": "cse_train.reading cse_train.fields cse_train.user_files cse_train.config cse_train.methods "
     "cse_train.text cse_train.evaluate.pairs cse_train.evaluate.suites cse_train.plugins",

@@ -29,6 +29,7 @@ from cse_train.fused.weights import FusedWeights
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Share
 from cse_train.modules.pooling import has_projector
+from cse_train.numerics import autocast
 from cse_train.training.batches import Batches
 
 METHOD = "simcse"
@@ -110,7 +111,7 @@ class FusedRuns:
         packed = self._batch()
         seed = random_streams.seed_of(0, *(run.train.seed for run in self.runs))
         random_streams.seed_dropout(seed, self.step, 0)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.runs[0].train.precision == "bf16"):
+        with autocast(self.device, self.runs[0].train.precision):
             losses_K = self.losses(packed)
         losses_K.sum().backward()
         clip_each(self.weights.leaves, [run.train.max_grad_norm for run in self.runs])

@@ -11,6 +11,7 @@ from safetensors.torch import save
 from transformers import PreTrainedTokenizerBase
 
 from cse_train.backbone.transformers_io import masked_lm_to_transformers
+from cse_train.numerics import multiplies_bf16
 from cse_train.pretrain.run import MaskedLM, Run
 
 
@@ -37,7 +38,7 @@ def make_card(run: Run, held_out: Mapping[str, Any], *, text_hash: str, tokenize
         "recipe": asdict(run.config),
         "tokens": run.tokens,
         "seconds": round(run.seconds),
-        "precision": {"training": "bf16 autocast, fp32 weights", "shipped": "fp16"},
+        "precision": {"training": "bf16 autocast, fp32 weights" if multiplies_bf16() else "fp32", "shipped": "fp16"},
         "torch": torch.__version__,
         "text_sha256": text_hash,
         "tokenizer_hash": tokenizer_hash,

@@ -13,6 +13,7 @@ from transformers import BertConfig
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.encoder.packing import Packed
+from cse_train.numerics import autocast
 from cse_train.pretrain.config import PretrainConfig, bert_config, learning_rate
 from cse_train.pretrain.corpus import Batches, Corpus
 
@@ -82,7 +83,7 @@ class Run:
         self.tokens, self.seconds, self.log = state["tokens"], state["seconds"], state["log"]
 
     def train_until(self, tokens: int) -> None:
-        """Train to `tokens` tokens in bf16 autocast and note the mean loss."""
+        """Train to `tokens` tokens, in bf16 autocast where this CPU multiplies in bf16, and note the mean loss."""
         self.model.train()
         begun, losses = time.perf_counter(), []
         for packed, at_M, target_M, count in self.batches:
@@ -96,7 +97,7 @@ class Run:
     def _step(self, packed: Packed, at_M: Tensor, target_M: Tensor) -> float:
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(self.config, self.tokens + 1)
-        with torch.autocast("cpu", torch.bfloat16):
+        with autocast(torch.device("cpu"), "bf16"):
             loss, _ = self.model(packed, at_M, target_M)
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)

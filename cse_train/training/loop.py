@@ -22,7 +22,7 @@ from cse_train.evaluate.dev import DevEvaluator, dev_evaluator
 from cse_train.evaluate.embedding import NotFinite, evaluating
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Method
-from cse_train.numerics import fast_fp32, keep_freed_memory
+from cse_train.numerics import autocast, fast_fp32, keep_freed_memory
 from cse_train.text.sources import rows_of
 from cse_train.training.batches import Batches
 from cse_train.training.optimiser import (
@@ -215,7 +215,7 @@ class Session:
         batch = self.batches[self.step].to(self.device)
         random_streams.seed_dropout(config.seed, self.step, distributed.rank())
         set_step(self.optimiser, config, self.step, self._dev_scores())
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=config.precision == "bf16"):
+        with autocast(self.device, config.precision):
             output = self.trained(batch)
         if output.loss.requires_grad:  # a method that is fitted has nothing to descend
             self._descend(output.loss)

@@ -13,7 +13,7 @@ from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.layer import Layer
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
-from cse_train.numerics import fast_fp32
+from cse_train.numerics import fast_fp32, multiplies_bf16
 
 
 class FixedPrompts:
@@ -169,6 +169,7 @@ def test_only_our_encoder_takes_prompts():
     )
 
 
+@pytest.mark.skipif(not multiplies_bf16(), reason="this CPU does not multiply in bf16")
 @pytest.mark.parametrize("kind", ["bert"])
 @pytest.mark.parametrize("tokens", [False, True])
 @pytest.mark.parametrize("prompts", [False, True])

@@ -10,9 +10,20 @@ from torch import nn
 from cse_train import numerics
 from cse_train.encoder import linear as module
 from cse_train.encoder.linear import linear, linear_gelu
-from cse_train.numerics import CAST, ONEDNN, ROUNDED, TORCH, bf16_products, fast_fp32, fp32_path, product_path
+from cse_train.numerics import (
+    CAST,
+    ONEDNN,
+    ROUNDED,
+    TORCH,
+    bf16_products,
+    fast_fp32,
+    fp32_path,
+    multiplies_bf16,
+    product_path,
+)
 
 needs_onednn = pytest.mark.skipif(fp32_path() != ONEDNN, reason="oneDNN's fast mode is not exact here, or slower")
+needs_bf16 = pytest.mark.skipif(not multiplies_bf16(), reason="this CPU does not multiply in bf16")
 
 
 def a_layer(inputs: int = 24, outputs: int = 40) -> nn.Linear:
@@ -122,7 +133,7 @@ def test_the_caller_stands_inside_only_while_the_gate_is_passed():
     assert product_path(rows()) == TORCH
 
 
-@pytest.mark.parametrize("path", [ROUNDED, CAST, ONEDNN, TORCH])
+@pytest.mark.parametrize("path", [ROUNDED, pytest.param(CAST, marks=needs_bf16), ONEDNN, TORCH])
 @pytest.mark.parametrize("function", [linear, linear_gelu])
 def test_products_in_bf16_are_near_fp64(function, path, monkeypatch):
     """Every path, also one that is not this machine's fastest; outside of the block nothing is rounded.
@@ -151,6 +162,7 @@ def test_products_in_bf16_are_near_fp64(function, path, monkeypatch):
         torch.testing.assert_close(function(x, layer), near.detach(), rtol=0.02, atol=0.02)
 
 
+@needs_bf16
 @pytest.mark.parametrize("function", [linear, linear_gelu])
 def test_rows_of_bf16_give_a_gradient_of_bf16_and_weights_one_of_fp32(function, monkeypatch):
     """What a layer hands on is the same numbers as rounded rows of fp32."""
