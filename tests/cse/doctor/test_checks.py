@@ -13,9 +13,11 @@ import pytest
 from analysis.ledger import Ledger
 from cluster.runtime.resources import Node
 from cse.cli.app import main
+from cse.cli.upkeep.doctor import products
 from cse.doctor import checks
 from cse.doctor.checks import Finding
 from cse.doctor.nodes import NodeFacts, compare
+from cse_train import numerics
 
 SPACE = """version: 1
 id: mine
@@ -199,3 +201,20 @@ def test_each_node_is_compared_with_the_driver() -> None:
             "install the same cse-search and Python there",
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ({"torch": 47.0, "oneDNN": 53.0}, "fp32 by oneDNN, 53 GFLOP/s; bf16 as fp32, which is no slower"),
+        (
+            {"torch": 93.0, "oneDNN": 106.0, "bf16 rows and weights": 210.0},
+            "fp32 by oneDNN, 106 GFLOP/s; bf16 by bf16 rows and weights, 210 GFLOP/s",
+        ),
+    ],
+)
+def test_the_path_of_each_precision_is_named(
+    rates: dict[str, float], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numerics, "gemm_rates", lambda: rates)
+    assert products() == f"of one thread: {said}"
