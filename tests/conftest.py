@@ -115,7 +115,7 @@ def called() -> Callable[..., str]:
     """Runs `cse` of a copy of the project in a process of its own; what it printed."""
 
     def output(copy: Path, *arguments: str) -> str:
-        command = [sys.executable, "-m", "cse.cli.app", *arguments]
+        command = [sys.executable, "-m", "cse", *arguments]
         environment = os.environ | {"PYTHONPATH": str(copy)}
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -109,6 +109,7 @@ ROOMS: Mapping[str, str] = {
     "cluster.launch": "cluster.runtime search_spaces cse_train.fields cse_train.plugins",
     # the face
     "cse": "",
+    "cse.__main__": "cse.cli",
     "cse.tables": "cse.foreign cluster.plan search_spaces analysis.ledger analysis.statistics analysis.tables "
     "analysis.render analysis.study analysis.report analysis.site cse_train.fields cse_train.data_paths "
     "cse_train.files cse_train.config cse_train.evaluate.suites cse_train.export cse_train.plugins",

@@ -38,7 +38,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def called(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(copy), "COLUMNS": "80"}
-    command = [sys.executable, "-m", "cse.cli.app", *words]
+    command = [sys.executable, "-m", "cse", *words]
     return subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=120)
 
 

@@ -35,7 +35,7 @@ space:
   train.learning_rate: {{grid: [1.0e-5, 3.0e-5, 1.0e-4, 3.0e-4]}}
 search: {{sampler: tpe, num_samples: {RUNS}}}
 """
-CSE = (sys.executable, "-c", "import sys; from cse.cli.app import main; sys.exit(main())")
+CSE = (sys.executable, "-m", "cse")
 
 
 class Sweep:

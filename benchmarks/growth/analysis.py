@@ -20,7 +20,6 @@ from benchmarks.growth import synthetic_ledger
 BARS = {"ls": 0.5, "table": 0.5, "trials": 2.0, "report": 20.0}
 """Seconds of CPU."""
 BAR_AT = 10_000
-CSE = "import sys; from cse.cli.app import main; sys.exit(main(sys.argv[1:]))"
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def measure(folder: Path) -> list[Cost]:
 def timed(*argv: str) -> Cost:
     """One `cse` command in a process of its own."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, "-c", CSE, *argv]
+    command = [sys.executable, "-m", "cse", *argv]
     began, before = time.monotonic(), os.times()
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     after = os.times()

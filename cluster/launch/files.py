@@ -158,7 +158,7 @@ def main(folder: str, text: str, *words: str) -> None:
     before = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, package_parents()), *before])
     os.chdir(place)
-    os.execv(sys.executable, [sys.executable, "-m", "cse.cli.app", *words])
+    os.execv(sys.executable, [sys.executable, "-m", "cse", *words])
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ class Job:
         """The driver's command line on the cluster."""
         command = [*self.command, "--address", address]
         if not self.files:
-            return [python, "-m", "cse.cli.app", *command]
+            return [python, "-m", "cse", *command]
         folder = str(Path(self.config.storage, "launched"))
         return [python, "-m", "cluster.launch.files", folder, packed(self.files), *command]
 

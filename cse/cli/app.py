@@ -129,7 +129,3 @@ def _call(arguments: list[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     return 0
-
-
-if __name__ == "__main__":  # `cse launch` starts drivers so, with the Python of its choice
-    sys.exit(main())

@@ -11,8 +11,7 @@ from safetensors.torch import save
 from transformers import PreTrainedTokenizerBase
 
 from cse_train.backbone.transformers_io import masked_lm_to_transformers
-from cse_train.numerics import multiplies_bf16
-from cse_train.pretrain.run import MaskedLM, Run
+from cse_train.pretrain.run import BF16, MaskedLM, Run
 
 
 def write_weights(model: MaskedLM, folder: Path, card: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase) -> Path:
@@ -38,7 +37,7 @@ def make_card(run: Run, held_out: Mapping[str, Any], *, text_hash: str, tokenize
         "recipe": asdict(run.config),
         "tokens": run.tokens,
         "seconds": round(run.seconds),
-        "precision": {"training": "bf16 autocast, fp32 weights" if multiplies_bf16() else "fp32", "shipped": "fp16"},
+        "precision": {"training": _trained_in(run), "shipped": "fp16"},
         "torch": torch.__version__,
         "text_sha256": text_hash,
         "tokenizer_hash": tokenizer_hash,
@@ -48,6 +47,11 @@ def make_card(run: Run, held_out: Mapping[str, Any], *, text_hash: str, tokenize
             {"tokens": point["tokens"], **point["sts_dev"]} for point in run.log if "sts_dev" in point
         ],
     }
+
+
+def _trained_in(run: Run) -> str:
+    """The precisions of its parts in order: a run may go on on another CPU. States once said nothing, and were BF16."""
+    return ", then ".join(dict.fromkeys(point.get("precision", BF16) for point in run.log))
 
 
 def readme(name: str, card: Mapping[str, Any]) -> str:

@@ -13,9 +13,11 @@ from transformers import BertConfig
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.encoder.packing import Packed
-from cse_train.numerics import autocast
+from cse_train.numerics import autocast, multiplies_bf16
 from cse_train.pretrain.config import PretrainConfig, bert_config, learning_rate
 from cse_train.pretrain.corpus import Batches, Corpus
+
+BF16 = "bf16 autocast, fp32 weights"
 
 
 class MaskedLM(nn.Module):
@@ -92,7 +94,14 @@ class Run:
             if self.tokens >= tokens:
                 break
         self.seconds += time.perf_counter() - begun
-        self.log.append({"tokens": self.tokens, "seconds": round(self.seconds), "loss": float(np.mean(losses))})
+        self.log.append(
+            {
+                "tokens": self.tokens,
+                "seconds": round(self.seconds),
+                "loss": float(np.mean(losses)),
+                "precision": BF16 if multiplies_bf16() else "fp32",
+            }
+        )
 
     def _step(self, packed: Packed, at_M: Tensor, target_M: Tensor) -> float:
         for group in self.optimiser.param_groups:

@@ -32,7 +32,7 @@ def start_other_node(hosts: Hosts, private: Path) -> None:
 def examined(hosts: Hosts, *options: str, env: dict[str, str] | None = None) -> list[str]:
     """Lines that stop a sweep, told by a doctor on the head that exits with 2."""
     where = ("--address", hosts.cluster, *options, "--format", "json")
-    driver = hosts.inside(hosts.names[0], sys.executable, "-m", "cse.cli.app", "doctor", *where)
+    driver = hosts.inside(hosts.names[0], sys.executable, "-m", "cse", "doctor", *where)
     done = hosts.processes.run(*driver, timeout=200, env=env)
     assert done.returncode == 2, done.stdout + done.stderr
     return [one["line"] for one in json.loads(done.stdout) if one["level"] == "stop"]

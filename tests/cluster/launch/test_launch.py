@@ -54,7 +54,7 @@ def test_what_was_said_after_the_id_travels(capsys: pytest.CaptureFixture[str]) 
     assert main(["launch", "ray-job", "E7", *own, *settings, "--dry-run"]) == 0
     line = capsys.readouterr().out.splitlines()[0]
     words = shlex.split(line)[shlex.split(line).index("--") + 1 :]
-    assert words[:5] == ["python", "-m", "cse.cli.app", "run", "E7"]
+    assert words[:5] == ["python", "-m", "cse", "run", "E7"]
     given = {(words[i], words[i + 1]) for i in range(5, len(words), 2)}
     assert given == {
         ("--storage", "/shared/results"),

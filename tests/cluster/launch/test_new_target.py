@@ -33,6 +33,6 @@ def test_the_folder_is_the_registry(project_copy: Callable[..., Path], called: C
     (copy / "cluster.yaml").write_text(CLUSTER, encoding="utf8")
     assert "shell-line" in called(copy, "launch", "--help")
     assert called(copy, "launch", "shell-line", "E7", "--dry-run") == (
-        "/opt/python -m cse.cli.app run E7 --storage /shared --ledger /shared/ledger.db --address auto\n"
+        "/opt/python -m cse run E7 --storage /shared --ledger /shared/ledger.db --address auto\n"
     )
     assert called(copy, "launch", "shell-line", "E7") == "took mine\n"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-CSE = [sys.executable, "-c", "import sys; from cse.cli.app import main; sys.exit(main())"]
+CSE = [sys.executable, "-m", "cse"]
 SPACE = """version: 1
 id: mine
 title: A sweep that the page watches

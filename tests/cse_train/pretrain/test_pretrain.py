@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train import fields
+from cse_train import fields, numerics
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.folders import shipped_folder
 from cse_train.backbone.identity import load_tokenizer
@@ -16,6 +16,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.fields import ConfigError
+from cse_train.pretrain import run
 from cse_train.pretrain.config import PretrainConfig
 from cse_train.pretrain.pretrain import pretrain
 from cse_train.text.corpora.generated import sentences as generated_sentences
@@ -102,6 +103,18 @@ def test_another_recipe_is_refused_but_another_total_goes_on(text, whole, tmp_pa
         pretrain(changed, text, tmp_path)
     pretrain(PretrainConfig(**{**vars(SMALL), "tokens": 10_000}), text, tmp_path)
     assert torch.load(tmp_path / "state.pt", weights_only=True)["tokens"] >= 10_000
+
+
+def test_the_card_names_the_precision_of_every_part(text, whole, tmp_path, monkeypatch):
+    state = torch.load(whole / "state.pt", weights_only=True)
+    state["log"] = [{k: v for k, v in point.items() if k != "precision"} for point in state["log"]]
+    torch.save(state, tmp_path / "state.pt")
+    monkeypatch.setattr(numerics, "multiplies_bf16", lambda: False)
+    monkeypatch.setattr(run, "multiplies_bf16", lambda: False)
+    pretrain(PretrainConfig(**{**vars(SMALL), "tokens": 10_000}), text, tmp_path)
+    card = json.loads((tmp_path / "card.json").read_text())
+    assert card["precision"]["training"] == "bf16 autocast, fp32 weights, then fp32"
+    assert card["training_loss"][-1]["precision"] == "fp32"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from cse_train.checkpoint import save_best
 from cse_train.config import parse_run
 from cse_train.methods import simcse
 
-CSE = [sys.executable, "-c", "import sys; from cse.cli.app import main; sys.exit(main())"]
+CSE = [sys.executable, "-m", "cse"]
 FLAT = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
 TOKEN = "hf_of_this_test"
 

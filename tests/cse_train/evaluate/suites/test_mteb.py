@@ -15,7 +15,7 @@ from cse_train.evaluate.suites import registry
 from cse_train.fields import ConfigError
 
 TASK = "mteb:STSBenchmark"
-CSE = [sys.executable, "-c", "import sys; from cse.cli.app import main; sys.exit(main())"]
+CSE = [sys.executable, "-m", "cse"]
 needs_mteb = pytest.mark.skipif(
     importlib.util.find_spec("mteb") is None, reason="mteb is not installed: pip install 'cse-search[mteb]'"
 )
