@@ -1,4 +1,4 @@
-"""`python -m cse`: the command `cse` with a Python of one's choice; `cse launch` starts drivers so."""
+"""`python -m cse` runs the command `cse` under the Python of your choice; `cse launch` starts drivers this way."""
 
 import sys
 

@@ -50,7 +50,7 @@ def make_card(run: Run, held_out: Mapping[str, Any], *, text_hash: str, tokenize
 
 
 def _trained_in(run: Run) -> str:
-    """The precisions of its parts in order: a run may go on on another CPU. States once said nothing, and were BF16."""
+    """The precisions of the run's parts, in order. Points of earlier versions name none, and were trained in BF16."""
     return ", then ".join(dict.fromkeys(point.get("precision", BF16) for point in run.log))
 
 

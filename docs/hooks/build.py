@@ -53,6 +53,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     return repository.for_the_site(markdown, page.file.src_uri)
 
 
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """GitHub needs a backslash before a pipe in a table's cell; in code the site would show it."""
+    return html.replace("\\|", "|")
+
+
 def _filled(entries: list[Any]) -> list[Any]:
     return list(itertools.chain.from_iterable(map(_entry, entries)))
 

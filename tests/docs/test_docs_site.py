@@ -132,6 +132,7 @@ def test_the_site_builds_strictly_and_fetches_nothing(tmp_path: Path) -> None:
         r"<(?:(?:script|img|iframe|source)[^>]* src|link(?![^>]*canonical)[^>]* href)=\"?(?:https?:)?//"
     )
     assert len(texts) > 80 and [path for path, text in texts.items() if fetched.search(text)] == []
+    assert "<code>cse plan FILE|DIR|" in texts[tmp_path / "commands" / "index.html"]
     home = texts[tmp_path / "index.html"]
     (first, *_) = re.findall(r'<img [^>]*src="([^"]+)"', home)
     assert first == "figures/table.png" and 'href="tables/"' in home
