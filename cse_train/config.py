@@ -44,13 +44,16 @@ class TrainConfig:
     """Peak rate of the optimiser."""
     warmup_ratio: Annotated[float, Range(low=0, below=1)] = 0.0
     """Share of the steps in linear warm-up; the rest follows the schedule."""
-    schedule: Literal["linear", "slanted_triangular", "constant", "plateau"] = "linear"
-    """After the warm-up: linear fall to 0, or none; DeCLUTR's slanted triangle, which has a warm-up of its own; or
-    InferSent's steps at dev evaluations: times 0.99 at each, and a fifth of it where the score is no new best."""
+    schedule: Literal["linear", "slanted_triangular", "constant", "plateau", "five_steps"] = "linear"
+    """After the warm-up: linear fall to 0, or none; DeCLUTR's slanted triangle, which has a warm-up of its own;
+    InferSent's steps at dev evaluations: times 0.99 at each, and a fifth of it where the score is no new best; or CT's
+    five steps: 1, 0.8, 0.6, 0.4 of the peak for a tenth of the run each, and 0.2 for the rest."""
     length_buckets: str | None = None
     """Upper word counts of buckets, as "4" or "3,4,5,6,7", inside which batches are drawn; null draws from all."""
     weight_decay: Annotated[float, Range(low=0)] = 0.0
-    """Decay of matrices; none on biases and LayerNorm."""
+    """Decay of what `decay_on` says."""
+    decay_on: Literal["matrices", "all"] = "matrices"
+    """What decays: all but biases and LayerNorm, or them too (the releases of Mirror-BERT and BERT-flow)."""
     optimiser: Literal["adamw", "sgd"] = "adamw"
     """AdamW, or plain stochastic gradient descent without momentum, as InferSent's."""
     adam_beta1: Annotated[float, Range(low=0, below=1)] = 0.9
@@ -59,10 +62,12 @@ class TrainConfig:
     """Second-moment decay."""
     adam_epsilon: Annotated[float, Range(above=0)] = 1e-8
     """Denominator term."""
-    adamw: Literal["transformers", "uncorrected", "torch"] = "transformers"
-    """The releases' AdamW of transformers 4.2.1; the same without bias correction (DeCLUTR); or torch's.
+    adamw: Literal["transformers", "uncorrected", "uncorrected_bert", "torch"] = "transformers"
+    """The releases' AdamW of transformers 4.2.1; the same without bias correction (DeCLUTR, SBERT and what grew out of
+    its release); BERT's own, without correction too (BERT-flow); or torch's.
 
-    Torch's adds epsilon after the bias correction, and decays before the update."""
+    Torch's adds epsilon after the bias correction. It and BERT's decay the weight before the update, the others after
+    it."""
     max_grad_norm: Annotated[float, Range(above=0)] | None = 1.0
     """Gradient norm is clipped to this; null for off."""
     dropout: Annotated[float, Range(low=0, below=1)] | None = None

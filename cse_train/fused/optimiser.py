@@ -13,7 +13,7 @@ from cse_train.training.optimiser import step_numbers
 
 
 class FusedAdamW:
-    """Torch's AdamW over leaves [K, ...] of which the last does not decay, each run at its own rate.
+    """Torch's AdamW over leaves [K, ...] of which the last holds the vectors, each run at its own rate.
 
     `step_numbers` brings the variant of `train.adamw` into torch's formula, as for a single run.
     """
@@ -33,7 +33,7 @@ class FusedAdamW:
         for at, (leaf, mean, square) in enumerate(zip(self.leaves, self.means, self.squares, strict=True)):
             assert leaf.grad is not None
             lr, eps, kept = (row.view(-1, *[1] * (leaf.ndim - 1)) for row in (others if at == last else matrices))
-            if any(config.weight_decay for config in self.configs) and at != last:
+            if any(config.weight_decay for config in self.configs):
                 leaf.mul_(kept)
             mean.lerp_(leaf.grad, 1 - beta1)
             square.mul_(beta2).addcmul_(leaf.grad, leaf.grad, value=1 - beta2)
@@ -42,7 +42,7 @@ class FusedAdamW:
             leaf.grad = None
 
     def _numbers(self, step: int) -> tuple[Tensor, Tensor]:
-        """Rate, epsilon and what a decay leaves, each [K]: for what decays and for what does not."""
+        """Rate, epsilon and what a decay leaves, each [K]: for matrices and for vectors."""
         numbers = [step_numbers(config, step) for config in self.configs]
         rows = [
             [[of["lr"] for of in kind], [of["eps"] for of in kind], [1 - of["lr"] * of["weight_decay"] for of in kind]]

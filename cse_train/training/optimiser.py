@@ -14,11 +14,11 @@ TINY = 1e-20
 
 
 def optimiser_of(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """AdamW or SGD over what is trainable; biases and LayerNorm do not decay. `set_step` sets AdamW's variant."""
+    """AdamW or SGD over what is trainable: matrices, then vectors. `set_step` sets AdamW's variant and the decay."""
     trainable = [p for p in model.parameters() if p.requires_grad]
     groups = [
-        {"params": [p for p in trainable if p.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in trainable if p.ndim <= 1], "weight_decay": 0.0},
+        {"params": [p for p in trainable if is_matrix == (p.ndim > 1)], "weight_decay": decay}
+        for is_matrix, decay in zip((True, False), _decays(config), strict=True)
     ]
     if config.optimiser == "sgd":
         return torch.optim.SGD(groups, lr=config.learning_rate)
@@ -33,16 +33,23 @@ def set_step(optimiser: torch.optim.Optimizer, config: TrainConfig, step: int, s
 
     For update t, m and v the moments, b = 1 - beta^t, torch computes p (1 - lr wd) - lr / b1 * m / (sqrt(v / b2) + eps)
     (Loshchilov & Hutter, ICLR 2019, algorithm 2), transformers 4.2.1 (optimization.py, AdamW.step)
-    (p - lr sqrt(b2) / b1 * m / (sqrt(v) + eps)) (1 - lr wd), and with correct_bias=False the same without b1 and b2.
+    (p - lr sqrt(b2) / b1 * m / (sqrt(v) + eps)) (1 - lr wd), with correct_bias=False the same without b1 and b2, and
+    BERT (optimization.py, AdamWeightDecayOptimizer; BERT-flow's optimization_bert_flow.py:151-170)
+    p (1 - lr wd) - lr m / (sqrt(v) + eps).
     """
     for group, numbers in zip(optimiser.param_groups, step_numbers(config, step, scores), strict=True):
         group |= numbers
 
 
 def step_numbers(config: TrainConfig, step: int, scores: Sequence[float] = ()) -> tuple[dict[str, float], ...]:
-    """What `set_step` gives a parameter group: the one that decays, and the one that does not."""
+    """What `set_step` gives a parameter group: matrices, and vectors."""
     lr = learning_rate(config, step, scores)
-    return tuple(_numbers(config, step + 1, lr, decay) for decay in (config.weight_decay, 0.0))
+    return tuple(_numbers(config, step + 1, lr, decay) for decay in _decays(config))
+
+
+def _decays(config: TrainConfig) -> tuple[float, float]:
+    """The decay of matrices and of vectors."""
+    return config.weight_decay, config.weight_decay if config.decay_on == "all" else 0.0
 
 
 def _numbers(config: TrainConfig, t: int, lr: float, decay: float) -> dict[str, float]:
@@ -52,8 +59,9 @@ def _numbers(config: TrainConfig, t: int, lr: float, decay: float) -> dict[str, 
     if config.adamw == "torch":
         return {"lr": lr, "eps": config.adam_epsilon, "weight_decay": decay}
     b1, b2 = 1 - config.adam_beta1**t, 1 - config.adam_beta2**t
-    correction = b1 / math.sqrt(b2) if config.adamw == "uncorrected" else 1.0
-    scale = correction * ((1 - lr * decay) or TINY)
+    scale = 1.0 if config.adamw == "transformers" else b1 / math.sqrt(b2)
+    if config.adamw != "uncorrected_bert":
+        scale *= (1 - lr * decay) or TINY
     return {"lr": lr * scale, "eps": config.adam_epsilon / math.sqrt(b2), "weight_decay": decay / scale}
 
 
@@ -93,6 +101,15 @@ def constant(step: int, warmup: int) -> float:
     return min(1.0, step / warmup) if warmup else 1.0
 
 
+def five_steps(step: int, total: int) -> float:
+    """Factor of the peak: a fifth of it less from the update on that follows each of the first four tenths of the run.
+
+    Source: Contrastive Tension's Training.py:13-15 at 75293a8, Keras's PiecewiseConstantDecay over 5,000 updates, which
+    keeps a value up to and with its boundary.
+    """
+    return 1 - 0.2 * sum(10 * step > tenths * total for tenths in range(1, 5))
+
+
 def plateau(scores: Sequence[float], decay: float = 0.99, shrink: float = 5.0) -> float:
     """Factor of the peak after these dev evaluations: `decay` for each, over `shrink` for each without a new best.
 
@@ -125,5 +142,7 @@ def learning_rate(config: TrainConfig, step: int, scores: Sequence[float] = ()) 
     warmup = math.ceil(config.warmup_ratio * total)
     if config.schedule == "plateau":
         return config.learning_rate * constant(step, warmup) * plateau(scores)
+    if config.schedule == "five_steps":
+        return config.learning_rate * constant(step, warmup) * five_steps(step, total)
     factor = constant(step, warmup) if config.schedule == "constant" else linear(step, total, warmup)
     return config.learning_rate * factor

@@ -94,6 +94,47 @@ def test_declutr_has_the_released_optimiser_and_the_laptop_the_one_of_its_rates(
     assert {cell.flat["train.adamw"] for cell in resolve(load_space("E7"), "paper").cells()} == {"transformers"}
 
 
+OPTIMISERS = {
+    "flow": {"learning_rate": 1e-3, "adam_epsilon": 1e-6, "weight_decay": 0.01, "adamw": "uncorrected_bert"},
+    "isbert": {"learning_rate": 2e-6, "adam_epsilon": 1e-7, "weight_decay": 0.01, "adamw": "uncorrected"},
+    "consert": {"learning_rate": 5e-7, "adam_epsilon": 1e-6, "weight_decay": 0.01, "adamw": "uncorrected"},
+    "sgopt": {"learning_rate": 5e-5, "adam_epsilon": 1e-6, "weight_decay": 0.01, "adamw": "transformers"},
+    "ct": {"learning_rate": 1e-5, "adam_epsilon": 1e-7, "weight_decay": 0.0, "adamw": "uncorrected"},
+    "sbert": {"learning_rate": 2e-5, "adam_epsilon": 1e-6, "weight_decay": 0.01, "adamw": "uncorrected"},
+    "mirrorbert": {"learning_rate": 2e-5, "adam_epsilon": 1e-8, "weight_decay": 0.01, "adamw": "torch"},
+    "promptbert": {"learning_rate": 1e-5, "adam_epsilon": 1e-8, "weight_decay": 0.0, "adamw": "transformers"},
+}
+"""The releases' (their files and lines stand in paper.yaml)."""
+SCHEDULES = {
+    "flow": ("constant", 0.0, "all", 1.0),
+    "isbert": ("linear", 0.1, "matrices", 1.0),
+    "consert": ("linear", 0.1, "matrices", 1.0),
+    "sgopt": ("linear", 0.1, "matrices", 1.0),
+    "ct": ("five_steps", 0.0, "matrices", None),
+    "sbert": ("linear", 0.1, "matrices", 1.0),
+    "mirrorbert": ("constant", 0.0, "all", None),
+    "promptbert": ("linear", 0.0, "matrices", 1.0),
+}
+"""Schedule, warm-up, what decays, clipping."""
+
+
+@pytest.mark.parametrize("table", ["C1", "D1", "E2", "S8", "S9"])
+def test_the_systems_of_others_have_their_releases_optimisers(table):
+    seen = {cell.flat["method"]: cell.flat for cell in resolve(load_space(table), "paper").cells()}
+    for method in OPTIMISERS.keys() & seen.keys():
+        flat = seen[method]
+        assert {name: flat[f"train.{name}"] for name in OPTIMISERS[method]} == OPTIMISERS[method], method
+        names = ("schedule", "warmup_ratio", "decay_on", "max_grad_norm")
+        assert tuple(flat[f"train.{name}"] for name in names) == SCHEDULES[method], method
+
+
+def test_sg_opt_reads_all_splits_and_lengths_count_what_the_releases_add():
+    settings = load_profile("paper").settings
+    assert settings("sgopt")["train.examples"] == 2 * (5749 + 1500 + 1379)
+    lengths = {method: settings(method)["train.max_seq_length"] for method in ("consert", "isbert", "sgopt", "sbert")}
+    assert lengths == {"consert": 64 + 3, "isbert": 128 + 3, "sgopt": 128 + 3, "sbert": 128 + 2}
+
+
 def test_supervised_rows_get_the_papers_settings():
     rows = resolve(load_space("C4"), "paper").cells()
     settings = ("train.learning_rate", "train.batch_size", "method.prompt_length")

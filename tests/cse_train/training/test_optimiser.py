@@ -125,12 +125,31 @@ def test_the_first_update_by_hand() -> None:
     expected = {
         "transformers": (1 - 0.1 * root / 0.1 * 1e-7 / (root * 1e-6 + 1e-6)) * 0.95,
         "uncorrected": (1 - 0.1 * 1e-7 / (root * 1e-6 + 1e-6)) * 0.95,
+        "uncorrected_bert": 0.95 - 0.1 * 1e-7 / (root * 1e-6 + 1e-6),
         "torch": 0.95 - 0.1 * 1e-6 / (1e-6 + 1e-6),
     }
     for name, value in expected.items():
         given = updated(TrainConfig(**{**vars(config), "adamw": name}), [gradient])
         torch.testing.assert_close(given, torch.full((2, 2), value), rtol=1e-6, atol=0)
-    assert len({round(value, 4) for value in expected.values()}) == 3
+    assert len({round(value, 5) for value in expected.values()}) == 4
+
+
+@pytest.mark.parametrize("adamw", ["transformers", "uncorrected", "uncorrected_bert", "torch"])
+def test_vectors_decay_where_all_does(adamw: str) -> None:
+    """lr 0.1, no gradient, decay 0.5: 0.95 of what decays is left."""
+    config = TrainConfig(
+        learning_rate=0.1, weight_decay=0.5, examples=6, batch_size=2, adamw=adamw, schedule="constant"
+    )
+    for decay_on, left in (("matrices", 1.0), ("all", 0.95)):
+        model = nn.Linear(2, 2)
+        optimiser = optimiser_of(model, changed := TrainConfig(**{**vars(config), "decay_on": decay_on}))
+        for parameter in model.parameters():
+            nn.init.ones_(parameter)
+            parameter.grad = torch.zeros_like(parameter)
+        set_step(optimiser, changed, 0)
+        optimiser.step()
+        torch.testing.assert_close(model.weight.detach(), torch.full((2, 2), 0.95))
+        torch.testing.assert_close(model.bias.detach(), torch.full((2,), left))
 
 
 def test_torch_s_is_torch_s_to_the_bit() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from cse_train.config import TrainConfig
-from cse_train.training.optimiser import constant, learning_rate, linear, plateau, slanted_triangular
+from cse_train.training.optimiser import constant, five_steps, learning_rate, linear, plateau, slanted_triangular
 
 
 def test_T9_linear_without_warm_up() -> None:
@@ -59,3 +59,11 @@ def test_plateau_by_hand() -> None:
     config = TrainConfig(examples=1000, batch_size=10, learning_rate=2.0, warmup_ratio=0.1, schedule="plateau")
     assert learning_rate(config, 5) == 1.0
     assert learning_rate(config, 50, [70.0, 60.0]) == pytest.approx(2 * 0.99**2 / 5)
+
+
+def test_five_steps_by_hand() -> None:
+    """Of 20 updates the first three (from 0 to 2) are at the peak, and from the tenth on all at a fifth of it."""
+    factors = [five_steps(step, 20) for step in range(20)]
+    assert factors == pytest.approx([1] * 3 + [0.8] * 2 + [0.6] * 2 + [0.4] * 2 + [0.2] * 11)
+    config = TrainConfig(examples=200, batch_size=10, learning_rate=2.0, warmup_ratio=0.1, schedule="five_steps")
+    assert [learning_rate(config, step) for step in (1, 2, 3, 19)] == pytest.approx([1.0, 2.0, 1.6, 0.4])
