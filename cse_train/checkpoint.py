@@ -10,14 +10,12 @@ import json
 import logging
 import os
 import shutil
-import zipfile
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -27,6 +25,15 @@ from cse_train.config import RunConfig, completed, parse_run
 from cse_train.distributed import agreed, barrier, rank
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
+from cse_train.soundness import (
+    CorruptCheckpoint,
+    NoCheckpoint,
+    check_archive,
+    reading,
+    require_fit,
+    require_names,
+    sum_of,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -36,18 +43,7 @@ BEST = Path("best", "model.safetensors")
 WAITING = BEST.with_name("next.safetensors")
 """A new best until the state that names it is written."""
 
-REMEDY = "train the run again, one that a ledger has as done after cse doctor --repair"
-"""Neither goes on from a damaged file."""
-
 log = logging.getLogger(__name__)
-
-
-class CorruptCheckpoint(ValueError):
-    """A checkpoint that cannot be read."""
-
-    def __init__(self, path: Path, reason: object) -> None:
-        first = str(reason).strip().splitlines()[0][:120] if str(reason).strip() else type(reason).__name__
-        super().__init__(f"corrupt checkpoint: {path}: {first}; {REMEDY}")
 
 
 def _save(value: object, path: Path) -> None:
@@ -70,11 +66,9 @@ def load_last(folder: Path) -> dict[str, Any] | None:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    try:
+    with reading(path):
         check_archive(path)
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise CorruptCheckpoint(path, error) from error
     if not isinstance(state, dict):
         raise CorruptCheckpoint(path, "holds no state")
     return state
@@ -94,36 +88,46 @@ def forget_rank(folder: Path, step: int) -> None:
 
 
 def load_newest(
-    folders: Iterable[Path], split: bool = False, signature: str | None = None
+    folders: Iterable[Path],
+    split: bool = False,
+    signature: str | None = None,
+    fits: Callable[[Path, dict[str, Any]], None] = lambda path, state: None,
 ) -> tuple[dict[str, Any], Path] | None:
     """The first state that every rank can read, and its folder; one that cannot is told in the log and passed over.
 
     It is the run's of this signature, and its best model is there and the one that its last point names. `split`: each
-    rank adds what `save_rank` wrote at the same step. Every rank of a process group calls this.
+    rank adds what `save_rank` wrote at the same step. `fits` raises CorruptCheckpoint for a state that is not
+    one of such a run. Every rank of a process group calls this.
     """
     for folder in folders:
         if rank() == 0:
             _settle(folder)
         barrier()
-        state = _readable(folder, split, signature)
+        state = _readable(folder, split, signature, fits)
         if agreed(-1 if state is None else state.get("step", -1)) and state is not None:
             return state, folder
     return None
 
 
-def _readable(folder: Path, split: bool, signature: str | None) -> dict[str, Any] | None:
+def _readable(
+    folder: Path, split: bool, signature: str | None, fits: Callable[[Path, dict[str, Any]], None]
+) -> dict[str, Any] | None:
     try:
         state = load_last(folder)
         if state is None:
             return None
         _require_own(folder / LAST, state.get("signature"), signature)
-        facts = read_best(folder, signature)[1]
-        if not _names(state, facts):
+        best = _best(folder, signature)
+        with reading(folder / LAST):
+            named = _names(state, best.facts)
+        if not named:
             raise CorruptCheckpoint(folder / BEST, f"it is not the one that {LAST} names")
         if split:
-            state["model"] = state["model"] | _load(rank_path(folder, state["step"]))
+            with reading(folder / LAST):
+                state["model"] = state["model"] | _load(rank_path(folder, state["step"]))
+        fits(folder / LAST, state)
         return state
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (CorruptCheckpoint, NoCheckpoint) as error:
         log.warning("%s; going on from an older one, or from the start", error)
         return None
 
@@ -141,10 +145,10 @@ def _settle(folder: Path) -> None:
     if not (folder / WAITING).exists():
         return
     try:
-        state = load_last(folder) or {}
-        _, facts, header, _ = _read_model(folder / WAITING)
-        named = header.get("signature") == state.get("signature") and _names(state, facts)
-    except (ValueError, LookupError, TypeError, AttributeError):
+        state, waiting = load_last(folder) or {}, _read_model(folder / WAITING)
+        with reading(folder / LAST):
+            named = waiting.signature == state.get("signature") and _names(state, waiting.facts)
+    except CorruptCheckpoint:
         named = False
     if named:
         publish_best(folder)
@@ -155,9 +159,9 @@ def _settle(folder: Path) -> None:
 def held_by_another(folder: Path, signature: str) -> bool:
     """Whether the state or the best model in a folder is that of a run with another signature."""
     signatures: list[str | None] = []
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(CorruptCheckpoint):
         signatures.append((load_last(folder) or {}).get("signature"))
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(CorruptCheckpoint):
         signatures.append(_header(folder / BEST).get("signature"))
     return any(written is not None and written != signature for written in signatures)
 
@@ -213,40 +217,55 @@ def best_path(folder: Path) -> Path:
 def read_best(folder: Path, signature: str | None = None) -> tuple[RunConfig, dict[str, Any], dict[str, Tensor]]:
     """Configuration, facts and tensors of a run's best checkpoint; `folder` is the run's or its `best` folder.
 
-    Raises ValueError where there is none, CorruptCheckpoint for one that is damaged or that of a run with another
-    signature.
+    Raises NoCheckpoint where there is none, CorruptCheckpoint for one that is damaged or that of a run with another
+    signature, ConfigError for a method that is not here.
     """
+    best = _best(folder, signature)
+    return _run_of(best_path(folder), best.flat), best.facts, best.tensors
+
+
+class _Model(NamedTuple):
+    """What stands in a file of `save_best`."""
+
+    flat: dict[str, Any]
+    facts: dict[str, Any]
+    signature: str | None
+    tensors: dict[str, Tensor]
+
+
+def _best(folder: Path, signature: str | None) -> _Model:
     path = best_path(folder)
     if not path.exists():
-        raise ValueError(f"no checkpoint: {path} does not exist; give a run's folder (cse best shows it)")
-    run, facts, header, tensors = _read_model(path)
-    _require_own(path, header.get("signature"), signature)
-    return run, facts, tensors
+        raise NoCheckpoint(f"no checkpoint: {path} does not exist; give a run's folder (cse best shows it)")
+    best = _read_model(path)
+    _require_own(path, best.signature, signature)
+    return best
 
 
-def _read_model(path: Path) -> tuple[RunConfig, dict[str, Any], dict[str, str], dict[str, Tensor]]:
-    try:
+def _read_model(path: Path) -> _Model:
+    with reading(path):
         with safe_open(path, "pt") as opened:
             header = opened.metadata() or {}
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
         if sum_of(_summed(header), tensors) != header.get("crc32"):
             raise CorruptCheckpoint(path, "it is not what was written, by its checksum")
         flat, facts = dict(json.loads(header["run"])), dict(json.loads(header["facts"]))
-        if methods.unknown(flat["method"]) is None:
-            return parse_run(completed(flat)), facts, header, tensors
-    except CorruptCheckpoint:
-        raise
-    except (SafetensorError, LookupError, OSError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        return _Model(flat, facts, header.get("signature"), tensors)
+
+
+def _run_of(path: Path, flat: dict[str, Any]) -> RunConfig:
+    if methods.unknown(method := flat.get("method")) is not None:
+        raise ConfigError([f"unknown method: method={method}; {path} was made by it, give its code by --plugins"])
+    methods.config_module(str(method))  # what is wrong with a plug-in is not the file's damage
+    try:
+        return parse_run(completed(flat))
+    except ConfigError as error:
         raise CorruptCheckpoint(path, error) from error
-    raise ConfigError([f"unknown method: method={flat['method']}; {path} was made by it, give its code by --plugins"])
 
 
 def _header(path: Path) -> dict[str, str]:
-    try:
-        with safe_open(path, "pt") as opened:
-            return opened.metadata() or {}
-    except (SafetensorError, OSError, ValueError) as error:
-        raise CorruptCheckpoint(path, error) from error
+    with reading(path), safe_open(path, "pt") as opened:
+        return opened.metadata() or {}
 
 
 def _summed(header: Mapping[str, str]) -> list[str]:
@@ -259,14 +278,10 @@ def load_model(folder: Path, signature: str | None = None) -> tuple[RunConfig, n
     run, _, tensors = read_best(folder, signature)
     backbone = load_backbone(run.train.encoder, run.train.dropout)
     model = methods.load(run.method).build(run.options, backbone, training=False)
-    try:
-        absent, unknown = model.load_state_dict(tensors, strict=False)
-    except RuntimeError as error:
-        raise CorruptCheckpoint(best_path(folder), "its tensors do not fit its encoder and method") from error
     spared = training_only(run.method)
-    absent, unknown = ([name for name in names if not name.startswith(spared)] for names in (absent, unknown))
-    if absent or unknown:
-        raise CorruptCheckpoint(best_path(folder), f"{len(absent)} tensors absent, {len(unknown)} unknown")
+    require_fit(best_path(folder), model, tensors, spared)
+    names = model.load_state_dict(tensors, strict=False)
+    require_names(best_path(folder), *([name for name in each if not name.startswith(spared)] for each in names))
     return run, model.eval(), backbone.tokenizer
 
 
@@ -284,29 +299,3 @@ def training_only(method: str) -> tuple[str, ...]:
 def rank_path(folder: Path, step: int) -> Path:
     """Where this rank keeps state that differs between ranks, as of a step."""
     return folder / LAST.parent / f"rank{rank()}-{step}.pt"
-
-
-def check_archive(path: Path) -> None:
-    """Raise where a file of `torch.save` no longer is what was written: torch writes checksums, but reads without them.
-
-    Raises:
-        zipfile.BadZipFile: no archive, a part of it whose bytes have changed, or one that is packed: torch packs none,
-            and a small file that would fill the memory must be.
-    """
-    with zipfile.ZipFile(path) as archive:
-        if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
-            raise zipfile.BadZipFile("it is packed")
-        bad = archive.testzip()
-    if bad is not None:
-        raise zipfile.BadZipFile(f"{bad} has changed since it was written")
-
-
-def sum_of(texts: Iterable[str], tensors: Mapping[str, Tensor]) -> str:
-    """CRC-32, as eight hexadecimal digits, of texts and of named tensors of any shape, type and device."""
-    total = 0
-    for text in texts:
-        total = zlib.crc32(text.encode(), total)
-    for name, tensor in sorted(tensors.items()):
-        total = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), total)
-        total = zlib.crc32(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data, total)
-    return f"{total:08x}"

@@ -1,6 +1,6 @@
 """What people hand in: whatever a library raises while it reads a file becomes one line with the file and a remedy."""
 
-import gzip
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,14 +30,18 @@ def reading(what: str, place: object, remedy: str, kinds: tuple[type[Exception],
     """
     try:
         yield
-    except (ConfigError, MemoryError):
+    except ConfigError:
         raise
     except kinds as error:
-        if isinstance(error, OSError) and error.errno is not None and not isinstance(error, gzip.BadGzipFile):
-            raise
-        if out_of_memory(error):
+        if not of_content(error):
             raise
         raise ConfigError([f"{what}: {place} ({first_line(error)}); {remedy}"]) from error
+
+
+def of_content(error: BaseException) -> bool:
+    """Whether what a reader raised tells of the file's content, and not of the machine: its disk, rights or memory."""
+    of_system = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
+    return not of_system and not out_of_memory(error)  # EINVAL: a damaged archive names a place before its begin
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -41,6 +41,7 @@ ROOMS: Mapping[str, str] = {
     "cse_train.fields": "",
     "cse_train.files": "",
     "cse_train.reading": "cse_train.fields",
+    "cse_train.soundness": "cse_train.reading",
     "cse_train.numerics": "cse_train.files",
     "cse_train.random_streams": "",
     "cse_train.distributed": "",
@@ -60,13 +61,13 @@ ROOMS: Mapping[str, str] = {
     "cse_train.plugins cse_train.losses cse_train.text cse_train.encoder cse_train.backbone cse_train.generator "
     "cse_train.modules",
     "cse_train.checkpoint": "cse_train.fields cse_train.files cse_train.distributed cse_train.config cse_train.methods "
-    "cse_train.backbone",
+    "cse_train.backbone cse_train.soundness",
     "cse_train.evaluate": "cse_train.reading cse_train.fields cse_train.files cse_train.numerics cse_train.distributed "
     "cse_train.user_files cse_train.data_paths cse_train.text cse_train.encoder cse_train.backbone cse_train.modules "
-    "cse_train.checkpoint cse_train.plugins",
+    "cse_train.checkpoint cse_train.soundness cse_train.plugins",
     "cse_train.training": "cse_train.fields cse_train.numerics cse_train.random_streams cse_train.distributed "
     "cse_train.data_paths cse_train.config cse_train.text cse_train.encoder cse_train.backbone cse_train.methods "
-    "cse_train.checkpoint cse_train.evaluate",
+    "cse_train.checkpoint cse_train.soundness cse_train.evaluate",
     "cse_train.fused": "cse_train.fields cse_train.numerics cse_train.random_streams cse_train.distributed "
     "cse_train.data_paths cse_train.config cse_train.text cse_train.losses cse_train.encoder cse_train.backbone "
     "cse_train.modules cse_train.methods cse_train.training",
@@ -75,8 +76,9 @@ ROOMS: Mapping[str, str] = {
     "cse_train.checkpoint cse_train.training",
     "cse_train.export": "cse_train.fields cse_train.data_paths cse_train.config cse_train.encoder cse_train.backbone "
     "cse_train.modules cse_train.checkpoint cse_train.evaluate cse_train.training",
-    "cse_train.pretrain": "cse_train.fields cse_train.files cse_train.numerics cse_train.data_paths cse_train.text "
-    "cse_train.encoder cse_train.backbone cse_train.modules cse_train.checkpoint cse_train.evaluate",
+    "cse_train.pretrain": "cse_train.reading cse_train.fields cse_train.files cse_train.numerics cse_train.data_paths "
+    "cse_train.soundness cse_train.text cse_train.encoder cse_train.backbone cse_train.modules cse_train.checkpoint "
+    "cse_train.evaluate",
     # what may vary
     "search_spaces": "cse_train.reading cse_train.fields cse_train.user_files cse_train.config cse_train.methods "
     "cse_train.text cse_train.evaluate.pairs cse_train.evaluate.suites cse_train.plugins",
@@ -117,7 +119,7 @@ ROOMS: Mapping[str, str] = {
     "cluster.trackers search_spaces analysis.ledger analysis.statistics analysis.tables cse_train.fields "
     "cse_train.data_paths cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone cse_train.evaluate",
     "cse.doctor": "cse.experiments cluster.plan cluster.runtime cluster.sweep search_spaces analysis.ledger "
-    "cse_train.fields cse_train.files cse_train.data_paths cse_train.checkpoint",
+    "cse_train.fields cse_train.files cse_train.data_paths cse_train.checkpoint cse_train.soundness",
     "cse.foreign": "search_spaces analysis.ledger analysis.tables cse_train.fields cse_train.reading",
     "cse.cli": "cse cse.tables cse.experiments cse.doctor cse.foreign cluster search_spaces analysis cse_train",
 }

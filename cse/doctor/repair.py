@@ -10,6 +10,7 @@ from analysis.ledger import Claim, Ledger, RunRow
 from analysis.ledger.schema import HELD
 from cse_train import checkpoint
 from cse_train.files import HOST, alive
+from cse_train.soundness import CorruptCheckpoint
 
 PART = re.compile(rf"\..+\.{re.escape(HOST)}\.(?:[0-9a-f]{{8}}\.)?([0-9]+)")
 """Name of a file that a process of this machine is writing, and the process."""
@@ -62,7 +63,7 @@ def _damage(folder: Path, signature: str) -> str:
         return ""
     try:
         checkpoint.read_best(folder, signature)
-    except checkpoint.CorruptCheckpoint as error:
+    except CorruptCheckpoint as error:
         return str(error).rpartition(";")[0]
     return ""
 

@@ -58,7 +58,7 @@ class CompactEmbedding(nn.Module):
         given = dict(state_dict)
         if (whole := given.get(f"{prefix}weight")) is not None and whole.shape == self.rest_VH.shape:
             self.rest_VH.copy_(whole)
-            given[f"{prefix}weight"] = whole[self.ids_K]
+            given[f"{prefix}weight"] = whole[self.ids_K.to(whole.device)]  # a checkpoint is read into main memory
         super()._load_from_state_dict(given, prefix, *args)
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from cse_train.checkpoint import CorruptCheckpoint, best_path
+from cse_train.checkpoint import best_path
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import columns, require
 from cse_train.files import replace_file
+from cse_train.soundness import CorruptCheckpoint
 
 
 def score_checkpoint(

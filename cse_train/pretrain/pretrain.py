@@ -14,7 +14,6 @@ import torch
 
 from cse_train.backbone.folders import shipped_folder
 from cse_train.backbone.identity import load_tokenizer
-from cse_train.checkpoint import check_archive
 from cse_train.evaluate.pairs import Pairs
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
@@ -23,6 +22,8 @@ from cse_train.pretrain.corpus import Corpus, read_lines, text_hash, tokenised
 from cse_train.pretrain.evaluation import dev_scores, held_out_report
 from cse_train.pretrain.folder import make_card, write_weights
 from cse_train.pretrain.run import Run
+from cse_train.reading import reading
+from cse_train.soundness import check_archive
 from cse_train.text.tokens import tokenizer_hash
 
 Progress = Callable[[dict[str, Any]], None]
@@ -64,11 +65,9 @@ def pretrain(
 
 
 def _read_state(path: Path) -> dict[str, Any]:
-    try:
+    with reading("unreadable state", path, "delete it to begin again"):
         check_archive(path)
         return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        raise ConfigError([f"unreadable state: {path}, {type(error).__name__}; delete it to begin again"]) from error
 
 
 def _check_recipe(stored: Mapping[str, Any], config: PretrainConfig, path: Path) -> None:

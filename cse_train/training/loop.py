@@ -5,7 +5,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -23,6 +23,7 @@ from cse_train.evaluate.embedding import NotFinite, evaluating
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Method
 from cse_train.numerics import autocast, fast_fp32, keep_freed_memory
+from cse_train.soundness import CorruptCheckpoint, reading, require_fit
 from cse_train.text.sources import rows_of
 from cse_train.training.batches import Batches
 from cse_train.training.optimiser import (
@@ -97,8 +98,7 @@ def train(
         session = Session.open(run, paths, folder, signature)
         if signature is None:
             session.require_own_folder()
-        if not session.resume(resume_from):
-            session = Session.open(run, paths, folder, signature)
+        session.resume(resume_from)
         return session.go(report)
 
 
@@ -171,26 +171,35 @@ class Session:
             line = f"another run: folder={self.folder} has checkpoints of another configuration or of other data"
             raise ConfigError([f"{line}; give another folder, or delete it"])
 
-    def resume(self, resume_from: Path | None) -> bool:
-        """Load the newest state that can be read; False for one that does not fit, of which parts may be loaded."""
+    def resume(self, resume_from: Path | None) -> None:
+        """Load the newest state that can be read and fits; where there is none the run is at its start.
+
+        What loading raises is no damage: it is an error of this code or of a method's, and goes on to the caller.
+        """
         folders = dict.fromkeys([self.folder, *([resume_from] if resume_from else [])])
-        newest = checkpoint.load_newest(folders, bool(dict(self._differing())), self.signature)
+        split = bool(dict(self._differing()))
+        newest = checkpoint.load_newest(folders, split, self.signature, self._require_fit)
         if newest is None:
-            return True
+            return
         state, source = newest
-        try:
-            self.model.load_state_dict(state["model"])
-            self.optimiser.load_state_dict(
-                compact_vocabulary.compact_moments(self.model, self.optimiser, state["optimiser"])
-            )
-            self.step, self.seconds = state["step"], state["seconds"]
-            self.points = [Point(**point) for point in state["points"]]
-        except (KeyError, RuntimeError, ValueError, TypeError) as error:
-            log.warning("%s; going on from the start", checkpoint.CorruptCheckpoint(source / checkpoint.LAST, error))
-            return False
+        self.model.load_state_dict(state["model"])
+        self.optimiser.load_state_dict(
+            compact_vocabulary.compact_moments(self.model, self.optimiser, state["optimiser"])
+        )
+        self.step, self.seconds = state["step"], state["seconds"]
+        self.points = [Point(**point) for point in state["points"]]
         if source != self.folder and distributed.rank() == 0:
             checkpoint.adopt_best(source, self.folder)
-        return True
+
+    def _require_fit(self, path: Path, state: Mapping[str, Any]) -> None:
+        """Raise CorruptCheckpoint where a state is not one of such a run."""
+        with reading(path):
+            sizes = [len(group["params"]) for group in state["optimiser"]["param_groups"]]
+            [Point(**point) for point in state["points"]]
+            tensors, _ = dict(state["model"]), (int(state["step"]), float(state["seconds"]))
+        if sizes != [len(group["params"]) for group in self.optimiser.param_groups]:
+            raise CorruptCheckpoint(path, "its optimiser has other parameters")
+        require_fit(path, self.model, tensors)
 
     def go(self, report: Report) -> Outcome:
         """Report the points of earlier attempts again, then train to the end or until `report` says stop."""

@@ -1,5 +1,7 @@
 """A run whose files are damaged, gone or another run's is trained again by the same call, bit for bit."""
 
+import errno
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +11,15 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from torch import nn
 
-from cse_train import checkpoint
+from cse_train import checkpoint, methods
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.encoder import compact_vocabulary
 from cse_train.evaluate.score import score_checkpoint
 from cse_train.fields import ConfigError
-from cse_train.training.loop import Point, train
+from cse_train.training.loop import Point, Session, train
 
 BEST, LAST = checkpoint.BEST, checkpoint.LAST
 OWN, OTHER = "a" * 24, "b" * 24
@@ -100,6 +104,23 @@ def weights_of_another_shape(run: Trained) -> None:
     torch.save(state, run.folder / LAST)
 
 
+def moments_of_other_parameters(run: Trained) -> None:
+    state = torch.load(run.folder / LAST, weights_only=True)
+    state["optimiser"]["param_groups"] = state["optimiser"]["param_groups"][:1]
+    torch.save(state, run.folder / LAST)
+
+
+def points_of_another_kind(run: Trained) -> None:
+    state = torch.load(run.folder / LAST, weights_only=True)
+    state["points"] = [point | {"never": 1} for point in state["points"]]
+    torch.save(state, run.folder / LAST)
+
+
+def no_optimiser(run: Trained) -> None:
+    state = torch.load(run.folder / LAST, weights_only=True)
+    torch.save({key: value for key, value in state.items() if key != "optimiser"}, run.folder / LAST)
+
+
 DAMAGES = {
     no_best: "no checkpoint: ",
     half_a_best: "corrupt checkpoint: ",
@@ -109,6 +130,9 @@ DAMAGES = {
     all_of_another_run: "it is of another run, bbbbbbbbbbbb and not aaaaaaaaaaaa",
     no_best_and_no_signature: "no checkpoint: ",
     weights_of_another_shape: "corrupt checkpoint: ",
+    moments_of_other_parameters: "corrupt checkpoint: ",
+    points_of_another_kind: "corrupt checkpoint: ",
+    no_optimiser: "corrupt checkpoint: ",
 }
 
 
@@ -135,6 +159,51 @@ def same_best(one: Path, other: Path) -> None:
         k: v for k, v in fact.items() if k not in clocks
     }
     assert tensors.keys() == others.keys() and all(torch.equal(tensors[name], others[name]) for name in tensors)
+
+
+PLACES = {
+    "a module's hook": (nn.Module, "load_state_dict"),
+    "the optimiser": (torch.optim.AdamW, "load_state_dict"),
+    "the moments": (compact_vocabulary, "compact_moments"),
+    "a method's configuration": (methods, "config_module"),
+    "the model's fit": (nn.Module, "state_dict"),
+}
+OURS = (IndexError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OSError)
+
+
+@pytest.mark.parametrize("error", OURS)
+@pytest.mark.parametrize("place", PLACES)
+def test_an_error_of_our_own_while_a_run_resumes_is_no_damage(
+    trained: Trained, place: str, error: type[Exception], caplog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails the run with its own line, and the files are kept as they are."""
+    session = Session.open(trained.run, trained.paths, trained.folder, OWN)
+    before = (trained.folder / LAST).read_bytes(), (trained.folder / BEST).read_bytes()
+
+    def broken(*given: object, **named: object) -> None:
+        raise error("indices should be on the same device")
+
+    monkeypatch.setattr(*PLACES[place], broken)
+    with pytest.raises(error, match="^.?indices should be on the same device"):
+        session.resume(None)
+    assert ((trained.folder / LAST).read_bytes(), (trained.folder / BEST).read_bytes()) == before
+    assert not [record for record in caplog.records if record.name.startswith("cse_train")]
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ESTALE, errno.EACCES, errno.ENOMEM])
+@pytest.mark.parametrize("reader", ["torch.load", "cse_train.checkpoint.safe_open"])
+def test_a_disk_that_fails_is_no_damage(
+    trained: Trained, reader: str, error: int, caplog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run fails, and another machine goes on with it; nothing says that it began again."""
+
+    def failing(*given: object, **named: object) -> None:
+        raise OSError(error, os.strerror(error), str(trained.folder))
+
+    monkeypatch.setattr(reader, failing)
+    with pytest.raises(OSError, match=os.strerror(error)):
+        train(trained.run, trained.paths, trained.folder, lambda point: False, signature=OWN)
+    assert not caplog.records
 
 
 def test_what_versions_before_wrote_is_gone_on_from(trained: Trained) -> None:

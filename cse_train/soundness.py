@@ -1,0 +1,100 @@
+"""Whether a checkpoint's file is what was written, and of such a run: damage alone is CorruptCheckpoint."""
+
+import contextlib
+import zipfile
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cse_train.reading import of_content
+
+EXTRA = "_extra_state"
+"""How the name ends under which a module keeps state of its own kind, which may have another shape at each step."""
+REMEDY = "train the run again, one that a ledger has as done after cse doctor --repair"
+"""Neither goes on from a damaged file."""
+
+
+class CorruptCheckpoint(ValueError):
+    """A checkpoint that cannot be read."""
+
+    def __init__(self, path: Path, reason: object) -> None:
+        first = str(reason).strip().splitlines()[0][:120] if str(reason).strip() else type(reason).__name__
+        super().__init__(f"corrupt checkpoint: {path}: {first}; {REMEDY}")
+
+
+class NoCheckpoint(ValueError):
+    """There is no checkpoint where one is wanted."""
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Within it a file is read and nothing else is done: whatever its content raises becomes CorruptCheckpoint.
+
+    What the system says of disk, rights and memory is let through. An error of our own code must never be raised here:
+    it would pass for damage, and a run would start again without a word.
+    """
+    try:
+        yield
+    except CorruptCheckpoint:
+        raise
+    except Exception as error:
+        if not of_content(error) and not isinstance(error, FileNotFoundError):
+            raise
+        raise CorruptCheckpoint(path, error) from error
+
+
+def check_archive(path: Path) -> None:
+    """Raise where a file of `torch.save` no longer is what was written: torch writes checksums, but reads without them.
+
+    Raises:
+        zipfile.BadZipFile: no archive, a part of it whose bytes have changed, or one that is packed: torch packs none,
+            and a small file that would fill the memory must be.
+    """
+    with zipfile.ZipFile(path) as archive:
+        if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+            raise zipfile.BadZipFile("it is packed")
+        bad = archive.testzip()
+    if bad is not None:
+        raise zipfile.BadZipFile(f"{bad} has changed since it was written")
+
+
+def sum_of(texts: Iterable[str], tensors: Mapping[str, Tensor]) -> str:
+    """CRC-32, as eight hexadecimal digits, of texts and of named tensors of any shape, type and device."""
+    total = 0
+    for text in texts:
+        total = zlib.crc32(text.encode(), total)
+    for name, tensor in sorted(tensors.items()):
+        total = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), total)
+        total = zlib.crc32(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data, total)
+    return f"{total:08x}"
+
+
+def require_fit(path: Path, model: nn.Module, tensors: Mapping[str, Any], spared: tuple[str, ...] = ()) -> None:
+    """Raise CorruptCheckpoint where a file's tensors are not those of a model, by name and shape; nothing is loaded.
+
+    Not looked at: names that begin as `spared`, and what a module loads by a hook or a method of its own, whose errors
+    are that code's.
+    """
+    spared = (*spared, *(prefix for prefix, module in model.named_modules() if _loads_itself(module)))
+    named = {name: value for name, value in model.state_dict().items() if not name.startswith(spared)}
+    given = {name: value for name, value in tensors.items() if not name.startswith(spared)}
+    require_names(path, named.keys() - given.keys(), given.keys() - named.keys())
+    shapes = {name: value.shape for name, value in named.items() if not name.endswith(EXTRA)}
+    if others := [name for name, shape in shapes.items() if getattr(given[name], "shape", None) != shape]:
+        raise CorruptCheckpoint(path, f"its tensors do not fit its encoder and method: {others[0]} has another shape")
+
+
+def require_names(path: Path, absent: Collection[str], unknown: Collection[str]) -> None:
+    """Raise CorruptCheckpoint where a file lacks tensors of a model, or has others."""
+    if absent or unknown:
+        raise CorruptCheckpoint(path, f"{len(absent)} tensors absent, {len(unknown)} unknown")
+
+
+def _loads_itself(module: nn.Module) -> bool:
+    loaders = ("load_state_dict", "_load_from_state_dict")
+    overridden = any(getattr(type(module), name) is not getattr(nn.Module, name) for name in loaders)
+    return overridden or bool(module._load_state_dict_pre_hooks)
