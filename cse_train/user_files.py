@@ -1,6 +1,7 @@
-"""A file of the user's own that a run reads: training text, the set that picks checkpoints, or one that scores them."""
+"""Files of the user's own that a run reads: training text, sets, encoders; and whether a text is a path or a name."""
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -80,3 +81,23 @@ def is_file_name(text: str) -> bool:
 def named_files(files: Iterable[UserFile]) -> Mapping[tuple[bool, str], UserFile]:
     """(Whether it is training text, name) -> file: a corpus and a set may share a name."""
     return {(file.role == "corpus", file.name): file for file in files}
+
+
+WEIGHTS = Path(__file__).with_name("weights")
+"""The encoders that come with the package; each is called by the name of its folder."""
+
+
+def absolute_place(text: str, folder: Path) -> str:
+    """The absolute path of a file or folder that a text names, counted from `folder`; a name as it is.
+
+    A path begins with /, ./, ../ or ~, or is there. A shipped encoder's name is always a name. Symlinks are kept.
+    """
+    if "/" not in text and (WEIGHTS / text / "config.json").is_file():
+        return text
+    place = os.path.abspath(folder / os.path.expanduser(text))
+    return place if is_path(text) or os.path.exists(place) else text
+
+
+def is_path(text: str) -> bool:
+    """Whether a text is written as a path, whether or not anything is there."""
+    return text.startswith(("/", "./", "../", "~")) or text in (".", "..")

@@ -215,10 +215,17 @@ class ResolvedSpace:
 
 
 def resolve(
-    space: Space, profile: str | Profile | None = None, overrides: Mapping[str, Scalar] | None = None
+    space: Space,
+    profile: str | Profile | None = None,
+    overrides: Mapping[str, Scalar] | None = None,
+    *,
+    absolute: bool = False,
 ) -> ResolvedSpace:
-    """A space under a profile (default: the file's) and command-line settings; ConfigError where it is not valid."""
-    overrides, files = of_settings(overrides or {}, Path.cwd())
+    """A space under a profile (default: the file's) and command-line settings; ConfigError where it is not valid.
+
+    Paths of the settings count from the shell's folder unless they are `absolute`.
+    """
+    overrides, files = of_settings(overrides or {}, None if absolute else Path.cwd())
     if not isinstance(profile, Profile):
         profile = load_profile(profile or space.profile)
     candidates = [str(overrides["method"])] if "method" in overrides else space.methods()

@@ -17,25 +17,35 @@ from search_spaces.paper import Paper, read_paper
 from search_spaces.space import OFF, Component, ExplicitCell, Key, SearchConfig, Space, SpaceFile
 from search_spaces.strict_yaml import read_yaml
 from search_spaces.user_data.in_space import collect
+from search_spaces.user_data.written import absolute_models, absolute_paths, find_beside
 
 
 def parse_file(path: Path) -> Space:
     """The space in one file; ConfigError holds `FILE: rule: name=value; what to do` for each problem."""
-    space, problems = parse(read_yaml(path), path)
+    return _required(*parse(read_yaml(path), path), path)
+
+
+def parse_written(written: Mapping[str, Any], path: Path) -> Space:
+    """The space of `Space.written`, wherever its file is by now; ConfigError as `parse_file`."""
+    return _required(*parse(written, path, absolute=True), path)
+
+
+def _required(space: Space | None, problems: Sequence[str], path: Path) -> Space:
     if problems or space is None:
         raise ConfigError([f"{path}: {line}" for line in dict.fromkeys(problems)])
     return space
 
 
-def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
-    """The space, or None and every problem."""
-    collected = collect(raw, path.resolve().parent)
+def parse(raw: Mapping[str, Any], path: Path, *, absolute: bool = False) -> tuple[Space | None, list[str]]:
+    """The space, or None and every problem. Paths count from the file's folder unless they are `absolute` already."""
+    folder = path.resolve().parent
+    unknown = _use_plugins(raw.get("plugins"), path.absolute().parent)
+    written = raw
+    collected = collect(raw if absolute else absolute_models(raw, folder), folder)
     raw = collected.raw
     file, problems = read(SpaceFile, {"version": None, "id": None, **raw})
-    try:
-        plugins.use(file.plugins, path.absolute().parent)
-    except ConfigError as error:  # what names them would only be reported once more
-        return None, problems + error.problems
+    if unknown:  # what names them would only be reported once more
+        return None, problems + unknown
     problems += collected.problems + _cell_list_problems(raw)
     suites = tuple(str(suite) for suite in file.evaluate)
     problems += _suite_problems(suites, {user_file.name for user_file in collected.files})
@@ -64,13 +74,24 @@ def parse(raw: Mapping[str, Any], path: Path) -> tuple[Space | None, list[str]]:
     if problems:
         return None, problems
     space = Space(
-        id=file.id, title=file.title or file.id, file=path, plugins=file.plugins, method=file.method,
-        profile=file.profile, seeds=seeds,
+        id=file.id, title=file.title or file.id, file=path.absolute(), plugins=file.plugins, method=file.method,
+        profile=find_beside(file.profile, folder), seeds=seeds,
         settings=settings, axes=axes, cells=cells, evaluate=suites, set_for=file.set_for,
         search=search, paper=paper, components=components, notes=file.notes,
-        files=tuple(dict.fromkeys(collected.files)),
+        files=tuple(dict.fromkeys(collected.files)), written=written if absolute else absolute_paths(written, folder),
     )  # fmt: skip
     return space, row_problems(space)
+
+
+def _use_plugins(sources: object, folder: Path) -> list[str]:
+    """Let the space name these plug-ins; the problems of those that cannot be had."""
+    if not isinstance(sources, list) or not all(isinstance(source, str) for source in sources):
+        return []
+    try:
+        plugins.use(sources, folder)
+    except ConfigError as error:
+        return error.problems
+    return []
 
 
 def _cell_list_problems(raw: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,8 @@
 """Profiles: every scale setting (encoder, corpus, examples, batch, evaluations, learning rates) in one file."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import Predicate
@@ -13,6 +14,8 @@ from search_spaces import keys
 from search_spaces.catalog import find_profile, profiles
 from search_spaces.file_shape import CLOSED, VERSION, Give, Text, read
 from search_spaces.strict_yaml import read_yaml
+from search_spaces.user_data.places import absolute
+from search_spaces.user_data.written import absolute_models
 
 RENAMED = {"stand_ins": "substitutions"}
 SUBSTITUTIONS = Give("give a mapping such as {method.generator: {bert-base-uncased: wiki-l4-h128}}")
@@ -45,6 +48,8 @@ class Profile:
     method's name the same, which goes before."""
     recipes: tuple[Recipe, ...] = ()
     """Over the method's settings and under a space's own; a later one over an earlier one."""
+    written: Mapping[str, Any] | None = field(default=None, compare=False)
+    """What the YAML of a person's own says, with absolute paths; None for a shipped one."""
 
     def over(self, base: "Profile") -> "Profile":
         """This profile where both say something, and the base elsewhere; recipes of the base come first."""
@@ -90,9 +95,23 @@ class ProfileFile:
 
 
 def load_profile(name: str) -> Profile:
-    """A shipped profile by name, or one by path; ConfigError with every problem of the file."""
+    """A shipped profile by name, or one by path; ConfigError with every problem of the file.
+
+    Paths of encoders and the like count from the file's folder.
+    """
     path = find_profile(name)
-    file, problems = read(ProfileFile, {"version": None, **read_yaml(path)}, renamed=RENAMED)
+    if path in profiles().values():
+        return parse_profile(read_yaml(path), path)
+    folder = path.resolve().parent
+    written = absolute_models(read_yaml(path), folder)
+    if isinstance(train := written.get("train"), dict):
+        written["train"] = {key: absolute(f"train.{key}", value, folder) for key, value in train.items()}
+    return replace(parse_profile(written, path), written=written)
+
+
+def parse_profile(raw: Mapping[str, Any], path: Path) -> Profile:
+    """A profile of its YAML's content; `path` names it, and need not be there."""
+    file, problems = read(ProfileFile, {"version": None, **raw}, renamed=RENAMED)
     train = {f"train.{key}": value for key, value in file.train.items()}
     problems += keys.problems(train, methods.shipped()[:1])
     for method, settings in file.methods.items():

@@ -131,6 +131,8 @@ class Space:
     notes: str = ""
     files: tuple[UserFile, ...] = ()
     """The user's own corpora and sets that it names."""
+    written: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """What its YAML says, with absolute paths."""
 
     @property
     def axis_names(self) -> list[str]:

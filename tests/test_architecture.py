@@ -53,7 +53,8 @@ ROOMS: Mapping[str, str] = {
     "cse_train.losses": "",
     "cse_train.text": "cse_train.reading cse_train.fields cse_train.files cse_train.user_files cse_train.data_paths",
     "cse_train.encoder": "cse_train.numerics cse_train.text",
-    "cse_train.backbone": "cse_train.reading cse_train.fields cse_train.files cse_train.text cse_train.encoder",
+    "cse_train.backbone": "cse_train.reading cse_train.fields cse_train.files cse_train.user_files cse_train.text "
+    "cse_train.encoder",
     "cse_train.generator": "cse_train.fields cse_train.files cse_train.distributed cse_train.random_streams "
     "cse_train.text cse_train.losses cse_train.encoder cse_train.backbone",
     "cse_train.modules": "cse_train.fields cse_train.distributed cse_train.losses cse_train.encoder",

@@ -20,8 +20,10 @@ from cse_train.plugins import registry
 from cse_train.plugins.registry import Plugin
 from cse_train.plugins.snapshot import path_of
 from search_spaces.catalog import ALL, catalog, find_profile, load_spaces, shipped
+from search_spaces.profiles import load_profile
 from search_spaces.space import Space
 from search_spaces.strict_yaml import read_yaml
+from search_spaces.user_data.written import absolute_models
 
 MOST = 100_000
 """Characters of all files, packed: Linux takes 131,072 in one word of a command line."""
@@ -63,7 +65,8 @@ def _brought(ids: Sequence[str], profile: str | None, plugins: Sequence[str], *,
     options: list[str] = []
     if profile is not None and find_profile(profile).parent != shipped() / "profiles":
         place = f"profiles/{Path(profile).name}"
-        files[place] = Path(profile).read_text(encoding="utf8")
+        written = load_profile(profile).written
+        files[place] = Path(profile).read_text(encoding="utf8") if written is None else json.dumps(written, indent=1)
         options += ["--profile", place]
     for plugin in registry.use(plugins):
         options += ["--plugins", _plugin(plugin, files)]
@@ -79,7 +82,7 @@ def _names(given: str, files: dict[str, str], data: bool) -> list[str]:
 
 def _space(space: Space, files: dict[str, str], data: bool) -> str:
     folder, raw = space.file.resolve().parent, read_yaml(space.file)
-    there = raw
+    there = absolute_models(raw, folder)  # encoders and the like do not travel
     stay = []
     for path in filter(None, (file.path for file in space.files)):
         text = _text(path, folder) if data else None
@@ -93,7 +96,7 @@ def _space(space: Space, files: dict[str, str], data: bool) -> str:
         plugins = registry.use(space.plugins, folder)
         there = {**there, "plugins": [f"../{_plugin(plugin, files)}" for plugin in plugins]}
     place = f"spaces/{space.file.name}"
-    text = space.file.read_text(encoding="utf8") if there is raw else json.dumps(there, indent=1)
+    text = space.file.read_text(encoding="utf8") if there == raw else json.dumps(there, indent=1)
     _add(files, place, text, space.file)
     return place
 

@@ -16,6 +16,7 @@ from cluster.search.budget import Budget, parse_budget
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import still_valid, unscored
 from cse_train.fields import ConfigError
+from search_spaces.catalog import shipped
 from search_spaces.cells import ResolvedSpace, sweep_name
 
 
@@ -135,7 +136,7 @@ def record(
 ) -> None:
     """Write the sweep, its runs and the cells that lack an input into the ledger.
 
-    `num_samples`: runs that a search makes at most. The last two keys are those of the ledger's format.
+    `num_samples`: runs that a search makes at most. `blocked` and `asked` are keys of the ledger's format.
     """
     space = request.resolved.space
     spec = {
@@ -148,10 +149,19 @@ def record(
         "blocked": {cell.label: cell.reason for cell in incomplete},
         "asked": num_samples,
         **request.terms.declared(),
+        **_written(request.resolved),
     }
     name = sweep_name(request.resolved)
     ledger.record_sweep(name, spec)
     ledger.link(name, [(run.signature, run.cell, run.seed) for run in runs])
+
+
+def _written(resolved: ResolvedSpace) -> dict[str, Any]:
+    """What the person's own files say, by which the sweep is known wherever they are by now."""
+    written = {"yaml": resolved.space.written, "profile_yaml": resolved.profile.written}
+    if resolved.space.file.resolve().is_relative_to(shipped()):
+        del written["yaml"]
+    return {name: dict(content) for name, content in written.items() if content}
 
 
 def budget_of(text: str | None, resolved: ResolvedSpace) -> Budget | None:

@@ -11,7 +11,11 @@ from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.plugins import registry
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import ResolvedSpace, resolve
+from search_spaces.parse import parse_written
+from search_spaces.profiles import Profile, parse_profile
+from search_spaces.space import Space
 from search_spaces.strict_yaml import read_yaml
+from search_spaces.user_data.written import absolute_settings
 
 
 def lineage_of(folder: Path, ledger: Ledger | None) -> Lineage:
@@ -151,20 +155,30 @@ def sweep_of(name: str, ledger: Ledger | None) -> SweepRow | None:
     return next((row for row in ledger.sweeps() if row.id == name), None) if ledger else None
 
 
-def _require_trusted(file: Path, sweep: SweepRow) -> None:
-    """ConfigError where a ledger, which may be another's, names a file that would run code that nobody named here."""
-    sources = read_yaml(file).get("plugins")
-    if isinstance(sources, list) and (others := registry.unused(map(str, sources), file.absolute().parent)):
+def _require_trusted(sources: object, file: Path, sweep: SweepRow) -> None:
+    """ConfigError where a ledger, which may be another's, names plug-ins that would run code that nobody named here."""
+    if isinstance(sources, list) and (others := registry.unused(map(str, sources), file.parent)):
         line = f"plug-ins of a ledger's file: sweep={sweep.id} ran {file}, which runs {', '.join(others)}"
         raise ConfigError([f"{line}; give the file in place of the sweep, or --plugins"])
 
 
 def _as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
-    file = Path(str(sweep.spec["file"]))
+    given = {**sweep.spec.get("set", {}), **absolute_settings(settings, Path.cwd())}
+    return resolve(_space_of(sweep), profile or _profile_of(sweep), given, absolute=True)
+
+
+def _space_of(sweep: SweepRow) -> Space:
+    """As the sweep has it; of an older one, which has no copy, as the file has it now."""
+    file, written = Path(str(sweep.spec["file"])), sweep.spec.get("yaml")
     ours = catalog().get(str(sweep.spec.get("space")))
     if ours is not None and ours.name == file.name and (not file.is_file() or filecmp.cmp(file, ours, shallow=False)):
-        file = ours  # another checkout's, and it ships with us too
-    if not file.is_file():
+        return load_space(ours)  # another checkout's, and it ships with us too
+    if written is None and not file.is_file():
         raise ConfigError([f"no such file: sweep={sweep.id} ran {file}, which is gone; give the space's file"])
-    _require_trusted(file, sweep)
-    return resolve(load_space(file), profile or sweep.spec.get("profile"), {**sweep.spec.get("set", {}), **settings})
+    _require_trusted((written or read_yaml(file)).get("plugins"), file, sweep)
+    return load_space(file) if written is None else parse_written(written, file)
+
+
+def _profile_of(sweep: SweepRow) -> Profile | str | None:
+    written, name = sweep.spec.get("profile_yaml"), sweep.spec.get("profile")
+    return parse_profile(written, Path(f"{name}.yaml")) if written is not None else name

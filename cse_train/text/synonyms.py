@@ -56,7 +56,7 @@ class Synonyms:
 def wordnet_folder(given: str | None) -> Path:
     """The folder that `method.synonyms` names, or Debian's. Raises ConfigError unless WordNet's files are there."""
     folder = DEBIAN if given is None else Path(given)
-    absent = [name for name in FILES if not (folder / name).is_file()]
+    absent = [name for name in FILES if not (folder.is_absolute() and (folder / name).is_file())]
     if absent:
         line = f"no WordNet: method.synonyms={'null' if given is None else given}; {folder} has no {', '.join(absent)}"
         raise ConfigError([f"{line}; apt install wordnet-base, or give the folder that holds {', '.join(FILES)}"])

@@ -11,6 +11,7 @@ from cse_train.text.sources import CORPORA
 from cse_train.user_files import HUB, NAME, Kind, Metric, Role, UserFile, is_file_name, stem
 from search_spaces.file_shape import CLOSED, Give, Text, brief, read
 from search_spaces.strict_yaml import parse_yaml
+from search_spaces.user_data.places import absolute
 
 COLUMNS = Give("give a mapping such as {sentence1: NAME, sentence2: NAME, rating: NAME}")
 ROLES: Mapping[str, Role] = {"train.dev": "dev", "train.corpus": "corpus"}
@@ -96,10 +97,15 @@ def referenced(key: str, value: Any, folder: Path, where: str) -> tuple[Any, lis
     return (made.name if made else "?"), [made] if made else [], problems
 
 
-def of_settings(settings: Mapping[str, Any], folder: Path) -> tuple[dict[str, Any], tuple[UserFile, ...]]:
-    """Settings of a command line with names in place of files, and the files. ConfigError lists every problem."""
+def of_settings(settings: Mapping[str, Any], folder: Path | None) -> tuple[dict[str, Any], tuple[UserFile, ...]]:
+    """Settings of a command line with names in place of files, and the files. ConfigError lists every problem.
+
+    Paths count from `folder`, and become absolute; None where they are.
+    """
     named, files, problems = dict(settings), list[UserFile](), list[str]()
+    folder, settled = folder or Path("/"), folder is None
     for key, value in settings.items():
+        value = value if settled else absolute(key, value, folder)
         named[key], more, lines = referenced(key, value, folder, key)
         files, problems = files + more, problems + lines
     if problems:

@@ -175,7 +175,7 @@ def model(**changes: object) -> Path:
     shutil.copytree(shipped_folder() / "tokenizer", "model", dirs_exist_ok=True)
     config = json.loads(Path("model/config.json").read_text(encoding="utf8"))
     Path("model/config.json").write_text(json.dumps(config | changes), encoding="utf8")
-    return Path("model")
+    return Path("model").resolve()
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_files_of_a_model_that_are_no_such(name: str, content: bytes) -> None:
     model()
     Path("model", name).write_bytes(content)
     with pytest.raises(ConfigError, match=r"^(unreadable|impossible|wrong tokenizer|incomplete)"):
-        load_backbone("model")
+        load_backbone(str(Path("model").resolve()))
 
 
 # What is ours

@@ -18,6 +18,7 @@ from cse.cli.sweep_options import BudgetOption, SweepArguments, with_sweep_argum
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cells import resolve
+from search_spaces.user_data.places import relative_path
 from search_spaces.user_data.references import ROLES, file_of, is_reference
 
 TARGETS = targets.names()
@@ -89,6 +90,8 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
     overrides = arguments.settings(given.settings)
     files = {key: overrides[key] for key in ROLES if key in overrides and is_reference(overrides[key])}
     problems += [line for key, file in files.items() if (line := not_absolute(f"--set {key}", file_of(file)))]
+    places = {key: path for key, value in overrides.items() if (path := relative_path(key, value))}
+    problems += [line for key, path in places.items() if (line := not_absolute(f"--set {key}", path))]
     if problems:
         raise ConfigError(problems)
     trackers.checked(given.track or ())

@@ -1,0 +1,96 @@
+"""The content of spaces and profiles with absolute paths: they mean the same wherever they are read again."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cse_train.user_files import HUB, absolute_place
+from search_spaces.domains import WORDS
+from search_spaces.user_data.places import ENCODER, absolute
+from search_spaces.user_data.references import ROLES, is_reference, mapping
+
+
+def absolute_models(raw: Any, folder: Path) -> Any:
+    """A YAML's content with absolute paths of encoders and of what methods read, wherever a setting may stand."""
+    if isinstance(raw, list):
+        return [absolute_models(value, folder) for value in raw]
+    if not isinstance(raw, Mapping):
+        return raw
+    return {key: _models(key, value, folder) for key, value in raw.items()}
+
+
+def absolute_paths(raw: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A space's YAML with every path absolute: it means the same wherever it is read again."""
+    made = {key: _files(key, value, folder) for key, value in absolute_models(raw, folder).items()}
+    made |= {key: _file_values(made[key], folder) for key in ("dev", "corpus", "evaluate") if key in made}
+    if isinstance(sources := made.get("plugins"), list):
+        made["plugins"] = [_source(source, folder) for source in sources]
+    if isinstance(profile := made.get("profile"), str):
+        made["profile"] = find_beside(profile, folder)
+    return made
+
+
+def find_beside(profile: str, folder: Path) -> str:
+    """The path of a profile's file that lies beside a space; a shipped profile's name stays."""
+    place = folder / Path(profile).expanduser()
+    return str(place) if place.suffix and place.is_file() else profile
+
+
+def absolute_settings(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Settings of a command line with absolute paths, those of files of text and sets too."""
+    return {key: _files(key, absolute(key, value, folder), folder) for key, value in settings.items()}
+
+
+def _models(key: str, value: Any, folder: Path) -> Any:
+    if key == "evaluated" and isinstance(value, Mapping):
+        return {name: absolute(ENCODER, v, folder) if name == "encoder" else v for name, v in value.items()}
+    if key == ENCODER or key.startswith("method."):
+        return _values(key, value, folder)
+    return absolute_models(value, folder)
+
+
+def _values(key: str, value: Any, folder: Path) -> Any:
+    """What stands under a setting: a value, a domain with its condition, or {value of a table: what runs instead}."""
+    if isinstance(value, list):
+        return [_values(key, each, folder) for each in value]
+    if not isinstance(value, Mapping):
+        return absolute(key, value, folder)
+    return {
+        name if name in (*WORDS, "when") else absolute(key, name, folder): absolute_models(each, folder)
+        if name == "when"
+        else _values(key, each, folder)
+        for name, each in value.items()
+    }
+
+
+def _files(key: str, value: Any, folder: Path) -> Any:
+    """The same for files of text and sets, where a setting may stand."""
+    if key in ROLES:
+        return _file_values(value, folder)
+    if isinstance(value, Mapping):
+        return {name: _files(name, each, folder) for name, each in value.items()}
+    return [_files("", each, folder) for each in value] if isinstance(value, list) else value
+
+
+def _file_values(value: Any, folder: Path) -> Any:
+    if isinstance(value, Mapping):
+        given = value.get("file")
+        if isinstance(given, str):
+            return {**value, "file": _file(given, folder)}
+        return {name: _file_values(each, folder) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_file_values(each, folder) for each in value]
+    if not isinstance(value, str) or not is_reference(value):
+        return value
+    return _file_values(mapping(value, "file"), folder) if value.startswith("{") else _file(value, folder)
+
+
+def _file(text: str, folder: Path) -> str:
+    if text.startswith(HUB) or "\0" in text:
+        return text
+    return str((folder / Path(text).expanduser()).resolve())
+
+
+def _source(source: Any, folder: Path) -> Any:
+    """A plug-in's folder or file; a module stays."""
+    return absolute_place(source, folder) if isinstance(source, str) and "\0" not in source else source

@@ -1,0 +1,86 @@
+"""A sweep's space is known from the ledger alone, wherever the shell stands and its file is by now."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis.ledger import Ledger
+from cluster.runtime.options import SweepOptions
+from cse.cli.options import data_paths
+from cse.experiments import request as sweeping
+from cse.experiments.request import record
+from cse.tables.lookup import space_of_sweep, space_or_sweep
+from cse_train.fields import ConfigError
+from search_spaces.catalog import load_space
+from search_spaces.cells import resolve
+
+TEXT = """version: 1
+id: mine
+method: simcse
+seeds: 1
+set: {train.encoder: enc, train.corpus: generated, train.dev: "generated_dev:20"}
+space: {train.learning_rate: {grid: [1e-4, 2e-4]}}
+"""
+
+
+def recorded(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str = "space.yaml", profile: str | None = None):
+    """A ledger with the sweep of a relative file, recorded from another folder, as a search does."""
+    (folder / "enc").mkdir(parents=True)
+    (folder / "space.yaml").write_text(TEXT)
+    (folder / "scale.yaml").write_text("version: 1\ntrain: {examples: 64}\n")
+    monkeypatch.chdir(folder)
+    request = sweeping.Request(
+        resolved=resolve(load_space(name), profile, {"train.batch_size": 16}),
+        seeds=(0,),
+        paths=data_paths(None, None, None),
+        ledger=str(folder / "ledger.db"),
+        options=SweepOptions(storage=folder),
+    )
+    monkeypatch.chdir("/")
+    ledger = Ledger.open(request.ledger, create=True)
+    record(request, ledger, [])
+    return ledger
+
+
+def test_a_sweep_of_a_relative_file_knows_its_space_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = recorded(tmp_path / "project", monkeypatch)
+    (sweep,) = ledger.sweeps()
+    assert sweep.spec["file"] == str(tmp_path / "project" / "space.yaml")
+    made = space_or_sweep(sweep.id, ledger, None, {})
+    assert [cell.settings["train.encoder"] for cell in made.cells()] == [str(tmp_path / "project" / "enc")] * 2
+
+
+def test_a_sweep_knows_its_space_and_profile_when_their_files_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "project"
+    ledger = recorded(folder, monkeypatch, profile="scale.yaml")
+    (sweep,) = ledger.sweeps()
+    before = space_of_sweep(sweep)
+    for file in ("space.yaml", "scale.yaml"):
+        (folder / file).unlink()
+    folder.rename(tmp_path / "moved")
+    after = space_of_sweep(sweep)
+    assert before is not None and after is not None
+    assert [cell.flat for cell in after.cells()] == [cell.flat for cell in before.cells()]
+    assert after.cells()[0].flat["train.examples"] == 64
+    assert after.cells()[0].flat["train.encoder"] == str(folder / "enc")  # as it was run, though nothing is there now
+
+
+def test_a_sweep_of_a_ledger_without_copies_names_the_file_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = recorded(tmp_path / "project", monkeypatch)
+    (sweep,) = ledger.sweeps()
+    ledger.record_sweep(sweep.id, {name: value for name, value in sweep.spec.items() if name != "yaml"})
+    (tmp_path / "project" / "space.yaml").unlink()
+    with pytest.raises(ConfigError, match="no such file: sweep=.* ran .*space.yaml, which is gone; give the space's"):
+        space_or_sweep(sweep.id, ledger, None, {})
+
+
+def test_a_shipped_space_needs_no_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = recorded(tmp_path / "project", monkeypatch, "E7")
+    (sweep,) = ledger.sweeps()
+    assert "yaml" not in sweep.spec and space_of_sweep(sweep) is not None
