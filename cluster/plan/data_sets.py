@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis.ledger import RunRow
@@ -38,10 +38,15 @@ class DataSet:
     aside: Sequence[RunRow]
     contents: frozenset[Content]
     """Of the runs that are kept."""
+    at_hand: Mapping[str, str | int] = field(default_factory=dict)
+    """Input -> hash of what the paths of some cell hold."""
 
     def notes(self) -> list[str]:
         """A line on the runs that stand aside: in what they differ, and how to see them."""
         differing = sorted({content for run in self.aside for content in contents(run)} - self.contents)
+        if not self.signatures and self.at_hand:  # nothing is left to compare with but what lies here
+            differing = [content for content in differing if content[0] in self.at_hand]
+            differing = [content for content in differing if content[2] != self.at_hand[content[0]]]
         if not differing:
             return []
         named = ", ".join(f"{part} {shown(value)}" for part, _, value in differing)

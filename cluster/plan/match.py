@@ -1,13 +1,16 @@
 """Which runs of a ledger are runs of a space: by its cells' settings, and by the signature that today's code gives."""
 
+import contextlib
+import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from analysis.ledger import RunRow
 from cluster.plan.data_sets import one_data_set
-from cluster.plan.signature import Identity, inputs_at_hand, seed_signature
+from cluster.plan.signature import Identity, inputs_at_hand, named_by, seed_signature
 from cse_train.config import RunConfig, completed, effective
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
@@ -70,12 +73,13 @@ def match(
 ) -> list[MatchedRun]:
     """The runs of a space's cells, in any state, one per (cell, seed); those by another VERSION or other rules are not.
 
-    All are on one data set, the newest (`one_data_set`); `any_inputs` keeps those on others too.
+    A setting that names an input is compared by content where that is at hand, so that files may have moved. All are
+    on one data set, the newest (`one_data_set`), and on what paths hold now; `any_inputs` keeps those on others too.
     """
     matcher = RunMatcher(resolved)
     wanted = (row for row in rows if seeds is None or row.seed in seeds)
     matches = [MatchedRun(cell, matcher.row_key(cell), row) for row in wanted for cell in matcher.cells(row)]
-    return matches if any_inputs else _on_one_data_set(matches, matches, None)[0]
+    return matches if any_inputs else _on_one_data_set(_behind_paths(resolved, matches)[0], matches, None)[0]
 
 
 def match_on(
@@ -91,15 +95,27 @@ def match_on(
     What of the inputs is not at hand is taken to be the newest. ConfigError where no run has the hash.
     """
     every = match(resolved, rows, seeds, any_inputs=True)
-    return _on_one_data_set(every if paths is None else _at_hand(every, paths), every, data_hash)
+    wanted, at_hand = (every, {}) if data_hash else _behind_paths(resolved, every)
+    return _on_one_data_set(wanted if paths is None else _at_hand(every, paths), every, data_hash, at_hand)
 
 
 def _on_one_data_set(
-    wanted: Sequence[MatchedRun], every: Sequence[MatchedRun], data_hash: str | None
+    wanted: Sequence[MatchedRun],
+    every: Sequence[MatchedRun],
+    data_hash: str | None,
+    at_hand: Mapping[str, str | int] | None = None,
 ) -> tuple[list[MatchedRun], list[str]]:
     data = one_data_set([matched.run for matched in wanted], [matched.run for matched in every], data_hash)
     kept = {(m.cell.id, m.run.seed): m for m in wanted if m.run.signature in data.signatures}
-    return list(kept.values()), data.notes()
+    return list(kept.values()), replace(data, at_hand=at_hand or {}).notes()
+
+
+def _behind_paths(resolved: ResolvedSpace, matches: Sequence[MatchedRun]) -> tuple[list[MatchedRun], Identity]:
+    """The runs on what the paths of their cells hold, as far as something is there; and what the last of these hold."""
+    at_hand = InputsAtHand(resolved)
+    others = [m for m in matches if not at_hand.behind_paths(m.cell).items() <= m.run.identity.items()]
+    aside = {id(m) for m in others}
+    return [m for m in matches if id(m) not in aside], at_hand.behind_paths(others[-1].cell) if others else {}
 
 
 def _at_hand(matches: Iterable[MatchedRun], paths: DataPaths) -> list[MatchedRun]:
@@ -111,15 +127,44 @@ def _at_hand(matches: Iterable[MatchedRun], paths: DataPaths) -> list[MatchedRun
     return [m for m in matches if given[m.cell.id].items() <= m.run.identity.items()]
 
 
+class InputsAtHand:
+    """What the inputs of cells hold on this machine now; looked at when it is asked for, once."""
+
+    def __init__(self, resolved: ResolvedSpace) -> None:
+        self._paths = DataPaths(files=resolved.files)
+        self._known: dict[str, Identity] = {}
+        self._behind_paths: dict[str, Identity] = {}
+
+    def of(self, cell: Cell) -> Identity:
+        """Input -> content hash, of those that are at hand without any `--data`."""
+        if cell.id not in self._known:
+            self._known[cell.id] = inputs_at_hand(cell.run(0), self._paths)
+        return self._known[cell.id]
+
+    def behind_paths(self, cell: Cell) -> Identity:
+        """The same of inputs that the cell names by absolute paths: these stand for their content, whatever it was."""
+        if cell.id not in self._behind_paths:
+            paths = {key for key, value in cell.flat.items() if isinstance(value, str) and value.startswith("/")}
+            hashes = self.of(cell) if paths else {}
+            self._behind_paths[cell.id] = {part: value for part, value in hashes.items() if named_by(part) in paths}
+        return self._behind_paths[cell.id]
+
+    def fit(self, cell: Cell, row: RunRow) -> bool:
+        """Whether the cell names the row's inputs as the row does, or holds the same under other names."""
+        names = [(part, name) for part in row.identity if (name := named_by(part)) is not None]
+        renamed = [part for part, name in names if cell.flat.get(name) != row.config.get(name)]
+        return all(self.of(cell).get(part) == row.identity[part] for part in renamed)
+
+
 class RunMatcher:
     """Recognises the runs of a space row by row; a row that was looked at once is not computed again."""
 
     def __init__(self, resolved: ResolvedSpace, sign: Sign | None = None) -> None:
         """`sign(run)`: the signature with the inputs at hand; without it a run on any inputs is a run of the space."""
-        self._resolved, self._sign = resolved, sign
+        self._resolved, self._sign, self._at_hand = resolved, sign, InputsAtHand(resolved)
         self._methods, self._finite = set(resolved.space.methods()), resolved.size() is not None
         self._cells: dict[str, Sequence[Cell]] = {}
-        self._by_settings: dict[str, list[Cell]] | None = None
+        self._by_settings: dict[frozenset[str], dict[str, list[Cell]]] = {}
         self._alike_in: dict[tuple[str, str, tuple[tuple[str, str | int], ...]], tuple[Sequence[Cell], SeedSign]] = {}
         self._row_keys: dict[str, Key] = {}
 
@@ -146,36 +191,53 @@ class RunMatcher:
     def _signed(self, row: RunRow) -> Sequence[Cell]:
         """With the inputs at hand: names stand for their content, so that a corpus may have moved."""
         assert self._sign is not None
-        cell = self._by_axes(row) if row.method in self._methods else None
-        try:
-            return [cell] if cell and self._sign(cell.run(row.seed)) == row.signature else []
-        except ConfigError:
-            return []
+        for cell in self._by_axes(row) if row.method in self._methods else ():
+            with contextlib.suppress(ConfigError):
+                if self._sign(cell.run(row.seed)) == row.signature:
+                    return [cell]
+        return []
 
     def _alike(self, row: RunRow) -> Sequence[Cell]:
         """With the row's own inputs: the cells that have its settings."""
         by = row.method, row.settings or _settings(row.config), tuple(row.identity.items())
         if by not in self._alike_in:
-            cells = self._with_settings(_settings(row.config), row)
-            self._alike_in[by] = cells, seed_signature(cells[0].run(0), row.identity) if cells else lambda _: ""
+            fitting = [cell for cell in self._with_settings(row) if self._at_hand.fit(cell, row)]
+            sign = seed_signature(fitting[0].run(0), row.identity) if fitting else lambda _: ""
+            self._alike_in[by] = fitting, sign
         cells, sign = self._alike_in[by]
         return cells if sign(int(row.config.get(SEED, 0))) == row.signature else []
 
-    def _with_settings(self, settings: str, row: RunRow) -> Sequence[Cell]:
+    def _with_settings(self, row: RunRow) -> Sequence[Cell]:
+        """The cells that differ from the row in the names of its inputs at most."""
+        inputs = _names(row)
+        settings = _settings(row.config, inputs)
         if not self._finite:
-            cell = self._by_axes(row)
-            return [cell] if cell and _settings(cell.flat) == settings else []
-        if self._by_settings is None:
-            self._by_settings = {}
+            return [cell for cell in self._by_axes(row) if _settings(cell.flat, inputs) == settings]
+        if inputs not in self._by_settings:
+            by_settings = defaultdict(list)
             for cell in self._resolved.cells():
-                self._by_settings.setdefault(_settings(cell.flat), []).append(cell)
-        return self._by_settings.get(settings, [])
+                by_settings[_settings(cell.flat, inputs)].append(cell)
+            self._by_settings[inputs] = dict(by_settings)
+        return self._by_settings[inputs].get(settings, [])
 
-    def _by_axes(self, row: RunRow) -> Cell | None:
-        key = self._resolved.key_of(completed({"method": row.method, **row.config}))
-        return self._resolved.cell(key) if self._resolved.contains(key) else None
+    def _by_axes(self, row: RunRow) -> Iterator[Cell]:
+        """The cell of the row's settings, then those at which an axis names its inputs otherwise."""
+        key, seen = self._resolved.key_of(completed({"method": row.method, **row.config})), set()
+        inputs = [axis for axis in self._resolved.axes if axis in key and axis in _names(row)]
+        values = [self._resolved.axes[axis].arguments for axis in inputs]
+        for chosen in ([key[axis] for axis in inputs], *itertools.product(*values)):
+            renamed = {**key, **dict(zip(inputs, chosen, strict=True))}
+            if tuple(chosen) not in seen and self._resolved.contains(renamed):
+                yield self._resolved.cell(renamed)
+            seen.add(tuple(chosen))
 
 
-def _settings(flat: Mapping[str, Scalar]) -> str:
-    """The settings that count but the seed, as one string."""
-    return json.dumps({key: value for key, value in effective(flat).items() if key != SEED}, sort_keys=True)
+def _names(row: RunRow) -> frozenset[str]:
+    """The settings that name the row's inputs."""
+    return frozenset(name for part in row.identity if (name := named_by(part)) is not None)
+
+
+def _settings(flat: Mapping[str, Scalar], without: Collection[str] = ()) -> str:
+    """The settings that count but the seed and those of `without`, as one string."""
+    kept = {key: value for key, value in effective(flat).items() if key != SEED and key not in without}
+    return json.dumps(kept, sort_keys=True)

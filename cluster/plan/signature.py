@@ -9,6 +9,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from cluster.plan.method_code import own_digest
@@ -21,6 +22,8 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.protocol import CODE_VERSION
 from cse_train.evaluate.suites.registry import set_hash
 from cse_train.fields import ConfigError, Scalar
+from cse_train.text.corpora.files import Stamp, stamp
+from cse_train.text.corpora.hub import hub_left_alone
 from cse_train.text.sources import open_source, rows_of
 
 NAMED_BY_HASH = ("encoder", "corpus", "dev")
@@ -51,12 +54,13 @@ def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[st
 
     A missing input raises ConfigError. Given the mapping `absent`, it gets a placeholder instead and its problem is
     noted there under encoder, corpus, dev or method: good for counting runs, never for the ledger. Hashes are
-    remembered for the life of the process.
+    remembered as long as the files stay as they are.
     """
     encoder = _or_placeholder("encoder", _backbone, absent, run.train.encoder)
     hashes: Identity = {"encoder": encoder[0], "tokenizer": encoder[-1]}
-    hashes["corpus"] = _or_placeholder("corpus", _corpus, absent, run.train.corpus, paths)[0]
-    hashes["dev"] = _or_placeholder("dev", _dev, absent, run.train.dev, paths)[0]
+    files = _stamps(paths)
+    hashes["corpus"] = _or_placeholder("corpus", _corpus, absent, run.train.corpus, paths, files)[0]
+    hashes["dev"] = _or_placeholder("dev", _dev, absent, run.train.dev, paths, files)[0]
     hashes |= _further(run, absent) | _length(run, paths, absent)
     if code := own_digest(run.method):
         hashes[CODE] = code
@@ -65,10 +69,17 @@ def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[st
 
 
 def inputs_at_hand(run: RunConfig, paths: DataPaths) -> Identity:
-    """As `identity`, without what is absent, the number of ranks and the method's code."""
-    hashes = identity(run, paths, absent={})
+    """As `identity`, without what is absent, the number of ranks and the method's code. Nothing is fetched."""
+    with hub_left_alone():
+        hashes = identity(run, paths, absent={})
     beside = ("workers", CODE)
     return {k: v for k, v in hashes.items() if k not in beside and not str(v).startswith("absent")}
+
+
+def named_by(part: str) -> str | None:
+    """The setting that names an input; None for an input that is no file, such as the number of ranks."""
+    named = {"tokenizer": "train.encoder", **{name: f"train.{name}" for name in NAMED_BY_HASH}}
+    return part if part.startswith("method.") else named.get(part)
 
 
 def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
@@ -169,14 +180,24 @@ def _plain(config: object, prefix: str, flat: Mapping[str, Scalar]) -> dict[str,
     return fields.all_normal(kind, {name: flat[prefix + name] for name in fields.hints(kind) if prefix + name in flat})
 
 
-_backbone = functools.cache(backbone_identity)
+def _backbone(name: str) -> tuple[str, str]:
+    """Of a path as it is now; a name means one thing."""
+    return backbone_identity(name) if Path(name).is_absolute() else _named_backbone(name)
+
+
+_named_backbone = functools.cache(backbone_identity)
+Stamps = tuple[Stamp | None, ...]
+
+
+def _stamps(paths: DataPaths) -> Stamps:
+    return tuple(stamp(path) if path.exists() else None for path in paths.inputs())
 
 
 @functools.cache
-def _corpus(name: str, paths: DataPaths) -> tuple[str]:
+def _corpus(name: str, paths: DataPaths, _files: Stamps) -> tuple[str]:
     return (open_source(name, paths).content_hash,)
 
 
 @functools.cache
-def _dev(name: str, paths: DataPaths) -> tuple[str]:
+def _dev(name: str, paths: DataPaths, _files: Stamps) -> tuple[str]:
     return (set_hash(name, paths) if paths.data_set(name) else load_pairs(name, paths).content_hash,)

@@ -1,5 +1,6 @@
 """What an encoder is, told without loading its weights and without torch: content hash and tokenizer."""
 
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from cse_train.backbone.folders import TOKENIZER_FILES, content_hash, locate, sh
 from cse_train.backbone.words import vectors_identity
 from cse_train.fields import ConfigError
 from cse_train.reading import reading, require_size
+from cse_train.text.corpora.files import Stamp, stamp
 from cse_train.text.tokens import state_hash, tokenizer_hash
 from cse_train.text.vector_files import names_vectors
 
@@ -28,7 +30,14 @@ def backbone_identity(name: str) -> tuple[str, str]:
     place = tokenizer_folder(folder)
     if place == shipped_folder() / "tokenizer":  # transformers takes our file as it is, and imports torch to do so
         return content_hash(folder), state_hash(Tokenizer.from_file(str(place / "tokenizer.json")).to_str())
-    return content_hash(folder), tokenizer_hash(load_tokenizer(folder))
+    files = [file for file in sorted({*folder.iterdir(), *place.iterdir()}) if file.is_file()]
+    return content_hash(folder), _tokenizer_hash(folder, tuple((str(file), stamp(file)) for file in files))
+
+
+@lru_cache(maxsize=64)
+def _tokenizer_hash(folder: Path, _files: tuple[tuple[str, Stamp], ...]) -> str:
+    """Remembered as long as the files stay."""
+    return tokenizer_hash(load_tokenizer(folder))
 
 
 def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":

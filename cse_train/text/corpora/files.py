@@ -61,13 +61,22 @@ def file_source(corpus: str, path: Path) -> Source:
 
 
 def file_hash(path: Path) -> str:
-    """sha256 of a file's bytes, remembered as long as its size and modification time stay."""
+    """sha256 of a file's bytes, remembered as long as the file, its size and its times of change stay."""
+    return _file_hash(path, stamp(path))
+
+
+Stamp = tuple[int, ...]
+"""Two files of one size and time of modification, as a symlink may lead to in turn, have other ones."""
+
+
+def stamp(path: Path) -> Stamp:
+    """Which file a path means now, and as of when; OSError where it is none."""
     seen = path.stat()
-    return _file_hash(path, seen.st_size, seen.st_mtime_ns)
+    return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
 
 @lru_cache(maxsize=64)
-def _file_hash(path: Path, _size: int, _mtime_ns: int) -> str:
+def _file_hash(path: Path, _stamp: Stamp) -> str:
     with path.open("rb") as data:
         return hashlib.file_digest(data, "sha256").hexdigest()
 

@@ -1,7 +1,9 @@
 """Data sets of the Hugging Face hub, or local folders of one."""
 
+import contextlib
 import functools
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -46,9 +48,27 @@ def load_hub_split(name: str, split: str, setting: str) -> Any:
         raise ConfigError([line]) from error
 
 
-@functools.cache
+_alone: ContextVar[bool] = ContextVar("_alone", default=False)
+
+
+@contextlib.contextmanager
+def hub_left_alone() -> Iterator[None]:
+    """In here nothing is asked of the hub: only its cache counts."""
+    token = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(token)
+
+
 def hub_is_away() -> bool:
-    """Whether only the hub's cache is left; asked once for a process, for WAIT_S seconds at most."""
+    """Whether only the hub's cache is left, or may be looked at."""
+    return _alone.get() or _is_away()
+
+
+@functools.cache
+def _is_away() -> bool:
+    """Asked once for a process, for WAIT_S seconds at most."""
     if constants.HF_HUB_OFFLINE:
         return True
     try:

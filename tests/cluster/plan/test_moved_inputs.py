@@ -1,0 +1,181 @@
+"""Encoders, generators, synonyms and word vectors at another path: what they hold decides which runs are a space's."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from analysis.ledger import Ledger
+from cluster.plan.match import RunMatcher, match, match_on
+from cluster.plan.planner import plan
+from cluster.plan.signature import identity, signature
+from cse_train.backbone.folders import shipped_folder
+from cse_train.data_paths import DataPaths
+from cse_train.text.synonyms import FILES
+from search_spaces.catalog import load_space
+from search_spaces.cells import ResolvedSpace, resolve
+
+COMMON = {"train.corpus": "generated", "train.dev": "generated_dev:20", "train.examples": 64, "train.evaluations": 1}
+RATES = {"train.learning_rate": {"grid": [1e-4, 2e-4]}}
+SEARCH = {"train.learning_rate": {"loguniform": [1e-5, 1e-2]}}
+PATHS = DataPaths()
+VECTORS = Path(__file__).parents[2] / "cse_train" / "programs" / "word_vectors.txt"
+
+
+def encoder(folder: Path, content: str = "wiki-l1-h64") -> Path:
+    """A folder with a shipped encoder's files and a tokenizer of its own."""
+    shutil.copytree(shipped_folder() / content, folder)
+    shutil.copy(shipped_folder() / "tokenizer" / "tokenizer.json", folder)
+    return folder
+
+
+def words(folder: Path, text: str = "one") -> Path:
+    """A folder with files called as WordNet's."""
+    folder.mkdir()
+    for name in FILES:
+        (folder / name).write_text(f"{text} {name}")
+    return folder
+
+
+def vectors(file: Path) -> Path:
+    shutil.copy(VECTORS, file)
+    return file
+
+
+def space(folder: Path, method: str, settings: dict, axes: dict = RATES, **more: object) -> ResolvedSpace:
+    raw = {"version": 1, "id": "mine", "seeds": 1, "method": method, "set": {**COMMON, **settings}, "space": axes}
+    (folder / "space.yaml").write_text(yaml.safe_dump(raw | more))
+    return resolve(load_space(folder / "space.yaml"))
+
+
+def trained(resolved: ResolvedSpace, ledger: Ledger, paths: DataPaths = PATHS, key: dict | None = None) -> None:
+    """Note a finished run for each cell, or for the one with this key."""
+    for cell in resolved.cells() if key is None else [resolved.cell(key)]:
+        run = cell.run(0)
+        hashes = identity(run, paths)
+        about = {"method": run.method, "seed": 0, "owner": "me", "identity": hashes, "provenance": {}}
+        claim = ledger.claim(signature(run, hashes), run.flat(), **about)
+        assert claim is not None
+        ledger.finish(claim, "done", examples=64, best=50.0, best_examples=64, seconds=1.0, folder=None)
+
+
+def counts(resolved: ResolvedSpace, ledger: Ledger) -> tuple[int, int]:
+    """Runs that the plan has as done, and runs that a table has."""
+    planned = plan([resolved.space], None, None, ledger, PATHS).counts()
+    return planned["done"], len(match_on(resolved, ledger.runs())[0])
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.open(tmp_path / "ledger.db", create=True)
+
+
+PLACES: list[tuple[str, str, Callable[..., Path], dict]] = [
+    ("simcse", "train.encoder", encoder, {}),
+    ("simcse", "method.generator", encoder, {"method.augmentation": "mlm"}),
+    ("simcse", "method.synonyms", words, {"method.augmentation": "synonym"}),
+    ("esimcse", "method.generator", encoder, {"method.extension": "masked_prediction"}),
+    ("diffcse", "method.generator", encoder, {}),
+    ("d2cse", "method.generator", encoder, {}),
+    ("infersent", "train.encoder", vectors, {"train.corpus": "nli"}),
+]
+
+
+@pytest.mark.parametrize("how", ["copied", "linked", "moved"])
+@pytest.mark.parametrize(("method", "key", "make", "settings"), PLACES)
+def test_the_same_content_at_another_path_is_the_same_run(
+    method: str, key: str, make: Callable, settings: dict, how: str, tmp_path: Path, ledger: Ledger
+) -> None:
+    a, b = (tmp_path / f"{name}{VECTORS.suffix if make is vectors else ''}" for name in "ab")
+    make(a)
+    nli = tmp_path / "nli.csv"
+    nli.write_text("sent0,sent1,label\n" + "a river,a bridge,neutral\n" * 9)
+    paths = DataPaths(nli=nli)
+    first = space(tmp_path, method, {**settings, key: str(a)})
+    trained(first, ledger, paths)
+    if how == "copied":
+        shutil.copytree(a, b) if a.is_dir() else shutil.copy(a, b)
+    else:
+        b.symlink_to(a) if how == "linked" else a.rename(b)
+    other = space(tmp_path, method, {**settings, key: b.name})  # a relative path, at that
+    assert plan([other.space], None, None, ledger, paths, need_inputs=True).counts()["done"] == 2
+    matches, notes = match_on(other, ledger.runs())
+    assert (len(matches), notes) == (2, [])
+    assert len(match(other, ledger.runs())) == 2
+
+
+@pytest.mark.parametrize("axis", [True, False])
+def test_a_search_knows_runs_whose_encoder_moved(axis: bool, tmp_path: Path, ledger: Ledger) -> None:
+    def search(name: str) -> ResolvedSpace:
+        axes = {"train.encoder": {"choice": ["wiki-l2-h128", name]}} if axis else {}
+        more = {"search": {"sampler": "random", "num_samples": 3}}
+        return space(tmp_path, "simcse", {} if axis else {"train.encoder": name}, {**axes, **SEARCH}, **more)
+
+    a = encoder(tmp_path / "a")
+    trained(search("a"), ledger, key={"train.learning_rate": 1e-3} | ({"train.encoder": str(a)} if axis else {}))
+    a.rename(tmp_path / "b")
+    other = search("b")
+    assert counts(other, ledger) == (1, 1)
+    matcher = RunMatcher(other, lambda run: signature(run, identity(run, PATHS)))
+    ((cell,),) = [matcher.cells(row) for row in ledger.runs()]
+    assert cell.flat["train.encoder"] == str(tmp_path / "b")
+
+
+def test_two_encoders_that_change_places_keep_their_runs_by_content(tmp_path: Path, ledger: Ledger) -> None:
+    a, b = encoder(tmp_path / "a"), encoder(tmp_path / "b", "wiki-l2-h128")
+    both = space(tmp_path, "simcse", {}, {"train.encoder": {"grid": [str(a), str(b)]}})
+    trained(both, ledger)
+    before = {m.cell.key["train.encoder"]: m.run.identity["encoder"] for m in match(both, ledger.runs())}
+    a.rename(tmp_path / "c")
+    b.rename(a)
+    (tmp_path / "c").rename(b)
+    after = {m.cell.key["train.encoder"]: m.run.identity["encoder"] for m in match(both, ledger.runs())}
+    assert after == {str(a): before[str(b)], str(b): before[str(a)]}
+    assert counts(both, ledger) == (2, 2)
+
+
+@pytest.mark.parametrize("how", ["replaced", "link"])
+def test_other_content_at_the_same_path_is_another_run_and_the_old_ones_stand_aside(
+    how: str, tmp_path: Path, ledger: Ledger
+) -> None:
+    """Also where size and time of change are those of before, as files out of an archive have them."""
+    place = tmp_path / "enc"
+    one, two = encoder(tmp_path / "one"), encoder(tmp_path / "two")
+    content = bytearray((two / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (two / "model.safetensors").write_bytes(content)
+    for folder in (one, two):
+        os.utime(folder / "model.safetensors", (1, 1))
+    place.symlink_to(one) if how == "link" else one.rename(place)
+    resolved = space(tmp_path, "simcse", {"train.encoder": "enc"})
+    trained(resolved, ledger)
+    assert counts(resolved, ledger) == (2, 2)
+    place.unlink() if how == "link" else shutil.rmtree(place)
+    place.symlink_to(two) if how == "link" else two.rename(place)
+    assert counts(resolved, ledger) == (0, 0)
+    old = ledger.runs()[0].identity["encoder"]
+    _, (note,) = match_on(resolved, ledger.runs())
+    assert note.startswith("2 runs on other inputs or by other code: not shown (")
+    assert f"encoder {old[:8]}" in note and f"--data-hash {old[:8]} shows them" in note
+    assert len(match_on(resolved, ledger.runs(), data_hash=old[:8])[0]) == 2
+
+
+def test_a_path_that_is_not_here_is_known_by_its_name(tmp_path: Path, ledger: Ledger) -> None:
+    """The space of a ledger that came from another machine still has its table."""
+    a = encoder(tmp_path / "a")
+    resolved = space(tmp_path, "simcse", {"train.encoder": str(a)})
+    trained(resolved, ledger)
+    shutil.rmtree(a)
+    assert len(match(resolved, ledger.runs())) == 2
+
+
+def test_a_corpus_under_another_name_is_the_same_run(tmp_path: Path, ledger: Ledger) -> None:
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_text("a river\nby a bridge\n" * 20)
+    first = space(tmp_path, "simcse", {"train.encoder": "wiki-l1-h64", "train.corpus": "one.txt"})
+    trained(first, ledger, DataPaths(files=first.files))
+    other = space(tmp_path, "simcse", {"train.encoder": "wiki-l1-h64", "train.corpus": "two.txt"})
+    assert counts(other, ledger) == (2, 2)
