@@ -19,8 +19,9 @@ HEAD = """\
 
 Not the papers' scale: every run is on a small encoder, and directions are compared with the paper's, values are not.
 [What a verdict means](../verdicts.md); [why a number is not compared at all](../coverage.md). The verdicts of a table
-are those of its first line. The [site](../site.md) of the same bundles has every value with its seeds, curves and
-command. Made by `python -m docs.gallery_page`.
+are those of its first line, the scale that decides most of its values, of two the larger. Values are without signal
+where nothing that was trained shows in them. The [site](../site.md) of the same bundles has every value with its seeds,
+curves and command. Made by `python -m docs.gallery_page`.
 """
 SHORT = {"same direction": "same", "opposite direction": "opposite"}
 NOT_COUNTED = ("not run", "reference")

@@ -20,8 +20,11 @@ Score = Callable[[PlannedRun], float | None]
 """A run's best dev score; None leaves it out."""
 
 
-def train(ledger: Ledger, resolved: ResolvedSpace, seeds: int, score: Score, sweep: str | None = None) -> None:
-    """A sweep of the space whose runs end with these scores, each with a curve that rises to its best."""
+def train(
+    ledger: Ledger, resolved: ResolvedSpace, seeds: int, score: Score, sweep: str | None = None, *, idle: bool = False
+) -> None:
+    """A sweep of the space whose runs end with these scores, each with a curve that rises to its best; of idle runs one
+    that falls from its first evaluation on."""
     (space,) = plan_all([(resolved, tuple(range(seeds)))], ledger, DataPaths(), need_inputs=False).spaces
     runs = [(run, value) for run in space.runs if (value := score(run)) is not None]
     name = sweep or resolved.space.id
@@ -30,10 +33,10 @@ def train(ledger: Ledger, resolved: ResolvedSpace, seeds: int, score: Score, swe
     ledger.record_sweep(name, spec | {"profile": resolved.profile.name, "set": overrides, "seeds": list(range(seeds))})
     ledger.link(name, [(run.signature, run.cell, run.seed) for run in space.runs])
     for run, value in runs:
-        _finish(ledger, run, value)
+        _finish(ledger, run, value, 1 if idle else POINTS - 2)
 
 
-def _finish(ledger: Ledger, run: PlannedRun, best: float) -> None:
+def _finish(ledger: Ledger, run: PlannedRun, best: float, peak: int) -> None:
     about = {"method": run.run.method, "seed": run.seed, "identity": run.identity}
     provenance = {"commit": COMMIT, "host": "lab", "versions": {"torch": "2.13.0"}}
     claim = ledger.claim(run.signature, run.run.flat(), owner="tests", provenance=provenance, **about)
@@ -44,11 +47,11 @@ def _finish(ledger: Ledger, run: PlannedRun, best: float) -> None:
     dev = str(run.run.flat()["train.dev"])
     for place in range(1, POINTS + 1):
         examples = total * place // POINTS
-        value = best - 9.0 * math.exp(-0.7 * place) - (0.4 if place > POINTS - 2 else 0.0)
-        value = best if place == POINTS - 2 else value
+        value = best - 9.0 * math.exp(-0.7 * place) - (0.4 if place > peak else 0.0)
+        value = best if place == peak else value
         point = {"examples": examples, "step": examples // 64, "seconds": 20.0 * place, "best": min(best, value)}
         ledger.add_points(claim, [point | {"best_examples": examples, "metrics": {dev: value, "loss": 1.0 / place}}])
-    at = total * (POINTS - 2) // POINTS
+    at = total * peak // POINTS
     ledger.finish(claim, "done", examples=total, best=best, best_examples=at, seconds=160.0, folder="gone")
 
 

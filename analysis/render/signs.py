@@ -2,15 +2,28 @@
 
 GLYPHS = {
     "reproduced": "✓", "same direction": "✓", "within seed noise": "≈", "tie": "=", "undecided": "?",
-    "opposite direction": "✗", "different": "✗", "not run": "·", "reference": "○", "better": "✓", "worse": "✗",
+    "opposite direction": "✗", "different": "✗", "no signal": "∅", "not run": "·", "reference": "○",
+    "better": "✓", "worse": "✗",
 }  # fmt: skip
 """A verdict's sign, which needs no colour; in the order in which verdicts are counted."""
 TONES = {
     "reproduced": "good", "same direction": "good", "within seed noise": "near", "tie": "near", "undecided": "open",
-    "opposite direction": "bad", "different": "bad", "not run": "open", "better": "good", "worse": "bad",
+    "opposite direction": "bad", "different": "bad", "no signal": "grey", "not run": "open", "better": "good",
+    "worse": "bad",
 }  # fmt: skip
 """What a verdict's colour says."""
-PLURALS = {"tie": "ties"}
+
+
+def of_several(word: str, number: int) -> str:
+    """A verdict behind the number of its values: `tie` behind 1, `ties` behind 2."""
+    if word == "no signal":
+        return "without signal"
+    return "ties" if word == "tie" and number != 1 else word
+
+
+def counted(word: str, number: int) -> str:
+    """A verdict with the number of its values: `2 ties`, `5 without signal`."""
+    return f"{number:,} {of_several(word, number)}"
 
 
 def signed(word: str) -> str:

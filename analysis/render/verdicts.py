@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from analysis.render.signs import GLYPHS, PLURALS
+from analysis.render.signs import GLYPHS, counted
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import MINUTE, duration, label, number_of, some
 from analysis.tables.ordering import LEVEL, Ordering, PairDifference
@@ -19,14 +19,18 @@ PAIRS = 8
 
 def headline(table: Table, verdicts: Verdicts, *, same_scale: bool, seconds: float | None = None) -> str:
     """The sentence that stands first: `E7: 1 same direction, 2 ties, 4 undecided (at most 5 more seeds, 40 min); not
-    the paper's scale`; empty where nothing was judged. `seconds`: what a run takes."""
+    the paper's scale`; empty where nothing was judged. `seconds`: what a run takes.
+
+    A table without signal says so behind its counts.
+    """
     counts = Counter(verdict.word for verdict in verdicts.values() if verdict.word != "reference")
     places = {word: place for place, word in enumerate(GLYPHS)}
     words = sorted(counts, key=lambda word: (places.get(word, len(places)), word))
     price = {"undecided": _price(verdicts, seconds)}
-    shown = ", ".join(f"{counts[w]} {w if counts[w] == 1 else PLURALS.get(w, w)}{price.get(w, '')}" for w in words)
+    shown = ", ".join(f"{counted(w, counts[w])}{price.get(w, '')}" for w in words)
+    why = f"; {table.no_signal}" if counts["no signal"] and table.no_signal else ""
     scale = "" if same_scale else "; not the paper's scale"
-    return f"{table.spec.id}: {shown}{scale}" if shown else ""
+    return f"{table.spec.id}: {shown}{why}{scale}" if shown else ""
 
 
 def _price(verdicts: Verdicts, seconds: float | None) -> str:
@@ -50,12 +54,12 @@ def _price(verdicts: Verdicts, seconds: float | None) -> str:
 
 def with_summary(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> Table:
     """The table with, among its notes, the verdicts of each column counted and the word for each column's order."""
-    counted: dict[str, Counter[str]] = {}
+    columns: dict[str, Counter[str]] = {}
     for (_, column), verdict in (verdicts or {}).items():
-        counted.setdefault(column, Counter())[verdict.word] += 1
+        columns.setdefault(column, Counter())[verdict.word] += 1
     lines = [
         f"{column}: " + ", ".join(f"{number} {word}" for word, number in words.items())
-        for column, words in counted.items()
+        for column, words in columns.items()
     ]
     return replace(
         table, notes=[*table.notes, *lines, *(f"{order.column}: {_order(order)}" for order in ordering or ())]
@@ -97,9 +101,9 @@ def _pairs(order: Ordering, names: Sequence[str]) -> list[str]:
     else:
         listed = some([f"{names[pair.left]} and {names[pair.right]}" for pair in alike], PAIRS, "; ")
         listed = f"not told apart: {listed}" if alike else ""
-    counted = [said + (f": {listed}" if listed else "")]
+    compared = [said + (f": {listed}" if listed else "")]
     lacking = [f"not compared by sentence pairs: {some(order.lacking, LACKING, '; ')}"]
-    return [*(counted if order.pairs else []), *(lacking if order.lacking else [])]
+    return [*(compared if order.pairs else []), *(lacking if order.lacking else [])]
 
 
 def _told_apart(pair: PairDifference, names: Sequence[str]) -> str:

@@ -25,6 +25,9 @@ STATES: Mapping[State, str] = {
 }
 DECIDED = ("good", "bad")
 """Tones of verdicts that contradict each other."""
+NOT_COMPARED = ("not run", "reference")
+OPEN = (*NOT_COMPARED, "undecided", "no signal")
+"""Words that decide nothing."""
 RowId = tuple[Any, ...]
 """`identify` of a row's key."""
 
@@ -71,7 +74,25 @@ class Scale:
     @property
     def compared(self) -> int:
         """Values of ours that are compared with the paper's."""
-        return sum(verdict.word not in ("not run", "reference") for verdict in self.verdicts.values())
+        return sum(verdict.word not in NOT_COMPARED for verdict in self.verdicts.values())
+
+    @property
+    def decided(self) -> int:
+        """Values with a word that decides."""
+        return sum(verdict.word not in OPEN for verdict in self.verdicts.values())
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """The higher, the more it says: the values that it decides, whether any has signal, then its size."""
+        said = {verdict.word for verdict in self.verdicts.values()}
+        return self.decided, "undecided" in said, self.compared > 0, self.size, self.same
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """What a run of it takes: training examples, and where scales have the same, seconds."""
+        runs = len(self.study.finished)
+        examples = sum(run.examples or 0 for _, run in self.study.finished)
+        return examples / max(1, runs), self.spent.seconds / max(1, self.spent.runs)
 
     @cached_property
     def _members(self) -> dict[RowId, list[Member]]:
@@ -111,7 +132,7 @@ class Sheet:
     names: Mapping[RowId, str] = field(default_factory=dict)
     """A row's name in the paper, for rows that have one."""
     scales: Sequence[Scale] = ()
-    """The one with most verdicts first."""
+    """The one that decides most first, of two the larger."""
     lacking: Sequence[str] = ()
     """Inputs that cells lack, one line each."""
 

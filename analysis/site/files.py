@@ -44,6 +44,7 @@ def _entry(sheet: Sheet) -> dict[str, Any]:
         "state": sheet.state,
         "methods": list(sheet.methods),
         "suites": list(sheet.suites),
+        "scale": sheet.main.name if sheet.main else "",
         "verdicts": counts([sheet]),
         "contradictions": sheet.contradictions,
         "missing_input": list(sheet.lacking),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from analysis.render.signs import GLYPHS, PLURALS
+from analysis.render.signs import GLYPHS, counted, of_several
 from analysis.report.facts import slug
 from analysis.site.citation import Citation, read
 from analysis.site.content import STATES, Scale, Sheet, Site, counts, tone
@@ -17,7 +17,7 @@ SHOWN = 2
 WIDE = 16
 """Glyphs of a line up to which they have room."""
 TITLE = "Published tables, run again"
-ORDER_TONES = {"ordering supported": "good", "not supported": "bad", "undecided": "open"}
+ORDER_TONES = {"ordering supported": "good", "not supported": "bad", "undecided": "open", "no signal": "grey"}
 
 
 def wall(site: Site) -> str:
@@ -49,16 +49,13 @@ def sentence(site: Site) -> str:
     """What all verdicts say together."""
     said = counts(site.published)
     open_ones = {"not run", "reference"}
-    decided = ", ".join(f"{n:,} {_word(word, n)}" for word, n in said.items() if word not in open_ones)
+    decided = ", ".join(counted(word, n) for word, n in said.items() if word not in open_ones)
     run = sum(sheet.main is not None for sheet in site.published)
     tables = f"{len(site.published)} published tables of {len(site.papers)} papers, {run} with runs of ours"
     values = sum(n for word, n in said.items() if word != "reference")
     rest = f"{said.get('not run', 0):,} not run"
-    return f"{tables}. Of {values:,} published values: {', '.join(part for part in (decided, rest) if part)}."
-
-
-def _word(word: str, number: int) -> str:
-    return word if number == 1 else PLURALS.get(word, word)
+    words = ", ".join(part for part in (decided, rest) if part)
+    return f"{tables}. Of {values:,} published values, each at the scale that decides most of its table: {words}."
 
 
 def banner(site: Site) -> str:
@@ -81,7 +78,7 @@ def banner(site: Site) -> str:
 def _tally(said: Mapping[str, int]) -> str:
     items = [
         f'<li class="{tone(word)}"><span class="sign" aria-hidden="true">{GLYPHS[word]}</span> '
-        f"<b>{number:,}</b> {escape(_word(word, number))}</li>"
+        f"<b>{number:,}</b> {escape(of_several(word, number))}</li>"
         for word, number in said.items()
     ]
     return f'<ul class="tally" aria-label="Verdicts on the wall">{"".join(items)}</ul>'
@@ -180,7 +177,8 @@ def _scales(sheet: Sheet) -> list[str]:
 
 def _scale(sheet: Sheet, scale: Scale, *, alone: bool) -> str:
     order = next((order for order in scale.ordering if order.tau is not None), None)
-    badges = [] if alone else [("", f"profile {scale.name}")]
+    is_counted = scale is sheet.main and not alone
+    badges = [("", f"counted: profile {scale.name}" if is_counted else f"profile {scale.name}")]
     if order is not None:
         colour = ORDER_TONES[order.word]
         badges.append((colour, f"order {order.word.replace('ordering ', '')}, τ {order.tau:.2f}".replace("-", "−")))
@@ -215,7 +213,7 @@ def strip(verdicts: Verdicts, order: Sequence[int], columns: Sequence[str]) -> s
     across = max(len(rows), len(named))
     drawn = "".join(f"<span>{''.join(_glyph(verdicts, place) for place in line)}</span>" for line in lines)
     said = [verdict.word for verdict in verdicts.values()]
-    text = ", ".join(f"{said.count(w)} {_word(w, said.count(w))}" for w in GLYPHS if w in said)
+    text = ", ".join(counted(w, said.count(w)) for w in GLYPHS if w in said)
     return f'<div class="strip{" roomy" * (across <= WIDE)}" role="img" aria-label="{escape(text)}">{drawn}</div>'
 
 

@@ -4,8 +4,8 @@ import json
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis.statistics.basics import Spread, mean_and_sd, pooled, welch
@@ -19,6 +19,8 @@ RIVALS = {"aggregation": ("all", "mean", "wmean"), "rule": ("senteval", "fast")}
 """Suite fields' values, up to a comma, that are choices of the scorer and not of the suite: all columns share one."""
 OWN_FIELD = "pooler"
 """The protocol field that is a method's own: in a table of several methods each has its test-time representation."""
+IDLE = "never beat their first evaluation or their encoder without training"
+"""What is said of idle runs: nothing that was trained shows in their score."""
 UNTRAINED = "untrained [CLS]"
 """How the row without training begins that figures draw as their line of reference."""
 
@@ -35,6 +37,13 @@ class Entry:
     """One value per seed, in the order of the seeds."""
     seeds: tuple[int, ...] = ()
     """The seeds of `values`."""
+    idle: tuple[int, ...] = ()
+    """The seeds of idle runs among them."""
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether more than half of its runs are not idle."""
+        return 2 * len(self.idle) < self.n
 
     @property
     def delta(self) -> float | None:
@@ -84,6 +93,8 @@ class Table:
     untrained: dict[str, UntrainedModel] = field(default_factory=dict)
     """Label of a row of the paper -> our scores of its model, which is not trained; a row without one is the paper's
     alone."""
+    no_signal: str = ""
+    """Why no row of it may be told from another; empty where rows may."""
 
     @property
     def named(self) -> list[str]:
@@ -111,25 +122,25 @@ def aggregate(
     baselines: Sequence[Baseline] = (),
     untrained: Mapping[str, float] | None = None,
     models: Sequence[UntrainedModel] = (),
+    idle: Set[str] = frozenset(),
 ) -> Table:
     """The table of `results`; `models` are the paper's other rows with our scores.
 
-    `untrained` (column -> value of the untrained encoder) is given for small profiles: a table whose entries all lie
-    within the median seed sd of it is marked as without signal. Raises TableError where scores have different
+    `idle`: signatures of runs that never beat their first evaluation or their encoder without training. A published
+    table of which half the runs are idle is without signal, and so is one whose entries all lie within the median seed
+    sd of `untrained` (column -> value of the untrained encoder). Raises TableError where scores have different
     protocols or one seed has two values.
     """
     values = _values(spec, results)
+    of_idle = _values(spec, [line for line in results if line.get("signature") in idle])
     printed = {identify(row["key"]): row["cells"] for row in spec.published}
-    rows = [_row(spec, key, values, printed) for key in spec.rows or _keys(spec, results)]
+    rows = [_row(spec, key, values, of_idle, printed) for key in spec.rows or _keys(spec, results)]
     beside, unlike = comparable(models, _protocols(spec, results))
     notes = [*spec.notes, *_remarks(spec, results), *unlike]
     scored = {model.label: model for model in beside if model.values}
     table = Table(spec, rows, list(baselines), _protocol(spec, results), notes, scored)
-    if untrained and _without_signal(table, untrained):
-        starts = ", ".join(f"{column} {value:.2f}" for column, value in untrained.items() if column in spec.columns)
-        flat = "no signal at this scale: every cell lies within the median seed sd of no training"
-        table.notes.append(f"{flat} ({starts})")
-    return table
+    why = _mostly_idle(spec, results, idle) or _flat(table, untrained or {})
+    return replace(table, no_signal=why, notes=[*notes, f"no signal at this scale: {why}"]) if why else table
 
 
 Identity = tuple[Any, ...]
@@ -160,19 +171,24 @@ def _keys(spec: TableSpec, results: Sequence[Line]) -> list[dict[str, Any]]:
     return list(keys.values())
 
 
-def _row(spec: TableSpec, key: Key, values: Values, printed: Mapping[Identity, Mapping[str, float]]) -> Row:
+def _row(
+    spec: TableSpec, key: Key, values: Values, of_idle: Values, printed: Mapping[Identity, Mapping[str, float]]
+) -> Row:
     name = identify(key)
     paper = printed.get(name, {})
-    entries = {column: entry_of(values.get((name, column), {}), paper.get(column)) for column in spec.columns}
+    entries = {
+        column: entry_of(values.get((name, column), {}), paper.get(column), of_idle.get((name, column), {}))
+        for column in spec.columns
+    }
     return Row({axis: plain(key[axis]) for axis in spec.axes}, entries)
 
 
-def entry_of(seeds: Mapping[int, float], published: float | None = None) -> Entry:
-    """The entry of values by seed."""
+def entry_of(seeds: Mapping[int, float], published: float | None = None, idle: Iterable[int] = ()) -> Entry:
+    """The entry of values by seed; `idle`: the seeds of idle runs."""
     order = tuple(sorted(seeds))
     values = tuple(seeds[seed] for seed in order)
     mean, sd = mean_and_sd(values)
-    return Entry(len(values), mean, sd, published, values, order)
+    return Entry(len(values), mean, sd, published, values, order, tuple(sorted(idle)))
 
 
 def _remarks(spec: TableSpec, results: Sequence[Line]) -> list[str]:
@@ -231,13 +247,26 @@ def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, list[dict[s
             )
 
 
-def _without_signal(table: Table, untrained: Mapping[str, float]) -> bool:
-    """Whether no entry leaves the untrained encoder by more than seeds do; False without seeds to tell."""
-    judged = [column for column in table.spec.columns if column in untrained]
-    return bool(judged) and all(_column_without_signal(table, column, untrained[column]) for column in judged)
+def _mostly_idle(spec: TableSpec, results: Sequence[Line], idle: Set[str]) -> str:
+    """How many of a published table's runs are idle, where these are half of them or more; else empty.
+
+    Most cells of a search may be bad without a word on its best ones.
+    """
+    runs = {line["signature"] for line in results if "signature" in line and math.isfinite(line["value"])}
+    few = not runs & idle or 2 * len(runs & idle) < len(runs)
+    return "" if few or spec.searched or not spec.published else f"{len(runs & idle)} of {len(runs)} runs {IDLE}"
 
 
-def _column_without_signal(table: Table, column: str, untrained: float) -> bool:
+def _flat(table: Table, untrained: Mapping[str, float]) -> str:
+    """Said where no entry leaves the untrained encoder by more than seeds do; empty without seeds to tell."""
+    judged = {column: untrained[column] for column in table.spec.columns if column in untrained}
+    if not judged or not all(_is_flat(table, column, value) for column, value in judged.items()):
+        return ""
+    starts = ", ".join(f"{column} {value:.2f}" for column, value in judged.items())
+    return f"every cell lies within the median seed sd of no training ({starts})"
+
+
+def _is_flat(table: Table, column: str, untrained: float) -> bool:
     """By the entries' median sd: the pooled one lets a few entries with collapsed seeds hide what all others show."""
     entries = [row.entries[column] for row in table.rows]
     sds = [entry.sd for entry in entries if entry.sd is not None]

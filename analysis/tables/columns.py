@@ -12,7 +12,7 @@ from analysis.tables.aggregate import Entry
 
 Word = Literal[
     "reproduced", "within seed noise", "different", "not run", "undecided",
-    "same direction", "opposite direction", "tie", "reference",
+    "same direction", "opposite direction", "tie", "no signal", "reference",
 ]  # fmt: skip
 Interval = tuple[float, float]
 

@@ -10,6 +10,7 @@ from analysis.statistics.collapse import collapsed
 from analysis.statistics.differences import Difference, differences
 from analysis.statistics.looks import FAMILY, LOOKS, MARGIN, NOMINAL, level
 from analysis.statistics.needed import MOST, seeds_needed, seeds_to_decide
+from analysis.tables.aggregate import IDLE, Entry
 from analysis.tables.columns import Column, Verdict, Word, by_seed
 from analysis.tables.spec import TableError
 
@@ -59,8 +60,13 @@ def declared_terms(spec: Mapping[str, Any], seconds: float | None = None) -> Ter
     return Terms(margin=spec.get("margin", MARGIN), looks=spec.get("looks"), seconds=seconds)
 
 
-def directions(column: Column, reference: int | None, *, terms: Terms, columns: int = 1) -> dict[int, Verdict]:
-    """Row -> verdict for every published value; `columns`: columns of the table that share its error."""
+def directions(
+    column: Column, reference: int | None, *, terms: Terms, columns: int = 1, no_signal: str = ""
+) -> dict[int, Verdict]:
+    """Row -> verdict for every published value; `columns`: columns of the table that share its error.
+
+    `no_signal`: why the table has none, so that no row has a word of its own.
+    """
     verdicts = {}
     for index, entry in enumerate(column.entries):
         if entry.published is None:
@@ -68,7 +74,9 @@ def directions(column: Column, reference: int | None, *, terms: Terms, columns: 
         if entry.mean is None:
             verdicts[index] = Verdict("not run", None, entry.published, "no value of ours")
         elif reference is None:
-            verdicts[index] = Verdict("undecided", None, entry.published, "the paper's default row was not run")
+            word: Word = "no signal" if no_signal else "undecided"
+            absent = "the paper's default row was not run" + f"; {no_signal}" * bool(no_signal)
+            verdicts[index] = Verdict(word, None, entry.published, absent)
         elif index == reference:
             verdicts[index] = Verdict("reference", None, 0.0, "the row that the others are compared with")
     if reference is None:
@@ -77,8 +85,15 @@ def directions(column: Column, reference: int | None, *, terms: Terms, columns: 
     share = terms.share(len(rows), columns)
     made = _differences(column, reference, rows, terms, share) if rows else {}
     for index in rows:
-        verdicts[index] = _verdict(column, index, reference, made.get(index), terms, share)
+        verdicts[index] = _verdict(column, index, reference, made.get(index), terms, share, no_signal)
     return dict(sorted(verdicts.items()))
+
+
+def _lacking_signal(entry: Entry, base: Entry, word: Word) -> str:
+    """Why two rows cannot have this word: where training fails in one of them, they may differ, and are no tie."""
+    rows = {"this row": entry, "the row of reference": base}
+    without = [f"{len(row.idle)} of {row.n} runs of {name}" for name, row in rows.items() if not row.has_signal]
+    return f"{' and '.join(without)} {IDLE}" if len(without) == 2 or (without and word == "tie") else ""
 
 
 def _differences(
@@ -98,7 +113,7 @@ def _differences(
 
 
 def _verdict(
-    column: Column, index: int, reference: int, ours: Difference | None, terms: Terms, share: float
+    column: Column, index: int, reference: int, ours: Difference | None, terms: Terms, share: float, no_signal: str
 ) -> Verdict:
     """The word for one row, and why."""
     entry, base = column.entries[index], column.entries[reference]
@@ -110,7 +125,9 @@ def _verdict(
         difference = round(entry.mean - base.mean, digits) + 0.0
         unknown = f"; ours {difference:+.{digits}f}, and no setting has two seeds that differ"
         reason = f"paper {theirs:+.6g}{_faint(theirs, column)}" + (f"{note}, too few are left" if fallen else unknown)
-        return Verdict("undecided", None, theirs, reason, collapsed=fallen)
+        lacking = no_signal or _lacking_signal(entry, base, "undecided")
+        word: Word = "no signal" if lacking else "undecided"
+        return Verdict(word, None, theirs, reason + f"; {lacking}" * bool(lacking), collapsed=fallen)
     needed = seeds_needed(theirs, ours.variance, ours.weight, share) if theirs else None
     low, high = ours.interval
     reason = (
@@ -120,6 +137,9 @@ def _verdict(
     )
     margin = terms.margin * column.point
     word, why, more = _word(ours, theirs, needed, margin, share)
+    lacking = no_signal or _lacking_signal(entry, base, word)
+    if lacking:
+        word, why, more = "no signal", f"; {lacking}", None
     if more and terms.seconds:
         why += f" ({2 * more} runs, {math.ceil(2 * more * terms.seconds / 60)} min)"
     return Verdict(word, ours.interval, theirs, reason + why, needed, more, fallen)

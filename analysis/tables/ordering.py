@@ -7,23 +7,27 @@ sentences would do to these very runs. Beside them: whether seeds agree on any o
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import scipy
 
 from analysis.statistics.agreement import Concordance, concordance
 from analysis.statistics.basics import CONFIDENCE, holm
 from analysis.statistics.spearman_bootstrap import resampled
 from analysis.tables.aggregate import Entry, Table
+from analysis.tables.columns import Interval
+from analysis.tables.labels import number_of
 from analysis.tables.pair_cosines import ColumnCosines
 
-Word = Literal["ordering supported", "not supported", "undecided"]
+Word = Literal["ordering supported", "not supported", "undecided", "no signal"]
 LEVEL = 0.05
 TAU_DRAWS = 4000
+ALL_ORDERS = 7
+"""Rows up to which chance is asked by every order of them; beyond, by `TAU_DRAWS` random ones."""
 PAIR_DRAWS = 1000
 ROWS_NEEDED = 3
+ROUNDING = 1e-9
 QUANTILES = (0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)
 
 
@@ -50,9 +54,9 @@ class Ordering:
 
     column: str
     rows: int
-    """Rows with a value of ours and of the paper."""
+    """Rows with signal that have a value of ours and of the paper."""
     tau: float | None
-    interval: tuple[float, float] | None
+    interval: Interval | None
     word: Word
     reason: str
     pairs: tuple[PairDifference, ...] = ()
@@ -60,6 +64,8 @@ class Ordering:
     """Why rows have no part in `pairs`."""
     agreement: Concordance | None = None
     """Of the seeds, over all rows of ours; None where they are too few."""
+    p: float | None = None
+    """How often rows in random order are as far from no order as ours are."""
 
 
 def orderings(table: Table, cosines: Mapping[str, ColumnCosines], *, seed: int = 0) -> list[Ordering]:
@@ -73,29 +79,51 @@ def orderings(table: Table, cosines: Mapping[str, ColumnCosines], *, seed: int =
 
 def _ordering(table: Table, column: str, kept: ColumnCosines | None, generator: np.random.Generator) -> Ordering:
     entries = [row.entries[column] for row in table.rows]
-    both = [entry for entry in entries if entry.mean is not None and entry.published is not None]
+    every = [entry for entry in entries if entry.mean is not None and entry.published is not None]
+    both = [entry for entry in every if entry.has_signal]
     ours, printed = [list(entry.values) for entry in both], [float(entry.published or 0.0) for entry in both]
     pairs = pair_differences(kept, generator) if kept else ()
     lacking = kept.problems if kept else ("no cosines of single sentence pairs are kept for this column",)
-    tau, interval, word, reason = _tau(ours, printed, generator)
-    return Ordering(column, len(both), tau, interval, word, reason, pairs, lacking, of_entries(entries, generator))
+    order = Ordering(column, len(both), None, None, "no signal", table.no_signal)
+    if not table.no_signal:
+        tau, interval, p, word, reason = _tau(ours, printed, generator)
+        without = len(every) - len(both)
+        reason += f"; {number_of(without, 'row')} without signal left out" if without else ""
+        order = Ordering(column, len(both), tau, interval, word, reason, p=p)
+    return replace(order, pairs=pairs, lacking=lacking, agreement=of_entries(entries, generator))
 
 
 def _tau(
     ours: Sequence[Sequence[float]], printed: Sequence[float], generator: np.random.Generator
-) -> tuple[float | None, tuple[float, float] | None, Word, str]:
+) -> tuple[float | None, Interval | None, float | None, Word, str]:
     if len(printed) < ROWS_NEEDED:
-        return None, None, "undecided", f"{len(printed)} rows have both numbers, an order needs {ROWS_NEEDED}"
-    tau, chance = map(float, scipy.stats.kendalltau([float(np.mean(values)) for values in ours], printed))
-    if math.isnan(tau):
-        return None, None, "undecided", "all values of one side are equal"
+        return None, None, None, "undecided", f"{len(printed)} rows have both numbers, an order needs {ROWS_NEEDED}"
+    means = np.array([[np.mean(values) for values in ours]])
+    if np.ptp(means) == 0 or np.ptp(printed) == 0:
+        return None, None, None, "undecided", "all values of one side are equal"
+    tau, chance = float(tau_b(means, np.asarray(printed))[0]), by_chance(means[0], printed, generator.spawn(1)[0])
     interval = tau_interval(ours, printed, generator)
     if interval is None:
-        return tau, None, "undecided", f"tau {tau:.2f}; no row has two seeds, so that its interval is not known"
+        return tau, None, chance, "undecided", f"tau {tau:.2f}; no row has two seeds, so that its interval is not known"
     low, high = interval
-    word: Word = "ordering supported" if low > 0 else "not supported" if high < 0 else "undecided"
+    word: Word = "undecided"
+    if chance < LEVEL and not low <= 0 <= high:
+        word = "ordering supported" if low > 0 else "not supported"
     measured = f"tau {tau:.2f}, interval {low:.2f} to {high:.2f} over seeds, {len(printed)} rows"
-    return tau, interval, word, f"{measured}; rows in random order reach it with p {chance:.2g}"
+    return tau, interval, chance, word, f"{measured}; rows in random order reach it with p {chance:.2g}"
+
+
+def by_chance(means: np.ndarray, printed: Sequence[float], generator: np.random.Generator) -> float:
+    """How often rows in random order are as far from no order, on either side, as `means` [rows] are."""
+    rows = len(means)
+    if rows <= ALL_ORDERS:
+        orders = np.array(list(itertools.permutations(range(rows))))
+    else:
+        orders = generator.permuted(np.tile(np.arange(rows), (TAU_DRAWS, 1)), axis=1)
+        orders[0] = np.arange(rows)  # ours is one of them, so that no p is 0
+    taus = np.abs(tau_b(means[orders], np.asarray(printed)))
+    reached = np.abs(tau_b(means[None], np.asarray(printed))) - ROUNDING
+    return float(np.mean(taus >= reached))
 
 
 def tau_interval(

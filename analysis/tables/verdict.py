@@ -19,7 +19,10 @@ Verdicts = Mapping[tuple[int, str], Verdict]
 
 
 def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verdicts:
-    """A verdict for every published value of the table; `same_scale`: our runs are the paper's, setting by setting."""
+    """A verdict for every published value of the table; `same_scale`: our runs are the paper's, setting by setting.
+
+    There a value is compared with a value, which needs no signal.
+    """
     verdicts: dict[tuple[int, str], Verdict] = {}
     terms = terms or Terms()
     names = [name for name in table.spec.columns if any(row.entries[name].published is not None for row in table.rows)]
@@ -28,7 +31,9 @@ def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verd
         judged = (
             _levels(column)
             if same_scale
-            else directions(column, reference_row(table, name), terms=terms, columns=len(names))
+            else directions(
+                column, reference_row(table, name), terms=terms, columns=len(names), no_signal=table.no_signal
+            )
         )
         verdicts.update({(index, name): verdict for index, verdict in judged.items()})
     return verdicts

@@ -77,7 +77,8 @@ def graded(
             Row(row["key"], {name: _entry(row["cells"][name], values[name].get(index, ())) for name in columns})
             for index, row in enumerate(page["rows"])
         ]
-        yield dict(judge(Table(spec, rows, [], {}, []), same_scale=False, terms=terms))
+        table = Table(spec, rows, [], {}, [], no_signal=page.get("no_signal", ""))
+        yield dict(judge(table, same_scale=False, terms=terms))
 
 
 def _values(page: Mapping[str, Any], column: str, generator: np.random.Generator) -> Iterator[dict[int, Any]]:
@@ -95,7 +96,8 @@ def _values(page: Mapping[str, Any], column: str, generator: np.random.Generator
 def _entry(cell: Mapping[str, Any], values: Any) -> Entry:
     mean, sd = mean_and_sd(list(values))
     seeds = cell.get("seeds", range(len(values)))
-    return Entry(len(values), mean, sd, cell["published"], tuple(map(float, values)), tuple(seeds))
+    idle = tuple(seed for seed in cell.get("idle", ()) if seed in seeds)
+    return Entry(len(values), mean, sd, cell["published"], tuple(map(float, values)), tuple(seeds), idle)
 
 
 def main() -> None:

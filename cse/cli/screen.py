@@ -22,7 +22,7 @@ GAP = 2
 WORD = 24
 """Letters of a word that stays whole where columns are too many."""
 STATES = {"done": "green", "running": "cyan", "stopped": "yellow", "lost": "yellow", "failed": "red"}
-COLOURS = {"good": "green", "near": "cyan", "open": "yellow", "bad": "red"}
+COLOURS = {"good": "green", "near": "cyan", "open": "yellow", "bad": "red", "grey": "dim"}
 """Colour of a verdict's tone."""
 
 Entry: TypeAlias = "str | Text"

@@ -1,6 +1,7 @@
 """Rows without training: the untrained encoder, bags of words, and models of a paper that nobody trains; as scored."""
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -22,7 +23,12 @@ NAMES = {
     "first_last_layer1": "untrained layer 1 + last",
     "whitening": "untrained, whitened",
 }
-POOLERS = {"mean": "mean", "first_last": "first_last", "first_last_layer1": "first_last_layer1"}
+START = {
+    **dict.fromkeys(("cls", "cls_train_only", "cls_no_mlp"), "cls"),
+    "mean": "mean",
+    "first_last": "first_last",
+    "first_last_layer1": "first_last_layer1",
+}
 """Pooler -> the baseline that it starts from; every [CLS] pooler starts from the bare [CLS]."""
 SETTINGS = ("train.encoder", "train.corpus", "train.dev_max_length")
 """What of a run's settings its baselines depend on."""
@@ -76,25 +82,50 @@ def key_of(setup: Settings, column: str) -> Key:
     return column, encoder, corpus, int(length)
 
 
-def harm(runs: Sequence[RunRow], ledger: Ledger) -> list[str]:
-    """A line where finished runs are below their encoder without training, and one where their first score was best."""
+@dataclass(frozen=True)
+class Idle:
+    """Finished runs whose score shows nothing that was trained."""
+
+    done: int
+    """Finished runs, these and the others."""
+    below: Mapping[str, str]
+    """Signature -> dev set and score of the encoder without training, which the run does not reach."""
+    early: Sequence[str]
+    """Signatures of runs that went on after their first evaluation and never beat it."""
+
+    @property
+    def signatures(self) -> frozenset[str]:
+        return frozenset([*self.below, *self.early])
+
+    def lines(self) -> list[str]:
+        """How many there are of each kind; none for none."""
+        lines = []
+        if self.below:
+            starts = ", ".join(dict.fromkeys(self.below.values()))
+            lines.append(f"below the encoder without training ({starts}): {len(self.below)} of {self.done} runs")
+        if self.early:
+            how = "training after it did not help"
+            lines.append(f"best at their first evaluation: {len(self.early)} of {self.done} runs; {how}")
+        return lines
+
+
+NONE = Idle(0, {}, ())
+
+
+def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
+    """Of these runs; one without a stored score of its encoder is judged by its curve alone."""
     done = [run for run in runs if run.state == "done" and run.best is not None]
-    if not done:
-        return []
-    entries = {entry.key: entry for entry in ledger.baselines()}
+    entries = {entry.key: entry for entry in ledger.baselines()} if done else {}
     starts = {run.signature: _start(run, entries) for run in done}
-    below = [run for run in done if (start := starts[run.signature]) is not None and (run.best or 0.0) < start]
+    below = {
+        run.signature: f"{run.config[DEV]} {start:.2f}"
+        for run in done
+        if (start := starts[run.signature]) is not None and (run.best or 0.0) < start
+    }
     peaked = [run for run in done if run.best_examples is not None and run.best_examples < (run.examples or 0)]
     first = ledger.first_points(run.signature for run in peaked)
-    early = [run for run in peaked if run.best_examples == first.get(run.signature, 0)]
-    lines = []
-    if below:
-        values = ", ".join(dict.fromkeys(f"{run.config[DEV]} {starts[run.signature]:.2f}" for run in below))
-        lines.append(f"below the encoder without training ({values}): {len(below)} of {len(done)} runs")
-    if early:
-        how = "training after it did not help"
-        lines.append(f"best at their first evaluation: {len(early)} of {len(done)} runs; {how}")
-    return lines
+    early = [run.signature for run in peaked if run.best_examples == first.get(run.signature, 0)]
+    return Idle(len(done), below, early)
 
 
 def _start(run: RunRow, entries: Mapping[Key, Baselines]) -> float | None:
@@ -104,7 +135,8 @@ def _start(run: RunRow, entries: Mapping[Key, Baselines]) -> float | None:
     entry = entries.get(key_of(run.config, str(run.config[DEV])))
     if entry is None or entry.inputs.get("suite") != run.identity.get("dev", entry.inputs.get("suite")):
         return None
-    return entry.rows.get(NAMES[POOLERS.get(str(run.config["method.pooler"]), "cls")])
+    name = START.get(str(run.config["method.pooler"]))
+    return entry.rows.get(NAMES[name]) if name else None
 
 
 def models_of(resolved: ResolvedSpace, spec: TableSpec, ledger: Ledger | None) -> list[UntrainedModel]:

@@ -66,11 +66,10 @@ def of_planned(
     untrained = baselines.stored(setups(resolved), spec.columns, ledger, data) if ledger else []
     rows = [Baseline(row["name"], row["cells"]) for row in untrained]
     models = baselines.models_of(resolved, spec, ledger)
-    made = aggregate(spec, lines, baselines=rows, untrained=_starting_point(resolved, rows), models=models)
-    remarks = [
-        *baselines.unscored_models(resolved, models, unevaluated),
-        *(baselines.harm(runs or [], ledger) if ledger else []),
-    ]
+    idle = baselines.idle(runs or [], ledger) if ledger else baselines.NONE
+    start = _starting_point(resolved, rows)
+    made = aggregate(spec, lines, baselines=rows, untrained=start, models=models, idle=idle.signatures)
+    remarks = [*baselines.unscored_models(resolved, models, unevaluated), *idle.lines()]
     return replace(made, notes=[*made.notes, *remarks])
 
 
@@ -160,8 +159,8 @@ def scale(resolved: ResolvedSpace) -> dict[str, Any]:
 
 def _starting_point(resolved: ResolvedSpace, rows: Sequence[Any]) -> dict[str, float] | None:
     """Column -> the untrained encoder's value under the cells' pooler; None where they differ or it is not stored."""
-    poolers = {baselines.POOLERS.get(str(flat.get("method.pooler")), "cls") for flat in setups(resolved)}
-    label = baselines.NAMES[poolers.pop()] if len(poolers) == 1 else None
+    poolers = {baselines.START.get(str(flat.get("method.pooler"))) for flat in setups(resolved)}
+    label = baselines.NAMES.get(poolers.pop() or "") if len(poolers) == 1 else None
     return next((dict(row.values) for row in rows if row.label == label), None)
 
 

@@ -96,7 +96,7 @@ def _names(space: Space) -> dict[RowId, str]:
 
 
 def _scales(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Iterator[Scale]:
-    """Those with a value of ours, the one with most verdicts first; of two with the same runs the first stays."""
+    """Those with a value of ours, the one that decides most values first; of two with the same runs the first stays."""
     # With the shipped profiles: a run of one table may be a run of another, whose sweep nobody has started.
     by_name = {_scale_name(resolved): resolved for resolved in (*(resolve(space, name) for name in profiles()), *swept)}
     pages = [(name, resolved, _page(resolved, ledger)) for name, resolved in by_name.items()]
@@ -105,7 +105,7 @@ def _scales(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Ite
         for name, resolved, page in pages
         if page.study.finished or page.table.untrained
     ]
-    scales.sort(key=lambda pair: (-pair[1].judged, -len(pair[0]), not pair[1].same))
+    scales.sort(key=lambda pair: pair[1].rank, reverse=True)
     kept: list[frozenset[str]] = []
     for signatures, scale in scales:
         if not any(signatures <= other for other in kept) or not signatures:

@@ -35,6 +35,7 @@ def _table(table: Table) -> dict[str, Any]:
         "rows": [
             {"key": row.key, "cells": _entries(row.entries, wrong.get(identify(row.key), {}))} for row in table.rows
         ],
+        "no_signal": table.no_signal,
         "references": [row | _untrained(table, row) for row in table.spec.references],
         "protocol": table.protocol,
     }
@@ -52,7 +53,10 @@ def _untrained(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
 def _entries(entries: Mapping[str, Entry], wrong: Mapping[str, float]) -> dict[str, dict[str, Any]]:
     """Column -> the entry with every seed, for grading a page again; of a misprint also what it should read."""
     right = {column: {"recomputed": wrong[column]} if column in wrong else {} for column in entries}
-    each = {name: {"seeds": list(entry.seeds), "values": list(entry.values)} for name, entry in entries.items()}
+    each = {
+        name: {"seeds": list(entry.seeds), "values": list(entry.values), "idle": list(entry.idle)}
+        for name, entry in entries.items()
+    }
     return {column: entry.as_dict() | each[column] | right[column] for column, entry in entries.items()}
 
 

@@ -65,7 +65,7 @@ def best(
         score_once = load("cse.experiments.held_out").score_once
         scores = score_once(sweep, cells, opened, names, paths)
     if form == "json":
-        said = {"remarks": baselines.harm(cells[0].runs, opened)} if cells else {}
+        said = {"remarks": baselines.idle(cells[0].runs, opened).lines()} if cells else {}
         print(json.dumps({"cells": rows, **_facts(cells, scores), **said}, indent=1, default=str))
         return
     short = [
@@ -74,7 +74,7 @@ def best(
     ]
     print(listing(short, form, "no finished run yet", spare=("folder", "best")))
     if cells:
-        remarks = [f"of the pick: {line}" for line in baselines.harm(cells[0].runs, opened)]
+        remarks = [f"of the pick: {line}" for line in baselines.idle(cells[0].runs, opened).lines()]
         print("\n" + screen.prose("\n".join([*lines(cells, scores), *remarks]), indent="  "))
     if scores is not None and scores.warning:
         exit.say([scores.warning])

@@ -40,8 +40,8 @@ def test_markdown(table: Table, cosines: dict[str, ColumnCosines]) -> None:
     lines = text.splitlines()
     (line,) = [line for line in lines if "| ✗ opposite direction | paper -0.1 " in line]
     assert line.startswith("| 0.2 ") and "ours +1.00, interval +0.74 to +1.26 (3 seeds)" in line
-    (order,) = [line for line in lines if line.startswith("- dev: not supported; tau -1.00")]
-    assert "interval -1.00 to -1.00 over seeds, 3 rows" in order
+    (order,) = [line for line in lines if line.startswith("- dev: undecided; tau -1.00")]
+    assert order.endswith("interval -1.00 to -1.00 over seeds, 3 rows; rows in random order reach it with p 0.33")
     assert "- dev: 3 seeds rank 3 rows alike with W 1.00 (1: every seed the same order; rows" in text
     assert "; over seeds, two rows correlate by rho 0.89" in text
     assert "- dev: 1 of 1 pairs of rows differ on resampled sentence pairs" in text
@@ -72,7 +72,7 @@ def test_json_holds_all_of_it(table: Table, cosines: dict[str, ColumnCosines]) -
     assert [one["word"] for one in found["verdicts"]] == ["reference", "opposite direction", "opposite direction"]
     assert found["verdicts"][1]["key"] == {"method.rate": 0.2}
     (order,) = found["ordering"]
-    assert (order["word"], order["tau"]) == ("not supported", -1.0)
+    assert (order["word"], order["tau"], order["p"]) == ("undecided", -1.0, 2 / 6)
     assert order["agreement"] == {
         "w": 1.0,
         "p": pytest.approx(1 / 36, abs=0.01),
@@ -88,4 +88,4 @@ def test_json_holds_all_of_it(table: Table, cosines: dict[str, ColumnCosines]) -
 @pytest.mark.parametrize("form", ["tex", "html"])
 def test_other_formats_count_the_words(table: Table, form: str) -> None:
     text = render(table, form, judge(table, same_scale=False), orderings(table, {}))  # type: ignore[arg-type]
-    assert "dev: 1 reference, 2 opposite direction" in text and "dev: not supported; tau" in text
+    assert "dev: 1 reference, 2 opposite direction" in text and "dev: undecided; tau" in text

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analysis.tables.aggregate import Baseline, Table, aggregate
+from analysis.tables.aggregate import IDLE, Baseline, Table, aggregate
 from analysis.tables.spec import TableError, TableSpec
 from cse_train.evaluate.protocol import Protocol
 
@@ -101,6 +101,21 @@ def test_a_cell_with_a_collapsed_seed_does_not_hide_the_others_signal() -> None:
 
 def test_seeds_must_exist_to_say_that_there_is_no_signal() -> None:
     assert not no_signal(aggregate(E7, lines_of((0.08, 1, 50.0)), untrained={"sts_dev": 50.0}))
+
+
+@pytest.mark.parametrize(("idle", "without"), [(1, False), (2, True), (4, True)])
+def test_a_table_of_which_half_the_runs_are_idle_is_without_signal(idle: int, without: bool) -> None:
+    lines = lines_of((0.08, 1, 50.0), (0.08, 2, 52.0), (0.32, 1, 60.0), (0.32, 2, 62.0))
+    signed = [line | {"signature": f"run {place}"} for place, line in enumerate(lines)]
+    asleep = {f"run {place}" for place in range(idle)} | {"a run of another table"}
+    table = aggregate(E7, signed, idle=asleep)
+    assert no_signal(table) is without is bool(table.no_signal)
+    if without:
+        assert table.no_signal == f"{idle} of 4 runs {IDLE}"
+    assert [row.entries["sts_dev"].idle for row in table.rows[:2]] == [(1, 2)[:idle], (1, 2)[: max(0, idle - 2)]]
+    searched = aggregate(dataclasses.replace(E7, searched=True), signed, idle=asleep)
+    assert not no_signal(searched), "most cells of a search may be bad"
+    assert not no_signal(aggregate(dataclasses.replace(E7, published=[]), signed, idle=asleep))
 
 
 def protocol(**changes: Any) -> str:

@@ -1,6 +1,7 @@
 """Tau, its interval over seeds, and differences over sentence pairs: by hand, against scipy, and by simulation."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import scipy.stats
 from analysis.statistics.basics import holm, mean_and_sd
 from analysis.statistics.spearman_bootstrap import draws_of, resampled
 from analysis.tables.aggregate import Entry, Row, Table
-from analysis.tables.ordering import orderings, pair_differences, resampled_means, tau_b, tau_interval
+from analysis.tables.ordering import by_chance, orderings, pair_differences, resampled_means, tau_b, tau_interval
 from analysis.tables.pair_cosines import ColumnCosines
 from analysis.tables.spec import TableSpec
 
@@ -43,12 +44,45 @@ def test_resampled_means_by_hand() -> None:
 
 
 def test_orders_that_are_clear() -> None:
-    up = [[60.0 + i, 60.1 + i, 60.2 + i] for i in range(4)]
-    (same,) = orderings(table_of(up, [80.0, 81.0, 82.0, 83.0]), {})
-    assert (same.word, same.tau, same.interval, same.rows) == ("ordering supported", 1.0, (1.0, 1.0), 4)
-    assert same.reason.endswith("4 rows; rows in random order reach it with p 0.083"), "2 / 4! of both sides"
-    (against,) = orderings(table_of(up, [83.0, 82.0, 81.0, 80.0]), {})
+    up = [[60.0 + i, 60.1 + i, 60.2 + i] for i in range(5)]
+    (same,) = orderings(table_of(up, [80.0, 81.0, 82.0, 83.0, 84.0]), {})
+    assert (same.word, same.tau, same.interval, same.rows) == ("ordering supported", 1.0, (1.0, 1.0), 5)
+    assert same.p == 2 / 120 and same.reason.endswith("5 rows; rows in random order reach it with p 0.017")
+    (against,) = orderings(table_of(up, [84.0, 83.0, 82.0, 81.0, 80.0]), {})
     assert (against.word, against.tau) == ("not supported", -1.0)
+
+
+def test_an_order_that_chance_makes_as_well_is_not_supported() -> None:
+    """Four rows agree fully with p 2 / 4!, whatever the seeds say; 8 rows at tau 0.29 with p 0.4, as E7 at tiny."""
+    up = [[60.0 + i, 60.1 + i, 60.2 + i] for i in range(8)]
+    for rows, printed in ((4, [80.0, 81.0, 82.0, 83.0]), (8, [3.0, 1.0, 2.0, 7.0, 0.0, 5.0, 4.0, 6.0])):
+        (order,) = orderings(table_of(up[:rows], printed), {})
+        assert order.interval is not None and order.interval[0] > 0, "the seeds alone support it"
+        assert order.word == "undecided" and order.p is not None and order.p >= 0.05
+        (against,) = orderings(table_of(up[:rows], printed[::-1]), {})
+        assert against.word == "undecided"
+
+
+def test_chance_is_scipys_exact_p_and_counts_ties() -> None:
+    rng = np.random.default_rng(2)
+    for rows in (3, 5, 7, 12):
+        means, printed = rng.normal(size=rows), rng.permutation(float(rows) * np.arange(rows))
+        exact = scipy.stats.kendalltau(means, printed, method="exact").pvalue
+        within = 1e-12 if rows <= 7 else 0.03
+        assert by_chance(means, list(printed), rng) == pytest.approx(exact, abs=within)
+    assert by_chance(np.array([1.0, 1.0, 2.0]), [5.0, 5.0, 6.0], rng) == pytest.approx(1 / 3), "by hand"
+
+
+def test_rows_and_tables_without_signal_have_no_order() -> None:
+    up = [[60.0 + i, 60.1 + i, 60.2 + i] for i in range(6)]
+    table = table_of(up, [80.0, 81.0, 82.0, 83.0, 84.0, 10.0])
+    entries = table.rows[5].entries
+    entries["dev"] = replace(entries["dev"], idle=(0, 1))
+    (order,) = orderings(table, {})
+    assert (order.word, order.rows, order.tau) == ("ordering supported", 5, 1.0)
+    assert order.reason.endswith("; 1 row without signal left out")
+    (none,) = orderings(replace(table, no_signal="18 of 18 runs are idle"), {})
+    assert (none.word, none.tau, none.interval, none.reason) == ("no signal", None, None, "18 of 18 runs are idle")
 
 
 def test_orders_that_cannot_be_told() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from analysis.statistics.basics import mean_and_sd
-from analysis.tables.aggregate import Entry, Row, Table
+from analysis.tables.aggregate import IDLE, Entry, Row, Table
 from analysis.tables.columns import Verdict
 from analysis.tables.directions import Terms
 from analysis.tables.spec import TableError, TableSpec
@@ -163,6 +163,53 @@ def test_collapsed_seeds_are_counted_and_not_averaged() -> None:
     assert row.reason.endswith("(4 seeds); 1 of 5 seeds collapsed")
     _, few = verdicts((steady[:3], 84.0), (fallen[1:4], 85.0), same_scale=False)
     assert few.word == "undecided" and few.reason.endswith("; 1 of 3 seeds collapsed, too few are left")
+
+
+STEADY = [60.0, 60.1, 59.9]
+SIDES = {"learns": (), "idle": (0, 1), "half": (0,)}
+
+
+@pytest.mark.parametrize(
+    ("row", "base", "above", "equal"),
+    [
+        ("learns", "learns", "same direction", "tie"),
+        ("idle", "learns", "same direction", "no signal"),
+        ("learns", "idle", "same direction", "no signal"),
+        ("idle", "idle", "no signal", "no signal"),
+    ],
+)
+def test_a_direction_needs_a_row_with_signal_and_a_tie_two(row: str, base: str, above: str, equal: str) -> None:
+    """Training that breaks in one row is a difference from a row that learns, and never a tie."""
+    for shift, word in ((5.0, above), (0.0, equal)):
+        table = table_of((STEADY, 84.0), ([value + shift for value in STEADY[::-1]], 85.0))
+        for place, side in ((0, base), (1, row)):
+            entries = table.rows[place].entries
+            entries["dev"] = replace(entries["dev"], idle=SIDES[side])
+        verdict = judge(table, same_scale=False)[1, "dev"]
+        assert verdict.word == word
+        if word == "no signal":
+            assert IDLE in verdict.reason and verdict.more_seeds is None and verdict.interval is not None
+            assert "would decide" not in verdict.reason and "within" not in verdict.reason
+
+
+def test_no_seed_would_bring_signal() -> None:
+    """Undecided rows ask for seeds; of two idle rows, and in a table without signal, none does."""
+    wide = [61.0, 63.0, 62.0]
+    table = table_of((STEADY, 84.0), (wide, 85.0), ([], 85.0), ([61.0], None))
+    assert judge(table, same_scale=False)[1, "dev"].more_seeds
+    found = judge(replace(table, no_signal=f"3 of 4 runs {IDLE}"), same_scale=False)
+    words = {row: verdict.word for (row, _), verdict in found.items()}
+    assert words == {0: "reference", 1: "no signal", 2: "not run"}
+    assert found[1, "dev"].more_seeds is None and found[1, "dev"].reason.endswith(f"; 3 of 4 runs {IDLE}")
+    alone = table_of(([60.0], 84.0), ([61.0], 85.0))
+    assert judge(replace(alone, no_signal="why"), same_scale=False)[1, "dev"].word == "no signal"
+    at_scale = judge(replace(table, no_signal="why"), same_scale=True)
+    assert at_scale[0, "dev"].word == "different", "a value is compared with a value"
+
+
+def test_half_of_the_runs_are_not_most_of_them() -> None:
+    values = Entry(2, 60.0, 0.1, 84.0, (59.9, 60.1), (0, 1), SIDES["half"])
+    assert not values.has_signal and Entry(3, 60.0, 0.1, 84.0, (60.0,) * 3, (0, 1, 2), SIDES["half"]).has_signal
 
 
 def test_a_word_stays_from_the_look_that_gave_it() -> None:

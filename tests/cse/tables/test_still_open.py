@@ -48,7 +48,9 @@ def test_a_table_all_of_whose_rows_are_decided_needs_no_command(ledger: Ledger) 
     sweep = sweep_of("D8@tiny", ledger)
     assert sweep is not None
     said = still_open(sweep, ledger, None)
-    assert (said["command"], said["open"]) == ("", []) and said["headline"].startswith("D8: 7 ties")
+    assert (said["command"], said["open"]) == ("", []) and said["headline"].startswith(
+        "D8: 7 without signal; 24 of 24 runs"
+    )
 
 
 def test_the_site_repeats_a_table_as_it_was_declared(ledger: Ledger) -> None:
