@@ -23,6 +23,8 @@ class AutoModelEncoder(nn.Module):
         super().__init__()
         self.model = model
         self.config: PretrainedConfig = model.config
+        self.position_offset = _position_offset(model)
+        """Positions in front of the first token's, as RoBERTa's relatives count them."""
 
     @property
     def width(self) -> int:
@@ -52,6 +54,13 @@ class AutoModelEncoder(nn.Module):
             input_ids=ids, attention_mask=real.long().repeat(views, 1), output_hidden_states=tokens, return_dict=True
         )
         return (*out.hidden_states[:-1], out.last_hidden_state) if tokens else (out.last_hidden_state,)
+
+
+def _position_offset(model: nn.Module) -> int:
+    """A learned position embedding with a padding row starts to count behind that row."""
+    tables = (module for name, module in model.named_modules() if name.endswith("position_embeddings"))
+    rows = [table.padding_idx for table in tables if isinstance(table, nn.Embedding) and table.padding_idx is not None]
+    return 1 + rows[0] if rows else 0
 
 
 def _flat(blocks: Iterable[Tensor]) -> Tensor:

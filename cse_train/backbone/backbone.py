@@ -79,7 +79,9 @@ def own_encoder(backbone: Backbone, why: str) -> Encoder:
     """The backbone's encoder where it is ours; ConfigError, which says `why`, for one that runs through `AutoModel`."""
     if isinstance(backbone.encoder, Encoder):
         return backbone.encoder
-    line = f"unsupported encoder: train.encoder={backbone.name} is a {backbone.config.model_type}, and {why}"
+    causal = " with is_decoder=True" if getattr(backbone.config, "is_decoder", False) else ""
+    kind = f"{backbone.config.model_type}{causal}"
+    line = f"unsupported encoder: train.encoder={backbone.name} is a {kind}, and {why}"
     raise ConfigError([f"{line}; choose a BERT or RoBERTa model"])
 
 

@@ -1,6 +1,8 @@
 """Where an encoder's files lie: shipped with the package, in a folder, or in the hub's cache; and what they hash to."""
 
+import contextlib
 import hashlib
+import json
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
@@ -8,13 +10,16 @@ from pathlib import Path
 import huggingface_hub
 
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.files import file_hash
+from cse_train.text.corpora.files import file_hash, joined_hash
 from cse_train.text.corpora.hub import hub_is_away
 from cse_train.user_files import is_path
 
 SMALL_FILES = ["config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json"]
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt")
+
+OWN_KINDS = ("bert", "roberta")
+"""Architectures of our own encoder."""
 
 
 def shipped_folder() -> Path:
@@ -61,8 +66,19 @@ def tokenizer_folder(folder: Path) -> Path:
 
 
 def content_hash(folder: Path) -> str:
-    """SHA-256 over the configuration and the weights as they lie on disk."""
-    return files_hash([folder / "config.json", *weight_files(folder)])
+    """SHA-256 over the configuration and the weights as they lie on disk.
+
+    Another one for a BERT or RoBERTa with `is_decoder`: version 0.1.0 read such both ways.
+    """
+    digest = files_hash([folder / "config.json", *weight_files(folder)])
+    return joined_hash("causal", digest) if _attends_causally(folder) else digest
+
+
+def _attends_causally(folder: Path) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        config = json.loads((folder / "config.json").read_text(encoding="utf8"))
+        return isinstance(config, dict) and bool(config.get("is_decoder")) and config.get("model_type") in OWN_KINDS
+    return False
 
 
 def files_hash(paths: Iterable[Path]) -> str:

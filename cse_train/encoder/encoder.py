@@ -177,6 +177,8 @@ def unsupported(config: "PretrainedConfig") -> str | None:
         return f"encoder: model_type={config.model_type} is not one of {', '.join(SUPPORTED)}"
     if config.hidden_act != "gelu":
         return f"encoder: hidden_act={config.hidden_act} is not gelu"
+    if getattr(config, "is_decoder", False):
+        return "encoder: is_decoder=True attends causally"
     if getattr(config, "position_embedding_type", "absolute") != "absolute":
         return f"encoder: position_embedding_type={config.position_embedding_type} is not absolute"
     return None
