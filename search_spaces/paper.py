@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Strict
 
 from cse_train.evaluate.suites import registry
 from cse_train.fields import Scalar
+from cse_train.methods.options import PlainPooler
 from search_spaces.file_shape import CLOSED, Count, Give, Number, Text, brief, read
 
 Key = Mapping[str, Scalar]
@@ -53,8 +54,6 @@ class PublishedRow(PrintedRow):
 
 
 EVALUATED = "give {encoder: bert-base-uncased, pooler: mean}, or {vectors: glove.840B.300d}"
-PlainPooler = Literal["cls_no_mlp", "mean", "first_last", "first_last_layer1"]
-"""The poolers without an MLP, which nobody would have trained."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -261,7 +261,7 @@ Model = Annotated[
 ]
 Pooler = Annotated[
     str | None,
-    typer.Option(help="cls, cls_no_mlp, mean, first_last ...: required for a plain encoder.", show_default=False),
+    typer.Option(help="cls, cls_no_mlp, mean, last, first_last ...: required for a plain encoder.", show_default=False),
 ]
 MaxLength = Annotated[
     int | None,

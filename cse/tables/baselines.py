@@ -18,6 +18,7 @@ NO_COUNTERPART = "its encoder has no counterpart at profile {profile}"
 
 NAMES = {
     "cls": "untrained [CLS]",
+    "last": "untrained last token",
     "mean": "untrained mean",
     "first_last": "untrained first-last",
     "first_last_layer1": "untrained layer 1 + last",
@@ -26,6 +27,7 @@ NAMES = {
 START = {
     **dict.fromkeys(("cls", "cls_train_only", "cls_no_mlp"), "cls"),
     "mean": "mean",
+    "last": "last",
     "first_last": "first_last",
     "first_last_layer1": "first_last_layer1",
 }

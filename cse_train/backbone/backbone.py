@@ -1,6 +1,6 @@
 """A starting point for every method: encoder, tokenizer and, where the weights have one, the masked-LM head."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +25,8 @@ from cse_train.text.vector_files import WANTED, names_vectors
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-HIDDEN_DROPOUT = ("hidden_dropout_prob", "hidden_dropout", "dropout")
-ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
+NOT_BETWEEN_TOKENS = ("classif", "summary", "pooler", "head", "qa_", "token", "layer", "path")
+"""In the names of rates that a configuration has for what stands on top of an encoder, or for whole layers."""
 
 
 class Backbone(nn.Module):
@@ -60,7 +60,7 @@ class Backbone(nn.Module):
 
 
 def load_backbone(name: str, dropout: float | None = None) -> Backbone:
-    """Load a shipped encoder, a folder or a hub model in fp32; `dropout` replaces both of its dropout rates.
+    """Load a shipped encoder, a folder or a hub model in fp32; `dropout` replaces every rate of its dropout.
 
     BERT and RoBERTa run in `Encoder`, anything else through `AutoModel`; a file of word vectors becomes `WordVectors`.
     Raises ConfigError, one line.
@@ -155,8 +155,17 @@ def _load(folder: Path, config: "PretrainedConfig") -> tuple[Encoder | AutoModel
 
 
 def _set_dropout(config: "PretrainedConfig", rate: float, name: str) -> None:
-    for names in (HIDDEN_DROPOUT, ATTENTION_DROPOUT):
-        fields = [field for field in names if getattr(config, field, None) is not None]
-        if not fields:
-            raise ConfigError([f"no dropout: train.dropout={rate}; {name} has none of {', '.join(names)}; use null"])
-        setattr(config, fields[0], rate)
+    names = list(dropout_fields(config))
+    if not names and rate:
+        line = f"no dropout: train.dropout={rate}; {name}, a {config.model_type}, has none in its config.json"
+        raise ConfigError([f"{line}; use null"])
+    for field in names:
+        setattr(config, field, rate)
+
+
+def dropout_fields(config: "PretrainedConfig") -> Iterator[str]:
+    """The rates of a configuration's dropout, whatever its architecture calls them."""
+    for name, value in vars(config).items():
+        between = "drop" in name and not any(part in name for part in NOT_BETWEEN_TOKENS)
+        if between and isinstance(value, int | float) and not isinstance(value, bool):
+            yield name

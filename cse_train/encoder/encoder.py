@@ -48,6 +48,16 @@ class Hidden:
             means.append((block * real).sum(1) / real.sum(1))
         return self.packed.unsort(means, self.views)
 
+    def last_VNH(self) -> Tensor:
+        """The last layer at the last attended position of each sequence, in batch order."""
+        assert self.last_TH is not None
+        rows, first = [], 0
+        for group, block in self.packed.split(self.last_TH, self.views):
+            ends = self.packed.lengths_N[first : first + group.rows].repeat(self.views) - 1
+            first += group.rows
+            rows.append(block[torch.arange(len(block), device=block.device), ends])
+        return self.packed.unsort(rows, self.views)
+
 
 class Prompts(Protocol):
     """Continuous prompts: keys and values of their own in every layer, in front of the tokens' (DCPCSE 3.2)."""

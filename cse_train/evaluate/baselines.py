@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cse_train.backbone.reading_order import first_token_problem, reads_first
 from cse_train.encoder.packing import Packed
 from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
@@ -26,6 +27,8 @@ UNTRAINED = {
     "first_last_layer1": "first_last_layer1",
 }
 """Row name -> pooler. An untrained MLP would be noise, so [CLS] stands bare."""
+LAST = "last"
+"""The row, and the pooler, in the place of [CLS] where an encoder has none."""
 WHITENED = "first_last_layer1"
 """What is whitened: the released BERT-whitening averages layer 1 and the last one (eng/utils.py, first-last-avg)."""
 SMALLEST_VARIANCE = 1e-10
@@ -79,7 +82,10 @@ def untrained_rows(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[s
     evaluator = StsEvaluator(pairs, backbone.tokenizer, max_length)
     encoder = backbone.encoder
     with evaluating(encoder):
-        rows = {row: evaluator(pooled(encoder, pooler)).spearman for row, pooler in UNTRAINED.items()}
+        poolers = UNTRAINED
+        if first_token_problem(encoder, backbone.tokenizer):
+            poolers = {LAST: LAST, **{row: pooler for row, pooler in UNTRAINED.items() if not reads_first(pooler)}}
+        rows = {row: evaluator(pooled(encoder, pooler)).spearman for row, pooler in poolers.items()}
         return rows | {"whitening": _whitening(evaluator, pooled(encoder, WHITENED))}
 
 

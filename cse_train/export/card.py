@@ -35,6 +35,8 @@ POOLING = {
     "cls_train_only": "embeddings = out.last_hidden_state[:, 0]",
     "cls_no_mlp": "embeddings = out.last_hidden_state[:, 0]",
     "mean": MEAN.format(tokens="out.last_hidden_state"),
+    "last": """last = batch["attention_mask"].sum(1) - 1
+embeddings = out.last_hidden_state[range(len(last)), last]""",
     "first_last": MEAN.format(tokens=AVERAGE.format(layer=0)),
     "first_last_layer1": MEAN.format(tokens=AVERAGE.format(layer=1)),
 }

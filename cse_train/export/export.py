@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cse_train.checkpoint import load_model, read_best
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.open import require_first_token
 from cse_train.export.agreement import Agreement, compare
 from cse_train.export.card import write_card
 from cse_train.export.lineage import Lineage
@@ -63,4 +64,6 @@ def require_new(to: Path) -> None:
 
 def _parts(best_folder: Path) -> Parts:
     run, method, tokenizer = load_model(best_folder)
-    return parts_of(run, read_best(best_folder)[1], method, tokenizer)
+    parts = parts_of(run, read_best(best_folder)[1], method, tokenizer)
+    require_first_token(parts.pooler.pooler, parts.encoder, tokenizer, str(best_folder))
+    return parts

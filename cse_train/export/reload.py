@@ -16,10 +16,14 @@ from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
+from cse_train.backbone.reading_order import reads_first
 from cse_train.export.sentence_transformers_folder import ACTIVATIONS, LAYERS_READ
 
 LIBRARY = "sentence_transformers"
 ROWS = 64
+
+MODES = {"pooling_mode_cls_token": "cls_no_mlp", "pooling_mode_lasttoken": "last"}
+"""What a folder's pooling says where it is no mean -> our name."""
 
 Embed = Callable[[Sequence[str]], np.ndarray]
 """Texts -> float64 [N, D] in their order."""
@@ -60,7 +64,7 @@ def _by_transformers(folder: Path, pooler: str) -> Callable[[Sequence[str]], Ten
         if pooler == "cls":
             return out.pooler_output
         first = out.hidden_states[LAYERS_READ[pooler]] if pooler in LAYERS_READ else out.last_hidden_state
-        return _pooled((first + out.last_hidden_state) / 2, batch["attention_mask"], cls=pooler.startswith("cls"))
+        return _pooled((first + out.last_hidden_state) / 2, batch["attention_mask"], pooler)
 
     return embed
 
@@ -71,7 +75,8 @@ def _by_modules(folder: Path) -> Callable[[Sequence[str]], Tensor]:
     tokenize, run = _first_module(folder, listed[0])
     layers = [_dense(folder / module["path"]) for module in listed if module["type"].endswith(".Dense")]
     described = next(folder / module["path"] for module in listed if module["type"].endswith(".Pooling"))
-    cls = json.loads((described / "config.json").read_text(encoding="utf8"))["pooling_mode_cls_token"]
+    modes = json.loads((described / "config.json").read_text(encoding="utf8"))
+    pooler = next((name for mode, name in MODES.items() if modes.get(mode)), "mean")
     averages = [folder / module["path"] for module in listed if "WeightedLayer" in module["type"]]
     weights = [load_file(path / "model.safetensors")["layer_weights"] for path in averages]
 
@@ -81,7 +86,7 @@ def _by_modules(folder: Path) -> Callable[[Sequence[str]], Tensor]:
         token_NLH = hidden[-1]
         for each in weights:
             token_NLH = torch.einsum("k,knlh->nlh", each, torch.stack(list(hidden))) / each.sum()
-        return nn.Sequential(*layers)(_pooled(token_NLH, batch["attention_mask"], cls=cls))
+        return nn.Sequential(*layers)(_pooled(token_NLH, batch["attention_mask"], pooler))
 
     return embed
 
@@ -110,9 +115,12 @@ def _dense(folder: Path) -> nn.Module:
     return nn.Sequential(linear, activation)
 
 
-def _pooled(token_NLH: Tensor, mask_NL: Tensor, *, cls: bool) -> Tensor:
-    if cls:
+def _pooled(token_NLH: Tensor, mask_NL: Tensor, pooler: str) -> Tensor:
+    """Batches are padded on the right."""
+    if reads_first(pooler):
         return token_NLH[:, 0]
+    if pooler == "last":
+        return token_NLH[torch.arange(len(mask_NL)), mask_NL.sum(1) - 1]
     mask_NL1 = mask_NL[:, :, None].to(token_NLH.dtype)
     return (token_NLH * mask_NL1).sum(1) / mask_NL1.sum(1)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from cse_train.backbone.reading_order import reads_first
 from cse_train.export.parts import DenseLayer, Parts
 from cse_train.export.transformers_folder import write_encoder, write_json, write_tensors
 from cse_train.modules import prompted_transformer
@@ -35,7 +36,7 @@ def write_modules(parts: Parts, folder: Path) -> None:
         modules.append((f"{len(modules)}_WeightedLayerPooling", _library("WeightedLayerPooling")))
         _write_layer_average(parts, folder / modules[-1][0], LAYERS_READ[name])
     modules.append((f"{len(modules)}_Pooling", _library("Pooling")))
-    _write_pooling(folder / modules[-1][0], parts.encoder.width, cls=name.startswith("cls"))
+    _write_pooling(folder / modules[-1][0], parts.encoder.width, name)
     for layer in parts.dense:
         modules.append((f"{len(modules)}_Dense", _library("Dense")))
         _write_dense(folder / modules[-1][0], layer)
@@ -85,8 +86,13 @@ def _write_layer_average(parts: Parts, folder: Path, first: int) -> None:
     write_tensors(folder / "model.safetensors", {"layer_weights": weights})
 
 
-def _write_pooling(folder: Path, width: int, *, cls: bool) -> None:
-    modes = {"pooling_mode_cls_token": cls, "pooling_mode_mean_tokens": not cls}
+def _write_pooling(folder: Path, width: int, pooler: str) -> None:
+    """The library's words of its version 2; it has no mode but its mean on unless that one is off."""
+    modes = {"pooling_mode_cls_token": reads_first(pooler), "pooling_mode_mean_tokens": False}
+    if pooler == "last":
+        modes["pooling_mode_lasttoken"] = True
+    elif not reads_first(pooler):
+        modes["pooling_mode_mean_tokens"] = True
     write_json(folder / "config.json", {"word_embedding_dimension": width, **modes})
 
 

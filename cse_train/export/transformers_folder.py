@@ -51,8 +51,13 @@ def _described(config: PretrainedConfig) -> dict[str, Any]:
 
 
 def _settle_tokenizer(path: Path, max_length: int) -> None:
-    """Truncation at our length, and version 4's words (it wants `extra_special_tokens` to be a mapping)."""
+    """Truncation at our length, padding behind, and version 4's words (`extra_special_tokens` is a mapping there).
+
+    Padding in front would move the absolute positions of some architectures, such as GPT-2's.
+    """
     config = json.loads(path.read_text(encoding="utf8")) | {"model_max_length": max_length}
+    if config.get("padding_side") == "left":
+        config["padding_side"] = "right"
     if config.get("tokenizer_class") == NEW_CLASS:
         config["tokenizer_class"] = KNOWN_CLASS
     if isinstance(config.get("extra_special_tokens"), list):

@@ -13,10 +13,11 @@ from cse_train.encoder.encoder import Hidden
 from cse_train.encoder.packing import Packed
 from cse_train.modules.projector import BatchNormProjector, MlpProjector
 
-POOLERS = ("cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1")
+POOLERS = ("cls", "cls_train_only", "cls_no_mlp", "mean", "last", "first_last", "first_last_layer1")
 """cls: [CLS] with MLP; cls_train_only: the MLP in training only; cls_no_mlp: bare [CLS]; mean: attended positions of
-the last layer; first_last: mean of embedding output and last layer (the papers' 56.70); first_last_layer1: mean of
-layer 1 and last layer (SimCSE's code at HEAD, 60.73)."""
+the last layer; last: its last attended position, which a causal encoder has read the whole text for; first_last: mean
+of embedding output and last layer (the papers' 56.70); first_last_layer1: mean of layer 1 and last layer (SimCSE's code
+at HEAD, 60.73)."""
 
 
 def needs_tokens(pooler: str) -> bool:
@@ -38,6 +39,8 @@ def pool(hidden: Hidden, pooler: str) -> Tensor:
     assert hidden.last_TH is not None and hidden.embedding_TH is not None and hidden.layer1_TH is not None
     if pooler == "mean":
         return hidden.mean_VNH(hidden.last_TH)
+    if pooler == "last":
+        return hidden.last_VNH()
     first_TH = hidden.embedding_TH if pooler == "first_last" else hidden.layer1_TH
     return hidden.mean_VNH((first_TH + hidden.last_TH) / 2)
 

@@ -26,6 +26,7 @@ from cse_train.numerics import autocast, fast_fp32, keep_freed_memory
 from cse_train.soundness import CorruptCheckpoint, reading, require_fit
 from cse_train.text.sources import rows_of
 from cse_train.training.batches import Batches
+from cse_train.training.fit import check_fit
 from cse_train.training.optimiser import (
     clip_gradients,
     evaluation_steps,
@@ -153,6 +154,7 @@ class Session:
         device = distributed.device()
         method = methods.load(run.method)
         backbone = load_backbone(run.train.encoder, run.train.dropout)
+        check_fit(run, backbone)
         evaluator = dev_evaluator(run.train.dev, paths, backbone.tokenizer, run.train.dev_max_length)
         batches = Batches.open(run, paths, backbone)
         inputs = (backbone.content_hash, batches.store.content_hash, evaluator.content_hash)

@@ -150,7 +150,16 @@ def ten_words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def random_encoder(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path) -> Callable[[str], Path]:
     """Model type -> random weights far from zero in transformers' layout, with the shipped tokenizer; 64 positions."""
     import torch
-    from transformers import AutoModel, AutoTokenizer, BertConfig, DistilBertConfig, RobertaConfig
+    from transformers import (
+        AutoModel,
+        AutoTokenizer,
+        BertConfig,
+        DistilBertConfig,
+        GPT2Config,
+        PreTrainedTokenizerFast,
+        Qwen3Config,
+        RobertaConfig,
+    )
 
     shared = {"vocab_size": 8192, "num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 32}
     sizes = {**shared, "intermediate_size": 48}
@@ -158,6 +167,10 @@ def random_encoder(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path)
         "bert": lambda: BertConfig(max_position_embeddings=64, pad_token_id=0, **sizes),
         "roberta": lambda: RobertaConfig(max_position_embeddings=66, pad_token_id=1, type_vocab_size=1, **sizes),
         "distilbert": lambda: DistilBertConfig(max_position_embeddings=64, hidden_dim=48, **shared),
+        "gpt2": lambda: GPT2Config(max_position_embeddings=64, n_inner=48, pad_token_id=0, **shared),
+        "qwen3": lambda: Qwen3Config(
+            max_position_embeddings=64, head_dim=8, num_key_value_heads=2, pad_token_id=0, **sizes
+        ),
     }
     root = tmp_path_factory.mktemp("random-encoders")
 
@@ -170,7 +183,10 @@ def random_encoder(tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path)
                 for parameter in model.parameters():
                     parameter.add_(torch.randn_like(parameter) * 0.1)
             model.save_pretrained(folder)
-            AutoTokenizer.from_pretrained(tiny_encoder).save_pretrained(folder)
+            tokenizer = AutoTokenizer.from_pretrained(tiny_encoder)
+            if kind in ("gpt2", "qwen3"):  # without token types, padded in front
+                tokenizer = PreTrainedTokenizerFast.from_pretrained(tiny_encoder, padding_side="left")
+            tokenizer.save_pretrained(folder)
         return folder
 
     return make

@@ -34,7 +34,7 @@ NAMED: dict[str, dict[str, Any]] = {
     **{kind: {"num_key_value_heads": 2, "head_dim": 8} for kind in ("qwen3", "qwen2", "llama", "gemma", "mistral")},
 }
 """What an architecture calls its sizes, or wants beside them."""
-CAUSAL = ("gpt2", "qwen3", "qwen2", "llama", "gemma", "opt", "bloom")
+CAUSAL = ("gpt2", "qwen3", "mistral", "llama", "gemma", "opt", "bloom")
 
 
 def tokenizer_of(first: str | None = "[CLS]", last: str | None = "[SEP]", **kept: Any) -> PreTrainedTokenizerFast:

@@ -18,7 +18,7 @@ from cse_train.modules import prompted_transformer
 
 INSTALL = "pip install 'cse-search[sentence-transformers]'"
 ROWS = 128
-POOLERS = {"mean": "mean", "cls": "cls_no_mlp"}
+POOLERS = {"mean": "mean", "cls": "cls_no_mlp", "lasttoken": "last"}
 """The library's pooling mode -> our name of the same thing."""
 
 

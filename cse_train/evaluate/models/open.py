@@ -17,6 +17,7 @@ from cse_train import distributed
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.backbone.config_file import require_fitting
 from cse_train.backbone.folders import files_hash, shipped_names, weight_files
+from cse_train.backbone.reading_order import first_token_problem, others_than_first, reads_first
 from cse_train.backbone.weight_files import read_tensors
 from cse_train.checkpoint import BEST, load_model
 from cse_train.evaluate.embedding import Embedder, Encode, NotFinite, require_finite
@@ -111,6 +112,7 @@ def _open_run(folder: Path, pooler: str | None, max_length: int | None, signatur
         if pooler is not None:
             _replace(sentence_pooler, pooler, folder)
         name = sentence_pooler.pooler
+        require_first_token(name, bare_encoder(model), tokenizer, str(folder))
     elif pooler is not None:
         line = f"fixed pooler: pooler={pooler} of {folder}, which was trained with {name}"
         raise ConfigError([f"{line}; leave the pooler out"])
@@ -132,6 +134,7 @@ def _open_encoder(path: Path, pooler: str | None, max_length: int | None) -> Pac
         raise ConfigError([f"{line}; choose one of {', '.join(POOLERS)}"])
     backbone = load_backbone(str(path))
     require_fitting(str(path), len(backbone.tokenizer), backbone.config)
+    require_first_token(pooler, backbone.encoder, backbone.tokenizer, str(path))
     model = _Pooled(backbone, pooler)
     if has_projector(pooler, training=False):
         _load_trained_mlp(model.pooler, path)
@@ -178,6 +181,19 @@ def _packed_model(
     kept, device = min(max_length, room or max_length), distributed.device()
     model.to(device)
     return PackedModel(name, pooler, max_length, weights, tokenizer, encode, kept, device)
+
+
+def require_first_token(pooler: str, encoder: nn.Module, tokenizer: Any, name: str) -> None:
+    """Raise ConfigError where a pooler reads a position 0 that says nothing of the text."""
+    if reads_first(pooler) and (why := first_token_problem(encoder, tokenizer)):
+        raise ConfigError([f"no first token: pooler={pooler} of {name}, {why}; choose {others_than_first(POOLERS)}"])
+
+
+def bare_encoder(model: nn.Module) -> nn.Module:
+    """A method's encoder without the prompts that steer it."""
+    encoder: Any = getattr(model, "prompted", None) or model
+    bare: nn.Module = encoder.encoder
+    return bare
 
 
 def _positions(model: nn.Module) -> int | None:

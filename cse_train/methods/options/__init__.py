@@ -3,3 +3,10 @@
 A command that only reads settings (a table, a listing, a check of a space) starts faster for it. A method may also
 keep both in its own module: `methods.options` finds them there.
 """
+
+from typing import Literal
+
+PlainPooler = Literal["mean", "cls_no_mlp", "last", "first_last", "first_last_layer1"]
+"""How a method without a projector makes one vector of a text's token vectors (`cse_train.modules.pooling.POOLERS`)."""
+Pooler = Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "last", "first_last", "first_last_layer1"]
+"""The same where a projector may follow [CLS]."""

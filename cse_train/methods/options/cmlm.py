@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cse_train.fields import Range
+from cse_train.methods.options import PlainPooler
 
 VERSION = 1
 
@@ -16,7 +17,7 @@ class Config:
     """Vectors N that the embedding is projected to, all in front of the next sentence's tokens."""
     masking_ratio: Annotated[float, Range(above=0, below=1)] = 0.15
     """Share of the next sentence's tokens that is masked."""
-    pooler: Literal["mean", "cls_no_mlp", "first_last", "first_last_layer1"] = "mean"
+    pooler: PlainPooler = "mean"
     """Mean over the attended positions, special tokens included; [CLS]; the others as SimCSE's."""
     source: Literal["next", "same"] = "next"
     """The sentence that is masked and conditioned on the embedding: the next line of the file, or the same."""

@@ -27,3 +27,9 @@ class Config:
     """Divides the cosines."""
     layers: Annotated[int, Range(low=1)] = 2
     """The last layers whose token vectors are averaged, in training and at test time."""
+
+
+def dropout_alone(config: Config) -> str | None:
+    """As SimCSE's: neither view is augmented."""
+    alone = config.augmentation_1 == config.augmentation_2 == "none"
+    return "method.augmentation_1=none, method.augmentation_2=none" if alone else None

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cse_train.fields import Range
+from cse_train.methods.options import PlainPooler
 
 VERSION = 1
 
@@ -20,5 +21,5 @@ class Config:
     """Negative pairs of each positive one, K; `train.batch_size` is a multiple of K + 1."""
     pairing: Literal["anchor", "independent"] = "anchor"
     """A negative pair holds the positive's sentence and another (paper), or any two sentences (released code)."""
-    pooler: Literal["mean", "cls_no_mlp", "first_last", "first_last_layer1"] = "mean"
+    pooler: PlainPooler = "mean"
     """Mean over the attended positions, special tokens included; the others as SimCSE's."""

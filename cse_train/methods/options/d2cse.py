@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from cse_train.fields import Range
 from cse_train.generator.identity import generator_hash
+from cse_train.methods.options import Pooler
 
 VERSION = 2
 """Of all but framework b (`version`)."""
@@ -26,7 +27,7 @@ class Config:
     """Let the first token stand behind the prompts' positions, as DCPCSE's released code, or at 0."""
     prompt_dropout: bool = True
     """Drop out prompts at the encoder's hidden rate, independently for each sentence and view."""
-    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
+    pooler: Pooler = "cls_train_only"
     """[CLS] with projector, with it in training only, without; mean; mean of embedding + last, or layer 1 + last."""
     projector: Literal["mlp", "batchnorm"] = "batchnorm"
     """DiffCSE's with BatchNorm over views and ranks together, or SimCSE's tanh layer."""
@@ -58,3 +59,15 @@ def version(config: Config) -> int:
 def inputs(config: Config) -> dict[str, str]:
     """The generator's content hash."""
     return {"generator": generator_hash(config.generator)}
+
+
+def dropout_alone(config: Config) -> str | None:
+    """As SimCSE's; prompts drop out at the encoder's own rate."""
+    return "method.objective=unsupervised" if config.objective == "unsupervised" else None
+
+
+def first_token(config: Config) -> str | None:
+    """The setting that reads or writes position 0, beside a pooler."""
+    if config.cls_prompt:
+        return "method.cls_prompt=True"
+    return None if config.framework == "c" else f"method.framework={config.framework}"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cse_train.fields import Added, Range
+from cse_train.methods.options import Pooler
 
 VERSION = 2
 ADDED = {"mlm_decoder": Added("tied", within="mlm_weight")}
@@ -19,7 +20,7 @@ class Config:
     """Let the first token stand behind the prompts' positions, as released, or at 0."""
     prompt_dropout: bool = True
     """Drop out prompts at the encoder's hidden rate, independently for each sentence and view."""
-    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
+    pooler: Pooler = "cls_train_only"
     """[CLS] with projector, with it in training only, without; mean; mean of embedding + last, or layer 1 + last."""
     projector: Literal["mlp", "batchnorm"] = "mlp"
     """SimCSE's tanh layer, or DiffCSE's with BatchNorm."""
@@ -44,3 +45,8 @@ class Config:
     """Margin of the energy-based hinge loss on triplets (PromCSE: 0.2); null for off."""
     energy_weight: Annotated[float, Range(above=0)] = 10.0
     """Weight of the hinge loss."""
+
+
+def dropout_alone(config: Config) -> str | None:
+    """As SimCSE's; prompts drop out at the encoder's own rate."""
+    return "method.objective=unsupervised" if config.objective == "unsupervised" else None

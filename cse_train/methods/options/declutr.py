@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cse_train.fields import Added, Range
+from cse_train.methods.options import PlainPooler
 
 VERSION = 3
 ADDED = {"lower_case": Added(False)}
@@ -33,10 +34,15 @@ class Config:
     """Lower-case the documents, as the released preprocessing does by default (scripts/preprocess_openwebtext.py)."""
     short_documents: Literal["drop", "adapt"] = "drop"
     """Leave out documents below 2 * A * max_length tokens, or lower max_length for them, down to min_length."""
-    pooler: Literal["mean", "cls_no_mlp", "first_last", "first_last_layer1"] = "mean"
+    pooler: PlainPooler = "mean"
     """Mean over the attended positions, special tokens included; the others as SimCSE's."""
 
 
 def version(config: Config) -> int:
     """3 with the masked-LM loss, since [PAD] does not train where masking draws it as a random word."""
     return 2 if config.objective == "contrastive" else VERSION
+
+
+def both_ends(config: Config) -> str | None:
+    """What puts the special tokens of a text around its spans."""
+    return "method=declutr"

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from cse_train.fields import Added, Range
 from cse_train.generator.identity import generator_hash
+from cse_train.methods.options import Pooler
 
 VERSION = 3
 ADDED = {"edits": Added("live"), "objective": Added("unsupervised"), "hard_negative_weight": Added(1.0)}
@@ -14,7 +15,7 @@ ADDED = {"edits": Added("live"), "objective": Added("unsupervised"), "hard_negat
 class Config:
     """Defaults are the paper's for BERT on STS."""
 
-    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
+    pooler: Pooler = "cls_train_only"
     """[CLS] with projector, with it in training only, without it; mean; mean of embedding + last, or layer 1 + last."""
     projector: Literal["mlp", "batchnorm"] = "batchnorm"
     """Two layers with BatchNorm over views and ranks together (appendix A), or SimCSE's linear layer with tanh."""
@@ -64,3 +65,18 @@ def has_generator(config: Config) -> bool:
     """Whether anything is filled: deletion and masked-LM need no generator."""
     fills = config.task in ("replaced_token", "corrective_lm") or config.extra != "none"
     return fills and config.operator != "delete"
+
+
+def dropout_alone(config: Config) -> str | None:
+    """As SimCSE's: edited sentences are no views."""
+    return "method.objective=unsupervised" if config.contrastive and config.objective == "unsupervised" else None
+
+
+def first_token(config: Config) -> str | None:
+    """The setting that reads or writes position 0, beside a pooler."""
+    return None if config.task == "none" else f"method.task={config.task}"
+
+
+def both_ends(config: Config) -> str | None:
+    """As SimCSE's: the edits."""
+    return None if config.task == config.extra == "none" else f"method.operator={config.operator}"

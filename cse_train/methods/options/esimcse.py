@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from cse_train.fields import Range
 from cse_train.generator.identity import generator_hash
+from cse_train.methods.options import Pooler
 
 VERSION = 2
 
@@ -13,7 +14,7 @@ VERSION = 2
 class Config:
     """Defaults are the paper's for BERT-base."""
 
-    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
+    pooler: Pooler = "cls_train_only"
     """As SimCSE's."""
     temperature: Annotated[float, Range(above=0)] = 0.05
     """Divides the cosines."""
@@ -43,3 +44,13 @@ def inputs(config: Config) -> dict[str, str]:
 def rank_dependent(config: Config) -> bool:
     """Whether the result depends on the world size."""
     return config.queue_scope == "local" and config.queue_multiple > 0
+
+
+def dropout_alone(config: Config) -> str | None:
+    """As SimCSE's: view 2 is not extended."""
+    return None if config.dup_rate else "method.dup_rate=0"
+
+
+def both_ends(config: Config) -> str | None:
+    """As SimCSE's: the extension of view 2."""
+    return f"method.extension={config.extension}" if config.dup_rate else None

@@ -1,9 +1,10 @@
 """Options of BERT-flow (Li et al., EMNLP 2020)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cse_train.fields import Range
+from cse_train.methods.options import PlainPooler
 
 VERSION = 1
 
@@ -15,7 +16,7 @@ class Config:
     Every text column of the corpus counts.
     """
 
-    pooler: Literal["cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "first_last_layer1"
+    pooler: PlainPooler = "first_last_layer1"
     """What flows. The released avg-last-2 adds `all_encoder_layers[-i]` for i = 0, 1: that is layer 1 + the last."""
     levels: Annotated[int, Range(low=1)] = 3
     """Levels, of which each has half the dimensions of the one before."""

@@ -22,3 +22,13 @@ class Config:
     """SimCSE's tanh layer on the vector, in training only, or nothing."""
     temperature: Annotated[float, Range(above=0)] = 0.05
     """Divides the cosines."""
+
+
+def dropout_alone(config: Config) -> str | None:
+    """As SimCSE's: both views stand in one template."""
+    return "method.second_template=method.template" if config.second_template == config.template else None
+
+
+def both_ends(config: Config) -> str | None:
+    """As SimCSE's: a template stands between them."""
+    return "method=promptbert"

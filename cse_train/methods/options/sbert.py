@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cse_train.fields import Range
+from cse_train.methods.options import PlainPooler
 
 VERSION = 1
 
@@ -14,7 +15,7 @@ class Config:
 
     objective: Literal["classification", "triplets"] = "classification"
     """The label of a premise and hypothesis (columns sent0, sent1, label), or sent0, sent1, hard_neg as triplets."""
-    pooler: Literal["mean", "cls_no_mlp", "first_last", "first_last_layer1"] = "mean"
+    pooler: PlainPooler = "mean"
     """Mean over the attended positions, special tokens included; [CLS]; the others as SimCSE's."""
     margin: Annotated[float, Range(low=0)] = 1.0
     """How much nearer than the negative a triplet's positive must be, as a Euclidean distance."""

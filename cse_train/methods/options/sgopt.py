@@ -24,3 +24,8 @@ class Config:
     """Width of both layers of the projection head."""
     train_embeddings: bool = False
     """Train the embedding layer too; the released code freezes it."""
+
+
+def first_token(config: Config) -> str | None:
+    """The setting that reads position 0: the method's own pooling."""
+    return "method=sgopt"

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from cse_train.fields import Added, Range
 from cse_train.generator.identity import generator_hash
+from cse_train.methods.options import Pooler
 from cse_train.text.synonyms import wordnet_folder, wordnet_hash
 
 VERSION = 2
@@ -28,7 +29,7 @@ class Config:
     """Folder with WordNet's data files for the augmentation synonym; null for Debian's /usr/share/wordnet."""
     generator: str = "wiki-l1-h64"
     """The frozen masked LM whose most probable sub-words the augmentation mlm puts in."""
-    pooler: Literal["cls", "cls_train_only", "cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "cls_train_only"
+    pooler: Pooler = "cls_train_only"
     """[CLS] with MLP, with MLP in training only, without MLP; mean; mean of embedding + last, or layer 1 + last."""
     projector: Literal["mlp", "batchnorm"] = "mlp"
     """What follows [CLS]: SimCSE's tanh layer, or DiffCSE's with BatchNorm (its table 5)."""
@@ -59,3 +60,14 @@ def inputs(config: Config) -> dict[str, str]:
     if config.augmentation == "mlm":
         return {"generator": generator_hash(config.generator)}
     return {"synonyms": wordnet_hash(wordnet_folder(config.synonyms))} if config.augmentation == "synonym" else {}
+
+
+def dropout_alone(config: Config) -> str | None:
+    """The setting under which nothing but dropout tells the two views of a text apart; None where something does."""
+    edited = config.objective != "unsupervised" or config.augmentation != "none"
+    return None if edited or config.fixed_dropout else "method.augmentation=none"
+
+
+def both_ends(config: Config) -> str | None:
+    """The setting that edits what stands between the special tokens of both ends."""
+    return None if config.augmentation == "none" else f"method.augmentation={config.augmentation}"

@@ -1,9 +1,10 @@
 """Options of whitening (Su et al., Whitening Sentence Representations, 2021)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cse_train.fields import Range
+from cse_train.methods.options import PlainPooler
 
 VERSION = 1
 
@@ -15,7 +16,7 @@ class Config:
     Every text column of the corpus counts. One pass is enough: the statistics of `train.examples` rows are the model.
     """
 
-    pooler: Literal["cls_no_mlp", "mean", "first_last", "first_last_layer1"] = "first_last_layer1"
+    pooler: PlainPooler = "first_last_layer1"
     """What is whitened: bare [CLS]; mean; mean of embedding + last, or layer 1 + last (released: first-last-avg)."""
     dimensions: Annotated[int, Range(low=1)] | None = None
     """Directions of the largest variances that are kept (the paper's k); null keeps all."""

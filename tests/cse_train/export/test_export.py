@@ -39,6 +39,7 @@ CASES = [
     *(("simcse", "bert", {"pooler": pooler}) for pooler in POOLERS),
     *(("simcse", "roberta", {"pooler": pooler}) for pooler in ("cls", "first_last")),
     *(("simcse", "distilbert", {"pooler": pooler}) for pooler in ("cls", "first_last")),
+    *(("simcse", encoder, {"pooler": pooler}) for encoder in ("gpt2", "qwen3") for pooler in ("last", "mean")),
     *METHODS,
     *(("d2cse", "bert", {"pooler": pooler, "cls_prompt": pooler != "mean"}) for pooler in POOLERS),
 ]

@@ -13,6 +13,8 @@ def by_hand(states: tuple[torch.Tensor, ...], mask: torch.Tensor, pooler: str) -
     """The definitions, sentence by sentence."""
     if pooler.startswith("cls"):
         return states[-1][:, 0]
+    if pooler == "last":
+        return torch.stack([row[int(n) - 1] for row, n in zip(states[-1], mask.sum(1), strict=True)])
     first = {"mean": -1, "first_last": 0, "first_last_layer1": 1}[pooler]
     both = (states[first] + states[-1]) / 2
     return torch.stack([row[: int(n)].mean(0) for row, n in zip(both, mask.sum(1), strict=True)])
@@ -28,6 +30,17 @@ def test_T6_T7_every_pooler_against_transformers(kind, config_of, peer_of, pad, 
     pooled = pool(ours(pack_lists(sentences), tokens=needs_tokens(pooler)), pooler)
     assert pooled.shape == (1, len(sentences), 32)
     torch.testing.assert_close(pooled[0], expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_the_last_token_is_the_same_whichever_side_is_padded(config_of, peer_of, sentences, layers):
+    """Sentence after sentence without padding, as transformers gives it; both views of a pack."""
+    peer = peer_of(config_of("bert", layers))
+    alone = [peer(input_ids=torch.tensor([ids])).last_hidden_state[0, -1] for ids in sentences]
+    ours = encoder_from_transformers(peer.state_dict(), peer.config).eval()
+    for groups in (1, 2, 8):
+        hidden = ours(pack_lists(sentences, groups=groups), views=2, tokens=True)
+        torch.testing.assert_close(pool(hidden, "last"), torch.stack(alone).expand(2, -1, -1), atol=1e-5, rtol=0)
 
 
 def test_T6_the_two_first_last_poolers_differ(config_of, peer_of, sentences):

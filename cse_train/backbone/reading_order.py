@@ -1,0 +1,89 @@
+"""What an encoder makes of the first and the last position of a text, and of dropout: told by what it really does."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from cse_train.backbone.automodel import AutoModelEncoder
+from cse_train.encoder.encoder import Encoder
+from cse_train.encoder.packing import pack_lists
+
+TEXTS = ("one sentence of a few words", "another")
+"""Any two that begin and end with different words."""
+DRAWS = 32
+"""Pairs of views that are compared: a low rate may drop nothing in a short text of a small encoder."""
+
+
+def reads_first(pooler: str) -> bool:
+    """Whether a pooler reads position 0."""
+    return pooler.startswith("cls")
+
+
+def others_than_first(poolers: Iterable[str]) -> str:
+    """Those that do not, in a message's words; empty for none."""
+    *names, last = [name for name in poolers if not reads_first(name)] or [""]
+    return f"{', '.join(names)} or {last}" if names else last
+
+
+def first_token_problem(encoder: nn.Module, tokenizer: Any) -> str | None:
+    """Why a vector at position 0 is no sentence's, as a clause about the encoder; None where it is one."""
+    if not _added(tokenizer)[0]:
+        return "whose tokenizer puts no token such as [CLS] in front of a text"
+    if isinstance(encoder, AutoModelEncoder) and _is_causal(encoder, tokenizer):
+        return "which attends causally, so that position 0 sees itself alone"
+    return None
+
+
+def both_ends_problem(tokenizer: Any) -> str | None:
+    """Why a text has no special token at each end, as a clause about the encoder; None where it has."""
+    missing = [place for place, added in zip(("in front of", "behind"), _added(tokenizer), strict=True) if not added]
+    return f"whose tokenizer puts no special token {' or '.join(missing)} a text" if missing else None
+
+
+def has_noise(encoder: Encoder | AutoModelEncoder, tokenizer: Any) -> bool:
+    """Whether two passes over one text differ in training; torch's random state and all modes are as before."""
+    packed = pack_lists([_ids(tokenizer, TEXTS[0])])
+    with _mode(encoder, training=True):
+        for _ in range(DRAWS):
+            last_TH = encoder(packed, views=2, tokens=True).last_TH
+            assert last_TH is not None
+            if not torch.equal(*last_TH.chunk(2)):
+                return True
+    return False
+
+
+def _added(tokenizer: Any) -> tuple[bool, bool]:
+    """Whether the tokenizer itself puts the same token in front of every text, and behind it."""
+    encoded = tokenizer(list(TEXTS), return_special_tokens_mask=True)
+    ids, added = encoded["input_ids"], encoded["special_tokens_mask"]
+    front, back = (all(mask[at] for mask in added) and len({row[at] for row in ids}) == 1 for at in (0, -1))
+    return front, back
+
+
+def _is_causal(encoder: AutoModelEncoder, tokenizer: Any) -> bool:
+    """Whether what stands behind position 0 leaves it as it is."""
+    ids = _ids(tokenizer, TEXTS[0])
+    first, other = ids[0], ids[-1] if ids[-1] != ids[0] else int(ids[0] == 0)
+    with _mode(encoder, training=False):
+        before, after = encoder(pack_lists([[first, other], [first, first]], groups=1)).cls_VNH[0]
+    return torch.equal(before, after)
+
+
+def _ids(tokenizer: Any, text: str) -> list[int]:
+    ids: list[int] = tokenizer(text)["input_ids"]
+    return ids
+
+
+@contextmanager
+def _mode(encoder: nn.Module, *, training: bool) -> Iterator[None]:
+    modes = [(module, module.training) for module in encoder.modules()]
+    with torch.random.fork_rng(), torch.no_grad():
+        encoder.train(training)
+        try:
+            yield
+        finally:
+            for module, before in modes:
+                module.training = before

@@ -1,0 +1,77 @@
+"""Whether a method can read an encoder: what must stand at the ends of a text, and what tells two views apart."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from cse_train import distributed, fields, methods
+from cse_train.backbone.backbone import Backbone, dropout_fields
+from cse_train.backbone.reading_order import (
+    both_ends_problem,
+    first_token_problem,
+    has_noise,
+    others_than_first,
+    reads_first,
+)
+from cse_train.backbone.word_vectors import WordVectors
+from cse_train.config import RunConfig
+from cse_train.fields import ConfigError
+
+log = logging.getLogger(__name__)
+ELSE = "choose another encoder, or another setting"
+
+
+def check_fit(run: RunConfig, backbone: Backbone) -> None:
+    """Raise ConfigError, one line each, where a run would read something else than it says, before it reads any text.
+
+    A vector at position 0 must be the text's; edits between special tokens must find them; and two views that only
+    dropout tells apart must differ. `train.dropout: 0` asks for equal views, and gets a warning.
+    """
+    if isinstance(backbone.encoder, WordVectors):
+        return
+    if problems := [*_first_token(run, backbone), *_both_ends(run, backbone), *_noise(run, backbone)]:
+        raise ConfigError(problems)
+
+
+def _setting(run: RunConfig, hook: str) -> str | None:
+    """What a method's options say of a configuration; None where they say nothing."""
+    given: str | None = getattr(methods.config_module(run.method), hook, lambda _: None)(run.options)
+    return given
+
+
+def _first_token(run: RunConfig, backbone: Backbone) -> Iterator[str]:
+    pooler = getattr(run.options, "pooler", None)
+    pooled = isinstance(pooler, str) and reads_first(pooler)
+    implied = _setting(run, "first_token")
+    if not (pooled or implied) or (why := first_token_problem(backbone.encoder, backbone.tokenizer)) is None:
+        return
+    if pooled:
+        config: Any = type(run.options)
+        others = others_than_first(get_args(fields.hints(config)["pooler"]))
+        what = f"set method.pooler to {others}" if others else ELSE
+        yield f"no first token: method.pooler={pooler}, train.encoder={backbone.name}, {why}; {what}"
+    if implied:
+        yield f"no first token: {implied}, train.encoder={backbone.name}, {why}; {ELSE}"
+
+
+def _both_ends(run: RunConfig, backbone: Backbone) -> Iterator[str]:
+    edges = run.train.length_buckets
+    setting = _setting(run, "both_ends") or (edges and f"train.length_buckets={edges}")
+    if setting and (why := both_ends_problem(backbone.tokenizer)):
+        yield f"no special tokens: {setting}, train.encoder={backbone.name}, {why}; {ELSE}"
+
+
+def _noise(run: RunConfig, backbone: Backbone) -> Iterator[str]:
+    alone, rate = _setting(run, "dropout_alone"), run.train.dropout
+    assert not isinstance(backbone.encoder, WordVectors)
+    if alone is None or has_noise(backbone.encoder, backbone.tokenizer):
+        return
+    line = f"no noise between the views: train.dropout={'null' if rate is None else rate}, {alone}"
+    if rate == 0:
+        if distributed.rank() == 0:
+            log.warning("%s; both views of a text are equal", line)
+    elif rate is None:
+        what = "set train.dropout=0.1" if list(dropout_fields(backbone.config)) else ELSE
+        yield f"{line}, train.encoder={backbone.name}, whose own dropout is 0 everywhere; {what}"
+    else:
+        yield f"{line}, train.encoder={backbone.name}, which drops nothing out; {ELSE}"
