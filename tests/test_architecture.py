@@ -88,7 +88,7 @@ ROOMS: Mapping[str, str] = {
     "analysis.ledger": "",
     "analysis.statistics": "",
     "analysis.frames": "analysis.ledger",
-    "analysis.tables": "analysis.ledger analysis.statistics",
+    "analysis.tables": "analysis.ledger analysis.statistics cse_train.evaluate.correlation",
     "analysis.render": "analysis.tables",
     "analysis.bundles": "analysis.ledger analysis.tables",
     "analysis.progress": "analysis.ledger analysis.tables",

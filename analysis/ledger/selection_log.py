@@ -1,5 +1,6 @@
 """Every look at a test set by a selection: one table beside the runs."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,7 +43,15 @@ def looks(connection: Connection, space: str) -> list[Look]:
     rows = connection.execute(query.order_by(table.c.id)).all()
     for row in rows:
         intact(table, row._asdict())
-    return [Look(**{**row._mapping, "suites": tuple(row.suites)}) for row in rows]
+    return [
+        Look(**{**row._mapping, "suites": tuple(row.suites), "values": _numbers(row._mapping["values"])})
+        for row in rows
+    ]
+
+
+def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
+    """A score that is none, NaN, stands in JSON as null."""
+    return {name: math.nan if value is None else value for name, value in values.items()}
 
 
 def looks_by_suite(looks: Sequence[Look], signature: str) -> dict[str, Look]:

@@ -199,8 +199,15 @@ def _remarks(spec: TableSpec, results: Sequence[Line]) -> list[str]:
     lacking = states.total() - states["done"]
     counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != "done")
     remarks = [f"{lacking} of {states.total()} runs are not done ({counted})"] if lacking else []
-    unscored = Counter(line["column"] for line in lines if line["state"] == "done" and math.isnan(line["value"]))
-    return remarks + [f"done runs without a {name} score: {unscored[name]}" for name in spec.columns if unscored[name]]
+    lacking_a_score = [line for line in lines if line["state"] == "done" and math.isnan(line["value"])]
+    unscored = Counter(line["column"] for line in lacking_a_score)
+    flat = Counter(line["column"] for line in lacking_a_score if line.get("protocol"))
+    why = {name: f" ({flat[name]} scored, and cosines that are all equal rank nothing)" for name in flat}
+    return remarks + [
+        f"done runs without a {name} score: {unscored[name]}{why.get(name, '')}"
+        for name in spec.columns
+        if unscored[name]
+    ]
 
 
 def _protocol(spec: TableSpec, results: Sequence[Line]) -> dict[str, Any]:

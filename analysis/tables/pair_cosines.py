@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy
 
 from analysis.ledger import Ledger, ScoreRow
 from analysis.tables.results import Planned, behind, without_part
 from analysis.tables.spec import Key, TableError, identify
+from cse_train.evaluate.correlation import rounded, spearman, unranked
 
 LARGEST = 10**9
 """Bytes of a file that is read: some sixty million pairs."""
@@ -34,15 +34,15 @@ class ColumnCosines:
     @functools.cached_property
     def means(self) -> dict[int, float]:
         """Row index -> Spearman's correlation times 100, mean over its seeds."""
-        return {row: float(np.mean([self._value(cosines) for cosines in seeds])) for row, seeds in self.rows.items()}
-
-    def _value(self, cosines: np.ndarray) -> float:
-        value = float(scipy.stats.spearmanr(cosines, self.gold).statistic) if np.ptp(cosines) > 0 else 0.0
-        return 100 * value
+        each = {row: [spearman(cosines, self.gold) for cosines in seeds] for row, seeds in self.rows.items()}
+        return {row: float(np.mean(values)) for row, values in each.items()}
 
 
 def read_cosines(score: ScoreRow) -> tuple[np.ndarray, np.ndarray]:
-    """Cosines and grades, float64 [pairs] each, of one score. TableError for a file that is gone, changed or no npz."""
+    """Cosines as they are ranked, and grades, float64 [pairs] each, of one score.
+
+    TableError for a file that is gone, changed or no npz.
+    """
     path = Path(score.cosines_file or "")
     again = "score the run again (cse eval)"
     try:
@@ -55,7 +55,7 @@ def read_cosines(score: ScoreRow) -> tuple[np.ndarray, np.ndarray]:
         raise TableError(f"cosines changed since they were scored: file={path}; {again}")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            return np.asarray(file["cosines"], dtype=float), np.asarray(file["gold"], dtype=float)
+            return rounded(np.asarray(file["cosines"], dtype=float)), np.asarray(file["gold"], dtype=float)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise TableError(f"no file of cosines: file={path}; {again}") from error
 
@@ -99,7 +99,9 @@ def column_cosines(ledger: Ledger, planned: Iterable[Planned], keys: Sequence[Ke
             problems.append(str(error))
             continue
         gold = grades if gold is None else gold
-        if np.array_equal(grades, gold):
+        if why := unranked(cosines, grades):
+            problems.append(f"no score: file={score.cosines_file}, {why}")
+        elif np.array_equal(grades, gold):
             rows.setdefault(index[identify(key)], []).append(cosines)
         else:
             problems.append(f"other grades: file={score.cosines_file}; score the run again on the same set")

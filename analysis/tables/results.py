@@ -68,11 +68,11 @@ def results_of(
 
 
 def _cell(run: RunRow | None, suite: str, score: ScoreRow | None, scored: bool) -> tuple[float, str]:
-    """Value and protocol's hash of one run in one column; NaN where the run is not done or was not scored."""
+    """Value and protocol's hash of one run in one column; the value is NaN for a run not done, and for no score."""
     if run is None or run.state != "done":
         return float("nan"), ""
-    if score is not None and score.value is not None:
-        return score.value, score.protocol_hash
+    if score is not None:
+        return float("nan") if score.value is None else score.value, score.protocol_hash
     if suite == BEST or (suite == run.config.get(DEV) and not scored):
         return float("nan") if run.best is None else run.best, ""
     return float("nan"), ""

@@ -1,5 +1,6 @@
 """Scores that a comparison lacks: of a model's folder for this comparison alone, of runs into their ledger."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +17,10 @@ from cse_train.evaluate.suites.registry import require, require_known, still_val
 def score_folder(
     folder: Path, suites: Sequence[str], paths: DataPaths, pooler: str | None, max_length: int | None
 ) -> dict[str, ModelScore]:
-    """Column -> score; `pooler` is for a plain encoder, which brings none. ConfigError as of `open_model`."""
+    """Column -> score, without those that are none; `pooler` is for a plain encoder, which brings none.
+
+    ConfigError as of `open_model`.
+    """
     require_known(suites, paths)
     require(suites, paths)
     brings_pooler = folder.is_file() or is_run(folder) or (folder / "modules.json").is_file()
@@ -29,6 +33,7 @@ def score_folder(
             score.cosines.gold if score.cosines else None,
         )
         for score in evaluate(model, paths, suites, {})
+        if not math.isnan(score.value)
     }
 
 

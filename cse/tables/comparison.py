@@ -132,7 +132,8 @@ def _comparable(column: str, values: Mapping[str, Mapping[str, Mapping[int, Valu
     sides = {name: [protocol for _, protocol in values[name].get(column, {}).values()] for name in NAMES}
     empty = [name for name in NAMES if not sides[name]]
     if empty:
-        return f"not compared: {column}: of which {' and '.join(empty)} has no value", []
+        why = "not scored, or its cosines are all equal; cse eval says which"
+        return f"not compared: {column}: of which {' and '.join(empty)} has no value ({why})", []
     unlike, remarks = [], []
     for name in dict.fromkeys(name for protocols in sides.values() for protocol in protocols for name in protocol):
         have = {side: sorted({field_text(p, name) for p in sides[side] if name in p}) for side in NAMES}

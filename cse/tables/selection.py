@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -137,9 +138,12 @@ class HeldOutScores:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        return {"values": dict(self.values), "scored": list(self.scored), "look": self.look}
+        values = {name: None if math.isnan(value) else value for name, value in self.values.items()}
+        return {"values": values, "scored": list(self.scored), "look": self.look}
 
     def lines(self) -> list[str]:
         """For people."""
         how = f"scored now: {', '.join(self.scored)}" if self.scored else "stored, not scored again"
-        return [f"test ({how}; look {self.look})", *(f"  {name} {value:.2f}" for name, value in self.values.items())]
+        none = "no score, its cosines are all equal"
+        values = (f"  {name} {none if math.isnan(value) else f'{value:.2f}'}" for name, value in self.values.items())
+        return [f"test ({how}; look {self.look})", *values]

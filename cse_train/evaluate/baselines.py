@@ -1,6 +1,6 @@
 """Rows without training, which stand beside the trained ones: bags of words, GloVe, the untrained encoder, whitening.
 
-All values are Spearman correlations times 100.
+All values are Spearman correlations times 100, NaN where a row's cosines are all equal.
 """
 
 import math
@@ -13,10 +13,10 @@ import numpy as np
 
 from cse_train.backbone.reading_order import first_token_problem, reads_first
 from cse_train.encoder.packing import Packed
+from cse_train.evaluate.correlation import rounded, spearman
 from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
-from cse_train.evaluate.vectors import spearman
 from cse_train.modules.pooling import pooled
 from cse_train.text.vector_files import packaged_files, packaged_words
 
@@ -113,7 +113,7 @@ def _whitening(evaluator: StsEvaluator, encode: Callable[[Packed], Any]) -> floa
 
 def _score(pairs: Pairs, vector: Callable[[str], Vector]) -> float:
     cosines = [_cosine(vector(a), vector(b)) for a, b in zip(pairs.left, pairs.right, strict=True)]
-    return spearman(np.array(cosines), pairs.gold)
+    return spearman(rounded(np.array(cosines)), pairs.gold)
 
 
 def _cosine(a: Vector, b: Vector) -> float:

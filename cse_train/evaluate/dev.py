@@ -27,6 +27,8 @@ class DevScore:
     """One evaluation."""
 
     value: float
+    unscored: str = ""
+    """Why there is no value, which is NaN then."""
 
 
 class SetEvaluator(ABC):

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.correlation import constant
 from cse_train.evaluate.user_sets.ratings import read_ratings
 from cse_train.fields import ConfigError, nearest
 from cse_train.reading import reading
@@ -210,7 +211,7 @@ def require_grades(name: str, gold: Sequence[float]) -> None:
     if wrong is not None:
         line = f"wrong grade: {name} has {wrong:g}, grades go from {LOWEST:g} to {HIGHEST:g}"
         raise ConfigError([f"{line}; fetch its data again"])
-    if len(set(gold)) < 2:
+    if constant(np.array(gold)):
         raise ConfigError([f"constant grades: {name} has {len(gold)} equal ones, which rank nothing; fetch it again"])
 
 

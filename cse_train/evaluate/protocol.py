@@ -92,6 +92,8 @@ class Score:
     """Numbers behind the value, as subsets, folds or counts."""
     cosines: PairCosines | None = None
     """Of graded sets alone."""
+    unscored: str = ""
+    """Why there is no value, which is NaN then."""
     headline: bool = False
     """Whether it stands under its set's name whatever its metric: of a user's own set, and of a task of mteb."""
 

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cse_train.evaluate.correlation import rounded, spearman, unranked
 from cse_train.evaluate.pairs import Pairs
 
 Embed = Callable[[Sequence[str]], np.ndarray]
@@ -21,24 +22,6 @@ def unit(embeddings_ND: np.ndarray) -> np.ndarray:
     norms = np.linalg.norm(rows_ND, axis=1, keepdims=True)
     scaled: np.ndarray = rows_ND / np.where(norms == 0, 1.0, norms)
     return scaled
-
-
-def pearson(a: np.ndarray, b: np.ndarray) -> float:
-    """Pearson correlation times 100; 0 when either side is constant. ValueError for numbers that are not finite."""
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError("not finite: a correlation of NaN or infinite numbers; lower train.learning_rate")
-    centred = [values - values.mean() for values in (a, b)]
-    scale = float(np.linalg.norm(centred[0]) * np.linalg.norm(centred[1]))
-    return 100.0 * float(centred[0] @ centred[1]) / scale if scale else 0.0
-
-
-def spearman(a: np.ndarray, b: np.ndarray) -> float:
-    """Spearman correlation times 100 with average ranks for ties; 0 when either side is constant and ranks nothing."""
-    from scipy.stats import rankdata  # a second to import
-
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ValueError("not finite: a rank correlation of NaN or infinite numbers; lower train.learning_rate")
-    return pearson(rankdata(a), rankdata(b))
 
 
 @dataclass(frozen=True)
@@ -57,19 +40,23 @@ class EmbeddedPairs:
 
     @cached_property
     def cosines(self) -> np.ndarray:
-        """float64 [P]."""
-        products: np.ndarray = np.einsum("pd,pd->p", self.unit_UD[self.left_rows], self.unit_UD[self.right_rows])
-        return products
+        """float64 [P], as they are ranked."""
+        return rounded(np.einsum("pd,pd->p", self.unit_UD[self.left_rows], self.unit_UD[self.right_rows]))
 
     @property
     def spearman(self) -> float:
-        """The correlation of the cosines with the grades of all pairs, times 100."""
+        """The correlation of the cosines with the grades of all pairs, times 100; NaN where they have none."""
         return spearman(self.cosines, self.pairs.gold)
 
     @property
     def value(self) -> float:
         """The score of a dev evaluation."""
         return self.spearman
+
+    @property
+    def unscored(self) -> str:
+        """Why there is no score; empty where there is one."""
+        return unranked(self.cosines, self.pairs.gold)
 
     @property
     def sentences(self) -> np.ndarray:

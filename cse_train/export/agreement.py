@@ -3,6 +3,7 @@
 Shape suffixes: U distinct texts, D embedding size.
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -13,7 +14,6 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.embedding import Encode
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.sts import StsEvaluator
-from cse_train.evaluate.vectors import spearman
 from cse_train.export.parts import Parts
 from cse_train.export.reload import reloaded
 from cse_train.fields import ConfigError
@@ -22,8 +22,6 @@ TOLERANCE = 1e-3
 """Points that the two scores may differ by."""
 NEARNESS = 1e-4
 """Share of the largest coordinate that embeddings may differ by, where no dev set tells."""
-DECIMALS = 6
-"""Cosines are ranked as rounded here: fp32 gives equal texts cosines a little apart, whose order is chance."""
 FIXED = "generated_dev:200"
 """Sentences that need no files."""
 
@@ -48,11 +46,16 @@ class Agreement:
     """Largest difference between coordinates of embeddings of the same text."""
     scale: float
     """Largest coordinate."""
+    unscored: str = ""
+    """Why the checkpoint has no score; empty where it has one."""
 
     def lines(self) -> list[str]:
         """Both numbers, for a person."""
-        scores = f"{self.suite}: checkpoint {self.ours:.4f}, reloaded with {self.library} {self.theirs:.4f}"
+        ours, theirs = ("no score" if math.isnan(value) else f"{value:.4f}" for value in (self.ours, self.theirs))
+        scores = f"{self.suite}: checkpoint {ours}, reloaded with {self.library} {theirs}"
         lines = [f"{scores} (embeddings of {self.texts} texts differ by {self.largest:.1e} at most)"]
+        if self.unscored:
+            lines.append(f"no score: {self.suite} has none here, {self.unscored}")
         if self.suite != self.wanted:
             lines.append(f"{self.wanted} selected the checkpoint, but its files are not here: give --data to score it")
         return lines
@@ -60,7 +63,7 @@ class Agreement:
     def require(self) -> None:
         """Raise ExportChanged unless the two agree."""
         close = abs(self.ours - self.theirs) <= TOLERANCE
-        if self.suite != self.wanted:
+        if self.suite != self.wanted or self.unscored:
             close = self.largest <= NEARNESS * self.scale
         if not close:
             raise ExportChanged(f"export changed the model: {self.lines()[0]}; nothing is written, please report it")
@@ -72,12 +75,14 @@ def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
     embed, library = reloaded(folder, parts.pooler.pooler)
     evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length)
     ours_UD, theirs_UD = evaluator.embedder(cast(Encode, parts.method.encode)), embed(evaluator.texts)
+    ours, theirs = evaluator.score(ours_UD), evaluator.score(theirs_UD)
     return Agreement(
         library=library,
         suite=pairs.name,
         wanted=parts.run.train.dev,
-        ours=_score(evaluator, ours_UD),
-        theirs=_score(evaluator, theirs_UD),
+        ours=ours.value,
+        theirs=theirs.value,
+        unscored=ours.unscored,
         texts=len(evaluator.texts),
         largest=float(np.abs(ours_UD - theirs_UD).max()),
         scale=float(np.abs(ours_UD).max()),
@@ -89,8 +94,3 @@ def _pairs(name: str, paths: DataPaths) -> Pairs:
         return load_pairs(name, paths)
     except ConfigError:
         return load_pairs(FIXED, paths)
-
-
-def _score(evaluator: StsEvaluator, embeddings_UD: np.ndarray) -> float:
-    cosines = evaluator.score(embeddings_UD).cosines
-    return spearman(np.round(cosines, DECIMALS), evaluator.pairs.gold)

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class Diverged(RuntimeError):
-    """The loss is no longer a number; the same configuration will diverge again."""
+    """The loss is no longer a number, or no dev evaluation has a score; the same configuration will diverge again."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Point:
     seconds: float
     """Since the start of the run, dev evaluations and earlier attempts included."""
     metrics: dict[str, float]
-    """The dev score under its set's name, and the means of the step metrics since the point before."""
+    """The dev score under its set's name, NaN for none, and the means of the step metrics since the point before."""
     best: float
     """Best dev score so far; a later equal score does not replace it."""
     best_examples: int
@@ -261,11 +261,17 @@ class Session:
         return [point.metrics[self.run.train.dev] for point in self.points]
 
     def _dev_score(self) -> float:
+        """NaN where the encoder has come to give all texts one vector: the best checkpoint stays what it is."""
         try:
             with evaluating(self.model):
-                return self.evaluator(cast(Method, self.model).encode, self.device).value
+                scored = self.evaluator(cast(Method, self.model).encode, self.device)
         except NotFinite as error:
             raise Diverged(str(error)) from error
+        if scored.unscored and not self.points:
+            after = f"{self.step * self.run.train.batch_size} examples"
+            line = f"no score: train.dev={self.run.train.dev} after {after}, {scored.unscored}"
+            raise Diverged(f"{line}; lower train.learning_rate, or give other dev data")
+        return scored.value
 
     def _save(self, improved: bool) -> None:
         differing = dict(self._differing())

@@ -52,6 +52,12 @@ def test_good_files_are_planned_and_described(capsys: pytest.CaptureFixture[str]
 CONTENTS: dict[str, tuple[str, bytes, str]] = {
     "missing rating": ("d.tsv", GOOD.replace("\t3\n", "\t\n", 1).encode(), "missing number: "),
     "constant ratings": ("d.tsv", b"sentence1\tsentence2\tscore\n" + b"a\tb\t3\n" * 9, "constant ratings: "),
+    "ratings that differ in a last digit": (
+        "d.tsv",
+        b"sentence1\tsentence2\tscore\na\tb\t0.3\nc\td\t0.30000000000000004\ne\tf\t0.3\n",
+        "constant ratings: ",
+    ),
+    "equal texts": ("d.csv", b"sentence1,sentence2,score\na,a,1\nb,b,2\nc,c,3\n", "equal texts: "),
     "words as ratings": ("d.tsv", GOOD.replace("\t3\n", "\thigh\n", 1).encode(), "score=high; correct it"),
     "infinite rating": ("d.tsv", GOOD.replace("\t3\n", "\t1e400\n", 1).encode(), "not a number: "),
     "a row too short": ("d.tsv", b"id\tsentence1\tsentence2\tscore\na\tb\t3\n", "line 2 has 3 fields, the header 4"),
@@ -93,6 +99,14 @@ def test_a_set_that_cannot_be_read_is_one_line(name: str, capsys: pytest.Capture
 NAMES: dict[str, tuple[dict[str, Any], str]] = {
     "no such column": ({"dev": {"file": "good.tsv", "columns": {"rating": "scor"}}}, "did you mean score?"),
     "no such role": ({"dev": {"file": "good.tsv", "columns": {"ratin": "score"}}}, "did you mean rating?"),
+    "one column for both texts": (
+        {"dev": {"file": "good.tsv", "columns": {"sentence1": "sentence1", "sentence2": "sentence1"}}},
+        "one column twice: ",
+    ),
+    "one column for text and label": (
+        {"evaluate": [{"file": "labels.csv", "columns": {"text": "text", "label": "text"}}]},
+        "one column twice: ",
+    ),
     "roles of two kinds": (
         {"dev": {"file": "good.tsv", "columns": {"rating": "a", "query": "b"}}},
         "give those of one",

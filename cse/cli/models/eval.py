@@ -1,6 +1,7 @@
 """`cse eval`: any checkpoint on named suites, every number with its protocol."""
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -83,6 +84,7 @@ def eval(
     if out is not None:
         scores = [scoring.with_file(score, out) for score in scores]
     print(report(scores, form))
+    exit.say(without_value(scores))
     if recorded:
         _record(run, ledgers.existing_ledger(ledger, storage), scores)
 
@@ -133,7 +135,8 @@ def _as_dict(score: Score) -> dict[str, Any]:
     return {
         "suite": score.suite,
         "metric": score.metric,
-        "value": score.value,
+        "value": None if math.isnan(score.value) else score.value,
+        **({"unscored": score.unscored} if score.unscored else {}),
         "protocol": score.protocol.as_dict(),
         "details": dict(score.details),
     }
@@ -144,7 +147,14 @@ def _protocol(score: Score) -> dict[str, str]:
     return fields | {"data_hash": fields["data_hash"][:HASH_DIGITS]}
 
 
+def without_value(scores: Sequence[Score]) -> list[str]:
+    """A line for each score that is none, which says why."""
+    return [f"no score: {score.column} has none here, {score.unscored}" for score in scores if score.unscored]
+
+
 def _shown(score: Score) -> str:
+    if math.isnan(score.value):
+        return "no score"
     return f"{score.value:.3f}" if score.metric in FINE else f"{score.value:.2f}"
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,6 +73,7 @@ def digest(run: RunConfig) -> str:
 def _tell(point: Any, dev: str, examples: int | str) -> bool:
     """Print a `Point` of the training loop."""
     loss = f"  loss {point.metrics['loss']:.4f}" if "loss" in point.metrics else ""
-    score = f"{dev} {point.metrics[dev]:.2f}  best {point.best:.2f}"
+    value = point.metrics[dev]
+    score = f"{dev} {'no score, all cosines equal' if math.isnan(value) else f'{value:.2f}'}  best {point.best:.2f}"
     print(f"{point.examples:>9}/{examples}  {score}{loss}  {point.seconds:.0f} s", flush=True)
     return False

@@ -9,12 +9,14 @@ import functools
 import importlib.metadata
 import importlib.util
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.correlation import rounded
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.vectors import unit
@@ -43,11 +45,11 @@ class Encoder:
 
     def similarity(self, left_ND: Any, right_MD: Any) -> Any:
         """Cosines, float64 [N, M], as a tensor."""
-        return _tensor(unit(np.asarray(left_ND)) @ unit(np.asarray(right_MD)).T)
+        return _tensor(rounded(unit(np.asarray(left_ND)) @ unit(np.asarray(right_MD)).T))
 
     def similarity_pairwise(self, left_ND: Any, right_ND: Any) -> Any:
         """Cosines of row with row, float64 [N], as a tensor."""
-        return _tensor((unit(np.asarray(left_ND)) * unit(np.asarray(right_ND))).sum(axis=1))
+        return _tensor(rounded((unit(np.asarray(left_ND)) * unit(np.asarray(right_ND))).sum(axis=1)))
 
 
 def _tensor(values: np.ndarray) -> Any:
@@ -73,11 +75,11 @@ def _score(model: TextModel, name: str) -> Score:
 
     with _quiet():
         result = mteb.evaluate(Encoder(model), task, cache=None, show_progress_bar=False).task_results[0]
-    main = task.metadata.main_score
+    main, value = task.metadata.main_score, 100.0 * float(result.get_score())
     return Score(
         suite=name,
         metric=main,
-        value=100.0 * float(result.get_score()),
+        value=value,
         protocol=Protocol(
             suite=name,
             pooler=model.pooler,
@@ -88,6 +90,7 @@ def _score(model: TextModel, name: str) -> Score:
             data_hash=member_hash(name),
         ),
         details={"scores": {split: [_plain(scores) for scores in each] for split, each in result.scores.items()}},
+        unscored=f"mteb has no {main} for it" if math.isnan(value) else "",
         headline=True,
     )
 

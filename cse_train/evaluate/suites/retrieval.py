@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.correlation import rounded
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.protocol import Score, sts_protocol
@@ -31,8 +32,6 @@ SET = "sts_test"
 TOP_RATING = 5.0
 COUNTS = (97, 2551)
 """Pairs of the top rating and distinct sentences in STS-B test."""
-TIE = 1e-6
-"""Cosines closer than this are tied: equal tokens in another batch differ by the encoder's fp32 rounding."""
 NAME = "retrieval"
 COLUMNS = tuple(f"{SET}:recall@{depth} ({rule}, ties {ties})" for rule in RULES for ties in TIES for depth in DEPTHS)
 NEEDS = (SET,)
@@ -81,7 +80,7 @@ def partner_ranks(search: Search, scores_QC: np.ndarray, ties: str = "against") 
     partner_Q1 = scores_QC[rows, search.answers_Q][:, None]
     rivals_QC = ~search.excluded_QC
     rivals_QC[rows, search.answers_Q] = False
-    ahead_QC = scores_QC >= partner_Q1 - TIE if ties == "against" else scores_QC > partner_Q1 + TIE
+    ahead_QC = scores_QC >= partner_Q1 if ties == "against" else scores_QC > partner_Q1
     ranks_Q: np.ndarray = 1 + (ahead_QC & rivals_QC).sum(axis=1)
     return ranks_Q
 
@@ -92,8 +91,8 @@ def recalls(ranks_Q: np.ndarray) -> dict[int, float]:
 
 
 def cosine_scores(search: Search, unit_UD: np.ndarray) -> np.ndarray:
-    """float64 [Q, C]; taken per distinct text, so that equal texts have equal scores bit for bit."""
-    by_text = unit_UD[search.queries_Q] @ unit_UD.T
+    """float64 [Q, C], as cosines are ranked."""
+    by_text = rounded(unit_UD[search.queries_Q] @ unit_UD.T)
     scores_QC: np.ndarray = by_text[:, search.corpus_C]
     return scores_QC
 
@@ -108,11 +107,11 @@ def oracle_scores(search: Search) -> np.ndarray:
 def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str]) -> list[dict[str, Any]]:
     """For each query the NEAREST nearest distinct texts of the set other than itself, with their cosines.
 
-    Texts tied within TIE stand in the order of the set.
+    Tied texts stand in the order of the set.
     """
     if not queries:  # models refuse to embed nothing
         return []
-    cosines = unit(embed(queries)) @ embedded.unit_UD.T
+    cosines = rounded(unit(embed(queries)) @ embedded.unit_UD.T)
     return [
         {"query": query, "nearest": _list(query, row, embedded.texts)}
         for query, row in zip(queries, cosines, strict=True)
@@ -120,7 +119,7 @@ def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str]) -> li
 
 
 def _list(query: str, cosines: np.ndarray, texts: Sequence[str]) -> list[dict[str, Any]]:
-    order = np.argsort(-np.round(cosines / TIE), kind="stable")
+    order = np.argsort(-cosines, kind="stable")
     others = [row for row in order[: NEAREST + 1].tolist() if texts[row] != query][:NEAREST]
     return [{"text": texts[row], "cosine": float(cosines[row])} for row in others]
 

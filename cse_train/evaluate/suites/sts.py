@@ -3,16 +3,18 @@
 SentEval's texts are read as they lie: tokenised, and lower-cased but for SICK-R. Raw cased text gives other numbers.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.correlation import spearman, unranked
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import SEVEN, Pairs, load_pairs, subset_sizes, suite_names
 from cse_train.evaluate.protocol import PairCosines, Score, sts_protocol
-from cse_train.evaluate.vectors import embed_pairs, spearman
+from cse_train.evaluate.vectors import embed_pairs
 from cse_train.text.corpora.files import texts_hash
 
 AGGREGATIONS = ("all", "mean", "wmean")
@@ -81,11 +83,15 @@ def _score(model: TextModel, pairs: Pairs, aggregation: str) -> Score:
     subsets = {
         name: {"pairs": size, "spearman": score} for (name, size), score in zip(sizes.items(), each, strict=True)
     }
+    why = unranked(cosines, pairs.gold)
+    if math.isnan(value) and not why:
+        why = "the cosines or the ratings of one of its subsets are all equal"
     return Score(
         suite=pairs.name,
         metric="spearman",
         value=value,
         protocol=sts_protocol(pairs, model, aggregation=aggregation),
         details={"pairs": len(pairs), "subsets": subsets},
+        unscored=why,
         cosines=PairCosines(cosines=cosines, gold=pairs.gold),
     )

@@ -4,14 +4,16 @@ The prediction is the expected grade. Training squares the difference of probabi
 the dev set's Pearson correlation stops it. Shape suffixes: N pairs, D features and a constant 1, B batch, C grades.
 """
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
 
+from cse_train.evaluate.correlation import pearson, spearman
 from cse_train.evaluate.transfer.classifier import initial_weights, with_constant
 from cse_train.evaluate.transfer.contract import SEED, Relatedness, Splits
 from cse_train.evaluate.transfer.optimisers import Adam
-from cse_train.evaluate.vectors import pearson, spearman
 
 GRADES = np.arange(1, 6)
 BATCH = 64
@@ -49,14 +51,14 @@ def _fit(features_ND: Tensor, targets_NC: Tensor, dev_ND: Tensor, dev_gold: np.n
     """The best dev correlation and its weights [C, D]. No global random state is read."""
     weights_CD = initial_weights(len(GRADES), features_ND.shape[1] - 1)
     optimiser, stream = Adam(weights_CD), np.random.RandomState(SEED)
-    best, kept_CD, failures, epoch = -100.0, weights_CD.clone(), 0, 0
+    best, kept_CD, failures, epoch = math.nan, weights_CD.clone(), 0, 0
     while epoch <= MAX_EPOCH and failures <= TENACITY:
         for _ in range(ROUND):
             for rows_B in torch.from_numpy(stream.permutation(len(features_ND))).split(BATCH):
                 optimiser.step(weights_CD, _gradient(features_ND[rows_B], targets_NC[rows_B], weights_CD))
         epoch += ROUND
         correlation = pearson(_expected(dev_ND, weights_CD), dev_gold)
-        if correlation > best:
+        if math.isnan(best) or correlation > best:
             best, kept_CD = correlation, weights_CD.clone()
         else:
             failures += 1

@@ -15,6 +15,7 @@ from typing import get_args
 import numpy as np
 
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.correlation import rounded
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.user_sets.kinds import opened
@@ -28,8 +29,6 @@ from cse_train.user_files import Metric, UserFile
 NAME = "judgements"
 METRICS: tuple[Metric, ...] = get_args(Metric)
 DEPTH = 10
-TIE = 1e-6
-"""Cosines closer than this are tied: equal tokens in another batch differ by the encoder's rounding."""
 BLOCK = 256
 """Queries whose cosines with all documents are held at once."""
 RULE = "ties against"
@@ -94,7 +93,7 @@ def scores_of(judgements: Judgements, queries_QD: np.ndarray, documents_CD: np.n
     places = {text: place for place, text in enumerate(judgements.documents)}
     each = []
     for first in range(0, len(unit_QD), BLOCK):
-        cosines = unit_QD[first : first + BLOCK] @ unit_CD.T
+        cosines = rounded(unit_QD[first : first + BLOCK] @ unit_CD.T)
         for query, row in enumerate(cosines, start=first):
             answers = judgements.judged[query]
             itself = places.get(judgements.queries[query])
@@ -107,7 +106,7 @@ def _of_query(cosines_C: np.ndarray, answers: dict[int, float], left_out: int | 
     """ndcg@10, mrr@10 and recall@1 of one query."""
     gains = np.zeros(len(cosines_C))
     gains[list(answers)] = list(answers.values())
-    order = np.lexsort((gains, -np.round(cosines_C / TIE)))
+    order = np.lexsort((gains, -cosines_C))
     ranked = gains[order[order != left_out] if left_out is not None else order][:DEPTH]
     best = np.sort(gains)[::-1][:DEPTH]
     discounts = 1 / np.log2(np.arange(2, DEPTH + 2))

@@ -55,7 +55,19 @@ def opened(file: UserFile) -> Opened:
             [f"unknown column: columns.{name} of {file.name}; {nearest(name, USUAL[kind])}" for name in wrong]
         )
     needed = [name for name in USUAL[kind] if name not in OPTIONAL]
-    return Opened(file, kind, table, named_columns(table, file.named, _usual(kind, table), needed))
+    columns = named_columns(table, file.named, _usual(kind, table), needed)
+    _require_distinct(file, columns)
+    return Opened(file, kind, table, columns)
+
+
+def _require_distinct(file: UserFile, columns: Mapping[str, str]) -> None:
+    """ConfigError for one column that is taken for two things, such as both texts of a pair."""
+    wanted = dict[str, str]()
+    for name, column in columns.items():
+        if column in wanted:
+            both = f"columns.{wanted[column]}={column} and columns.{name}={column} of {file.name}"
+            raise ConfigError([f"one column twice: {both}; name a column for each"])
+        wanted[column] = name
 
 
 def _kind(file: UserFile, table: Table) -> Kind:

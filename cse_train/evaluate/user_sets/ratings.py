@@ -3,6 +3,9 @@
 import math
 from typing import Any
 
+import numpy as np
+
+from cse_train.evaluate.correlation import constant
 from cse_train.evaluate.user_sets.kinds import Opened, opened
 from cse_train.fields import ConfigError
 from cse_train.text.corpora.tables import text_of
@@ -26,9 +29,14 @@ def read_ratings(file: UserFile) -> list[Rated]:
     rated = [_rated(open_file, where, values, names) for where, values in open_file.table.read(names)]
     if len(rated) < LEAST:
         raise ConfigError([f"too few pairs: {open_file.table.place} has {len(rated)}; give at least {LEAST}"])
-    if len({rating for _, _, rating in rated}) < 2:
+    if constant(np.array([rating for _, _, rating in rated])):
         line = f"constant ratings: {open_file.table.place} has {len(rated)} equal ones in {names[2]}"
         raise ConfigError([f"{line}, which rank nothing; name another column or give another file"])
+    if all(left == right for left, right, _ in rated):
+        line = (
+            f"equal texts: {names[0]} and {names[1]} of {open_file.table.place} are the same in all {len(rated)} pairs"
+        )
+        raise ConfigError([f"{line}, and their cosines rank nothing; name another column or give another file"])
     return rated
 
 

@@ -1,3 +1,4 @@
+import math
 import multiprocessing
 import warnings
 from pathlib import Path
@@ -13,9 +14,9 @@ from cse_train.backbone.backbone import Backbone
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.evaluate import embedding
+from cse_train.evaluate.correlation import spearman
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.sts import StsEvaluator
-from cse_train.evaluate.vectors import spearman
 
 
 def one_by_one(backbone: Backbone, pairs: Pairs) -> np.ndarray:
@@ -78,13 +79,13 @@ def test_embeddings_that_are_not_finite_raise_one_line(value: float, backbone: B
     assert "\n" not in str(error.value)
 
 
-def test_zero_and_constant_embeddings_score_zero(backbone: Backbone, pairs: Pairs) -> None:
+def test_zero_and_constant_embeddings_have_no_score(backbone: Backbone, pairs: Pairs) -> None:
     evaluator = StsEvaluator(pairs, backbone.tokenizer, 64)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for value in (0.0, 1.0):
             found = evaluator(lambda packed, value=value: torch.full((packed.rows, 4), value))
-            assert found.spearman == 0.0
+            assert math.isnan(found.value) and found.unscored.startswith("the cosines of its ")
             np.testing.assert_allclose(found.cosines, value, atol=1e-12)
 
 

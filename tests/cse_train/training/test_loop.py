@@ -1,6 +1,7 @@
 """The training loop: schedule, evaluation points, exact resume, stop, divergence."""
 
 import json
+import math
 import os
 import random
 import subprocess
@@ -20,6 +21,7 @@ from cse_train.fields import ConfigError
 from cse_train.training import loop
 from cse_train.training.loop import Diverged, Outcome, Point, train
 from cse_train.training.optimiser import evaluation_steps, learning_rate, steps_in
+from cse_train.user_files import UserFile
 
 KILLED = Path(__file__).parents[1] / "programs" / "killed_run.py"
 FROZEN = Path(__file__).parent / "frozen_curves.json"
@@ -162,6 +164,32 @@ def test_nan_loss_is_one_line(tiny_settings: Callable[..., dict], text_file: Pat
     run = parse_run(tiny_settings("simcse", train_learning_rate=1e30, train_max_grad_norm=None))
     with pytest.raises(Diverged, match=r"^(loss is|not finite:) .*; lower train.learning_rate$"):
         train(run, DataPaths(train_file=text_file), tmp_path, go_on)
+
+
+def test_a_dev_set_that_ranks_nothing_ends_the_run_with_one_line(
+    tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path
+) -> None:
+    """The tokenizer lowers case: both texts of each pair are one to the encoder."""
+    rows = "".join(f"A river {place}\ta RIVER {place}\t{place % 5}\n" for place in range(20))
+    (tmp_path / "case.tsv").write_text(f"sentence1\tsentence2\tscore\n{rows}", encoding="utf8")
+    run = parse_run(tiny_settings("simcse", train_dev="case"))
+    dev = UserFile(name="case", file=str(tmp_path / "case.tsv"), role="dev")
+    line = r"^no score: train.dev=case after \d+ examples, the cosines of its 20 pairs are all equal, within rounding; "
+    with pytest.raises(Diverged, match=line):
+        train(run, DataPaths(train_file=text_file, files=(dev,)), tmp_path / "run", go_on)
+
+
+def test_an_evaluation_without_a_score_leaves_the_best_checkpoint_as_it_is(
+    tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = {5: 10.0, 10: math.nan, 15: math.nan, 20: 9.0}
+    monkeypatch.setattr("cse_train.training.loop.Session._dev_score", lambda session: scores[session.step])
+    run = parse_run(tiny_settings("simcse", train_evaluations=4))
+    train(run, DataPaths(train_file=text_file), tmp_path, lambda point: point.step == 15)
+    outcome = train(run, DataPaths(train_file=text_file), tmp_path, go_on)
+    assert outcome.state == "done" and outcome.best == 10.0 and {point.best for point in outcome.points} == {10.0}
+    assert len({point.best_examples for point in outcome.points}) == 1
+    assert [math.isnan(point.metrics[run.train.dev]) for point in outcome.points] == [False, True, True, False]
 
 
 def test_corpus_smaller_than_the_batch(tiny_settings: Callable[..., dict], text_file: Path, tmp_path: Path) -> None:
