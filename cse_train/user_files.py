@@ -66,16 +66,22 @@ class UserFile:
         return json.dumps({"file": self.file, **said}, ensure_ascii=False) if said else self.file
 
 
+def ending(name: str) -> str:
+    """A file's ending in small letters, that of what is packed where it is: `.csv` of a.csv, a.CSV and a.csv.gz."""
+    return Path(name.lower().removesuffix(PACKED)).suffix
+
+
 def stem(file: str) -> str:
     """A file's name without folders and endings; of a data set of the hub the last part of its name."""
-    name = file.removeprefix(HUB).rstrip("/").rpartition("/")[2].removesuffix(PACKED)
-    return next((name.removesuffix(end) for end in (*TABLES, PLAIN) if name.endswith(end)), name)
+    name = file.removeprefix(HUB).rstrip("/").rpartition("/")[2]
+    name = name[: -len(PACKED)] if name.lower().endswith(PACKED) else name
+    end = ending(name)
+    return name[: -len(end)] if end in (*TABLES, PLAIN) else name
 
 
 def is_file_name(text: str) -> bool:
     """Whether a text means a file rather than a name: by its ending, or by a folder in it."""
-    plain = text.removesuffix(PACKED)
-    return not text.startswith(HUB) and (plain.endswith((*TABLES, PLAIN)) or text.startswith(("/", "./", "../", "~")))
+    return not text.startswith(HUB) and (ending(text) in (*TABLES, PLAIN) or text.startswith(("/", "./", "../", "~")))
 
 
 def named_files(files: Iterable[UserFile]) -> Mapping[tuple[bool, str], UserFile]:

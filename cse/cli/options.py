@@ -18,7 +18,7 @@ from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.files import cache_folder
 from cse_train.plugins import registry
 from cse_train.text.corpora.user_text import user_source
-from cse_train.user_files import UserFile
+from cse_train.user_files import UserFile, ending
 from search_spaces.catalog import catalog
 from search_spaces.space import MOST_SEEDS
 from search_spaces.strict_yaml import parse_yaml, read_yaml
@@ -209,14 +209,14 @@ def data_paths(
     inputs = {"senteval": senteval, "train_file": train_file}
     files = [] if train_file is None else _train_files(train_file, train_columns)
     if train_file is not None:  # beside what `corpus: file` reads it is the text or the NLI file, over that of --data
-        inputs[files[1].name if files else "nli" if train_file.suffix == ".csv" else "wiki"] = train_file
+        inputs[files[1].name if files else "nli" if ending(train_file.name) == ".csv" else "wiki"] = train_file
     resolved = {name: path.resolve() for name, path in inputs.items() if path is not None}
     return dataclasses.replace(paths, cache=cache_folder().resolve(), files=tuple(files), **resolved)
 
 
 def _train_files(path: Path, columns: str | None) -> list[UserFile]:
     """A training file that is read by the names of its columns, as `file` and as what it stands for; else none."""
-    if columns is None and not path.is_dir() and path.suffix != ".parquet":
+    if columns is None and not path.is_dir() and ending(path.name) != ".parquet":
         return []
     pairs = [tuple(part.split("=", 1)) for part in columns.split(",")] if columns else []
     if wrong := [part for part in pairs if len(part) != 2 or not all(part)]:

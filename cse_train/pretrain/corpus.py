@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 from cse_train.encoder.packing import Packed, pack
 from cse_train.fields import ConfigError
 from cse_train.pretrain.config import PretrainConfig
-from cse_train.text.corpora.files import open_text
+from cse_train.text.corpora.lines import open_text
 from cse_train.text.masking import mask_tokens
 
 CHUNK = 20_000

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.files import csv_rows, open_text, whole_text
-
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+from cse_train.text.corpora.delimited import delimited_rows, header_of, is_delimited
+from cse_train.text.corpora.files import whole_text
+from cse_train.text.corpora.lines import open_text
+from cse_train.user_files import ending
 
 
 def read_sentences(path: Path, column: str | None = None) -> Iterator[str]:
@@ -18,11 +19,10 @@ def read_sentences(path: Path, column: str | None = None) -> Iterator[str]:
     """
     if not path.is_file():
         raise ConfigError([f"no such file: file={path}; give one sentence a line, .csv or .jsonl"])
-    suffix = Path(path.name.removesuffix(".gz")).suffix
-    if suffix == ".jsonl":
+    if ending(path.name) == ".jsonl":
         return _json_fields(path, column or "text")
-    if suffix in DELIMITERS:
-        return _table_column(path, DELIMITERS[suffix], column)
+    if is_delimited(path):
+        return _table_column(path, column)
     if column is not None:
         raise ConfigError([f"no columns: column={column} of {path}, which is plain text; leave the column out"])
     return _plain_lines(path)
@@ -34,9 +34,9 @@ def _plain_lines(path: Path) -> Iterator[str]:
             yield line.strip()
 
 
-def _table_column(path: Path, delimiter: str, column: str | None) -> Iterator[str]:
-    rows = csv_rows(path, delimiter)
-    at = _position(path, next(rows, (0, []))[1], column)
+def _table_column(path: Path, column: str | None) -> Iterator[str]:
+    rows = delimited_rows(path)
+    at = _position(path, header_of(next(rows, (0, []))[1], path), column)
     for _, row in rows:
         yield row[at].strip() if at < len(row) else ""
 

@@ -1,20 +1,18 @@
 """A corpus as rows of strings, and the files that hold one: text, CSV, TSV and JSON lines, each also as .gz."""
 
-import csv
-import gzip
 import hashlib
 import json
-import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import TypeVar
 
 from cse_train.fields import ConfigError
-from cse_train.reading import reading
+from cse_train.text.corpora.delimited import DELIMITERS, delimited_rows, is_delimited
+from cse_train.text.corpora.lines import open_text
+from cse_train.user_files import ending
 
 Row = tuple[str, ...]
 Text = TypeVar("Text", str, Row)
@@ -26,10 +24,6 @@ NLI_LABELS = ("entailment", "neutral", "contradiction")
 NO_LABEL = "-"
 """What SNLI writes where its annotators do not agree; such a pair is left out, as the task does."""
 CHUNK_CHARACTERS = 1_000_000
-LINE_CHARACTERS = 10_000_000
-"""Of one line, at most."""
-END = "\x1eend of the file\x1e"
-"""Stands behind the last line of a table: a reader that is within quotes there takes it into the last field."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +42,14 @@ def file_source(corpus: str, path: Path) -> Source:
 
     .jsonl has one JSON object a line, whose `text` is the one column.
     """
-    suffix = Path(path.name.removesuffix(".gz")).suffix
-    delimiter = {".csv": ",", ".tsv": "\t"}.get(suffix)
-    digest = file_hash(path)
+    suffix, digest = ending(path.name), file_hash(path)
     if suffix == ".jsonl":
         return Source(corpus, ("text",), joined_hash("jsonl", digest), lambda: _json_rows(path))
-    if delimiter is None:
+    if not is_delimited(path):
         return Source(corpus, ("text",), joined_hash("text", digest), lambda: _text_rows(path))
-    columns = _csv_columns(path, delimiter)
-    kind = f"csv{delimiter}{','.join(columns)}"
-    return Source(corpus, columns, joined_hash(kind, digest), lambda: _csv_rows(path, delimiter, columns))
+    columns = _csv_columns(path)
+    kind = f"csv{DELIMITERS[suffix][0]}{','.join(columns)}"
+    return Source(corpus, columns, joined_hash(kind, digest), lambda: _csv_rows(path, columns))
 
 
 def file_hash(path: Path) -> str:
@@ -92,44 +84,6 @@ def texts_hash(texts: Iterable[str]) -> str:
 
 def joined_hash(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-@contextmanager
-def open_text(path: Path) -> Iterator[Iterator[str]]:
-    """The file's lines with their ends; what can be wrong with its bytes becomes one line for the user."""
-    opened: Any = gzip.open if path.suffix == ".gz" else open
-    try:
-        with (
-            reading("truncated data", path, "fetch it again", (EOFError, gzip.BadGzipFile, zlib.error)),
-            opened(path, "rt", encoding="utf8", newline="") as lines,
-        ):
-            yield _lines(lines, path)
-    except UnicodeDecodeError as error:
-        raise ConfigError([f"not UTF-8: {path} ({error.reason}); convert it, for example with iconv"]) from error
-
-
-def _lines(lines: TextIO, path: Path) -> Iterator[str]:
-    """The lines, none longer than LINE_CHARACTERS: a small packed file can hold one that fills the memory."""
-    while line := lines.readline(LINE_CHARACTERS + 1):
-        if len(line) > LINE_CHARACTERS:
-            raise ConfigError([f"line too long: {path} has one of more than {LINE_CHARACTERS} characters; break it up"])
-        yield line
-
-
-def csv_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Number of the last line and the fields of each row, the header first; an empty line has no fields.
-
-    ConfigError for a quote that is never closed, which takes what follows into its field, and for a field of more than
-    csv.field_size_limit() characters.
-    """
-    with open_text(path) as lines, reading("wrong row", path, "close its quotes", (csv.Error,)):
-        reader = csv.reader(chain(lines, [END]), delimiter=delimiter)
-        for fields in reader:
-            if fields == [END]:
-                return
-            if fields and fields[-1].endswith(END):
-                raise ConfigError([f"wrong row: {path} ends within quotes; close the quote, or fetch the file again"])
-            yield reader.line_num, fields
 
 
 def whole_text(text: str) -> bool:
@@ -177,8 +131,9 @@ def _text_field(line: str) -> str | None:
         return None
 
 
-def _csv_columns(path: Path, delimiter: str) -> tuple[str, ...]:
-    _, header = next(csv_rows(path, delimiter), (0, []))
+def _csv_columns(path: Path) -> tuple[str, ...]:
+    _, names = next(delimited_rows(path), (0, []))
+    header = [name.strip() for name in names]
     if not 1 <= len(header) <= 3:
         raise ConfigError(
             [f"wrong header: {path} has {len(header)} columns; give 1, 2 or 3 ({','.join(PAIR_COLUMNS)})"]
@@ -188,14 +143,15 @@ def _csv_columns(path: Path, delimiter: str) -> tuple[str, ...]:
     return ("text",) if len(header) == 1 else PAIR_COLUMNS[: len(header)]
 
 
-def _csv_rows(path: Path, delimiter: str, columns: tuple[str, ...]) -> Iterator[Row]:
+def _csv_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
     """Absent and empty fields become one blank, as SimCSE's None -> " " (train.py:412-426)."""
     width, labelled = len(columns), columns == LABELLED_COLUMNS
-    for number, fields in islice(csv_rows(path, delimiter), 1, None):
+    for number, fields in islice(delimited_rows(path), 1, None):
         if len(fields) > width:
             widths = f"line {number} has {len(fields)} fields, the header {width}"
             raise ConfigError([f"wrong row: {path} {widths}; quote fields that hold the delimiter"])
         row = tuple(field or " " for field in (*fields, *[""] * (width - len(fields))))
+        row = (*row[:-1], row[-1].strip()) if labelled else row
         if fields and (not labelled or has_label(row[-1], path, number)):
             yield row
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from cse_train.text.corpora.files import LABELLED_COLUMNS, Row, Source, file_hash, has_label, joined_hash, open_text
+from cse_train.text.corpora.files import LABELLED_COLUMNS, Row, Source, file_hash, has_label, joined_hash
+from cse_train.text.corpora.lines import open_text
 
 SNLI_FILES = ("s1", "s2", "labels")
 

@@ -3,21 +3,20 @@
 Read strictly: a row that lacks a field, or has one too many, is an error and no guess.
 """
 
-import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from cse_train.fields import ConfigError, nearest
 from cse_train.reading import reading, require_size
-from cse_train.text.corpora.files import END, file_hash, joined_hash, open_text, whole_text
+from cse_train.text.corpora.delimited import delimited_rows, header_of, is_delimited
+from cse_train.text.corpora.files import file_hash, joined_hash, whole_text
 from cse_train.text.corpora.hub import load_hub_split
-from cse_train.user_files import HUB, PACKED, UserFile
+from cse_train.text.corpora.lines import open_text
+from cse_train.user_files import HUB, UserFile, ending
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LARGEST = 20 * 2**30
 """Bytes of a Parquet file."""
 BATCH = 4096
@@ -43,11 +42,11 @@ def open_table(file: UserFile) -> Table:
     if file.path is None:
         return _datasets_table(file, lambda: load_hub_split(*_hub_split(file), f"file={file.file}"))
     require_there(file)
-    suffix = Path(file.path.name.removesuffix(PACKED)).suffix
+    suffix = ending(file.path.name)
     if file.path.is_dir():
         return _datasets_table(file, lambda: _saved(file))
-    if suffix in DELIMITERS:
-        return _delimited(file.path, DELIMITERS[suffix], file.quotes)
+    if is_delimited(file.path):
+        return _delimited(file.path, file.quotes)
     if suffix == ".jsonl":
         return _json_lines(file.path)
     if suffix == ".parquet":
@@ -82,7 +81,7 @@ def table_hash(file: UserFile, columns: Sequence[str]) -> str:
     The file's name is no part of it, and for data sets neither is its format.
     """
     if file.path is not None and file.path.is_file():
-        suffix = file.path.name.removesuffix(PACKED).rpartition(".")[2]
+        suffix = ending(file.path.name)[1:]
         return joined_hash("table", suffix, str(file.quotes), *columns, file_hash(file.path))
     texts = (str(value) for _, values in open_table(file).read(columns) for value in values)
     return joined_hash("data set", str(len(columns)), *_lengths_and(texts))
@@ -136,13 +135,13 @@ def text_of(value: Any, place: str, where: str, column: str) -> str:
     return text
 
 
-def _delimited(path: Path, delimiter: str, quotes: bool) -> Table:
-    _, header = next(_csv_rows(path, delimiter, quotes), (0, []))
-    columns = tuple(_header(header, path))
+def _delimited(path: Path, quotes: bool) -> Table:
+    _, names = next(delimited_rows(path, quotes=quotes), (0, []))
+    columns = tuple(header_of(names, path))
 
     def read(names: Sequence[str]) -> Iterator[Fields]:
         places = [columns.index(name) for name in names]
-        rows = _csv_rows(path, delimiter, quotes)
+        rows = delimited_rows(path, quotes=quotes)
         next(rows, None)
         for number, fields in rows:
             if fields and len(fields) != len(columns):
@@ -153,31 +152,6 @@ def _delimited(path: Path, delimiter: str, quotes: bool) -> Table:
                 yield f"line {number}", [fields[place] or None for place in places]
 
     return Table(str(path), columns, read)
-
-
-def _header(names: Sequence[str], path: Path) -> list[str]:
-    """The names without blanks around them and without the mark that spreadsheets put before a UTF-8 file."""
-    header = [name.removeprefix("\ufeff").strip() for name in names]
-    twice = sorted({name for name in header if header.count(name) > 1})
-    if not any(header):
-        raise ConfigError([f"empty file: {path} has no header; its first line names the columns"])
-    if twice:
-        raise ConfigError([f"wrong header: {path} has {twice[0] or 'a column without a name'} twice; name each once"])
-    return header
-
-
-def _csv_rows(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[int, list[str]]]:
-    """As `files.csv_rows`, but quotes may be text, and those within a field are an error, not dropped."""
-    how: Any = {"strict": True} if quotes else {"quoting": csv.QUOTE_NONE}
-    advice = "close the quotes, or give `quotes: false` where quotes are text"
-    with open_text(path) as lines, reading("wrong row", path, advice, (csv.Error,)):
-        reader = csv.reader(chain(lines, [END] if quotes else []), delimiter=delimiter, **how)
-        for fields in reader:
-            if fields == [END]:
-                return
-            if fields and fields[-1].endswith(END):
-                raise ConfigError([f"wrong row: {path} ends within quotes; {advice}"])
-            yield reader.line_num, fields
 
 
 def _json_lines(path: Path) -> Table:

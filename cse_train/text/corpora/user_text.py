@@ -16,7 +16,7 @@ from cse_train.text.corpora.tables import (
     table_hash,
     text_of,
 )
-from cse_train.user_files import PACKED, PLAIN, UserFile
+from cse_train.user_files import PLAIN, UserFile, ending
 
 USUAL = {
     "sent0": ("sent0", "sentence1", "sentence_1", "anchor", "premise", "query", "question", "text1"),
@@ -50,7 +50,7 @@ def user_source(file: UserFile) -> Source:
 
 def is_table(file: UserFile) -> bool:
     """Whether it has columns: all but plain text has."""
-    return file.path is None or Path(file.path.name.removesuffix(PACKED)).suffix != PLAIN
+    return file.path is None or ending(file.path.name) != PLAIN
 
 
 def corpus_columns(file: UserFile, table: Table) -> dict[str, str]:
@@ -81,10 +81,10 @@ def corpus_columns(file: UserFile, table: Table) -> dict[str, str]:
 def _is_plain(file: UserFile, table: Table, columns: dict[str, str]) -> bool:
     """Whether the readers of `--train-file` read the same from it."""
     assert file.path is not None
-    if not file.path.is_file() or not file.quotes or file.path.suffix == ".parquet":
+    if not file.path.is_file() or not file.quotes or ending(file.path.name) == ".parquet":
         return False
     shipped = (PAIR_COLUMNS[:2], PAIR_COLUMNS, LABELLED_COLUMNS)
-    if Path(file.path.name.removesuffix(PACKED)).suffix == ".jsonl":
+    if ending(file.path.name) == ".jsonl":
         return columns == {"text": "text"}
     alike = all(name == column for name, column in columns.items())
     return len(table.columns) == 1 or (alike and table.columns in shipped and tuple(columns) == table.columns)
