@@ -121,7 +121,7 @@ ROOMS: Mapping[str, str] = {
     "cse_train.data_paths cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone cse_train.evaluate",
     "cse.doctor": "cse.experiments cluster.plan cluster.runtime cluster.sweep search_spaces analysis.ledger "
     "cse_train.fields cse_train.files cse_train.data_paths cse_train.checkpoint cse_train.soundness",
-    "cse.foreign": "search_spaces analysis.ledger analysis.tables cse_train.fields cse_train.reading",
+    "cse.foreign": "search_spaces analysis.ledger analysis.tables cse_train.fields cse_train.reading cse_train.text",
     "cse.cli": "cse cse.tables cse.experiments cse.doctor cse.foreign cluster search_spaces analysis cse_train",
 }
 """Room -> the rooms it may import; `cse.cli` may import everything, a package's name stands for all its rooms there."""

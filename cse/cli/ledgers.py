@@ -1,5 +1,7 @@
 """Which ledger a command reads or writes, and where the files of its runs lie; needs no space and no method."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +40,22 @@ def open_ledger(url: str | None, storage: str | Path | None = None, *, create: b
     """The ledger to read, or with `create` to write; runs' files are looked for in `storage` first. LedgerError."""
     folder = None if storage is None else storage_folder(str(storage))
     return Ledger.open(ledger_url(url), create=create, storage=folder)
+
+
+@contextlib.contextmanager
+def ledger_to_fill(url: str | None) -> Iterator[Ledger]:
+    """A ledger to write. Where the block raises, a file that was not there before is gone again."""
+    address = ledger_url(url)
+    file = None if "://" in address or Path(address).exists() else Path(address)
+    opened = open_ledger(url, create=True)
+    try:
+        yield opened
+    except BaseException:
+        if file is not None:
+            opened.close()
+            for end in ("", "-wal", "-shm"):
+                file.with_name(file.name + end).unlink(missing_ok=True)
+        raise
 
 
 def existing_ledger(url: str | None, storage: str | None = None) -> Ledger | None:

@@ -3,14 +3,16 @@
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from analysis.ledger import Ledger, LedgerError
+from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.exchange.merge import Merged, Source
 from analysis.ledger.schema import digest
 from cse.foreign import IMPORTED, ForeignRun
+from cse.foreign.left import Left
 from cse_train.fields import ConfigError, Scalar, nearest
 
 SEEDS = ("train.seed", "seed")
@@ -33,19 +35,27 @@ class Taking:
     """The tool's name of a setting -> ours."""
 
 
-def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Merged, int]:
-    """Write them; what changed, and how many of them lack the score. ConfigError where nothing could be taken."""
-    if not runs:
-        raise ConfigError([f"no finished runs: source={taking.source}; name another source or --study"])
-    scored = [run for run in runs if math.isfinite(run.metrics.get(taking.score, math.nan))]
+def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Merged, list[str]]:
+    """Write the finished ones with the score; what changed, and a line for each kind of thing that was not taken.
+
+    ConfigError where nothing could be taken, a name of `taking.names` is none that a run has, or two runs are one.
+    """
+    left = Left.of(runs, taking.score, taking.names)
+    finished = [run for run in runs if not run.unfinished]
+    if not finished:
+        states = f" ({left.states()})" if left.unfinished else ""
+        raise ConfigError([f"no finished runs: source={taking.source}{states}; name another source or --study"])
+    renamed = [_renamed(run, taking.names) for run in require_names(finished, taking.names)]
+    scored = [run for run in renamed if math.isfinite(run.metrics.get(taking.score, math.nan))]
     if not scored:
-        have = sorted({name for run in runs for name in run.metrics})
-        raise ConfigError([f"no such score: score={taking.score}; {nearest(taking.score, have)}"])
+        raise ConfigError([_no_score(renamed, taking)])
     _require_foreign(taking.sweep, ledger)
-    renamed = [replace(run, settings=_renamed(run.settings, taking.names)) for run in scored]
-    records = sorted((_record(run, taking) for run in renamed), key=lambda record: record["signature"])
-    cells = {_signature(run, taking): _cell(run, taking) for run in renamed}
-    source = Source(f"{taking.tool} {taking.source}", hashlib.sha256(json.dumps(sorted(cells)).encode()).hexdigest())
+    rows = {row.signature: row for row in ledger.runs(sweep=taking.sweep)}
+    told_apart = _told_apart([_kept(run, taking, rows) for run in scored], taking)
+    records = sorted((_record(run, taking) for run in told_apart), key=lambda record: record["signature"])
+    cells = {_signature(run.id, taking): _cell(run, taking) for run in told_apart}
+    hashed = hashlib.sha256(json.dumps(sorted(cells)).encode()).hexdigest()
+    source = Source(f"{taking.tool} {taking.source}", hashed, taking.sweep)
     try:
         merged = ledger.merge([*records, _sweep(cells, records, taking)], source)
     except LedgerError as error:
@@ -55,7 +65,58 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
         raise ConfigError(
             [f"{line}; the run changed there, or --score is another: give another --as and --ledger"]
         ) from error
-    return merged, len(runs) - len(scored)
+    return merged, left.lines(len(renamed) - len(scored), taking.score)
+
+
+def require_names(runs: Sequence[ForeignRun], names: Mapping[str, str]) -> Sequence[ForeignRun]:
+    """The runs; ConfigError for each name that none of them has, and for a key that one has already."""
+    have = dict.fromkeys(name for run in runs for part in (run.settings, run.metrics, run.rest) for name in part)
+    wrong = [
+        f"no such name: rename={name}={key}; {nearest(name, have)}" for name, key in names.items() if name not in have
+    ]
+    twice = [
+        f"two settings of one name: rename={name}={key}, and the runs have {key}; leave the option out"
+        for name, key in names.items()
+        if name != key and any(key in run.settings for run in runs)
+    ]
+    keys = Counter(names.values())
+    twice += [
+        f"two settings of one name: rename={name}={key}; give each its own"
+        for name, key in names.items()
+        if keys[key] > 1
+    ]
+    if wrong or twice:
+        raise ConfigError([*wrong, *twice])
+    return runs
+
+
+def _no_score(runs: Sequence[ForeignRun], taking: Taking) -> str:
+    texts = [str(run.rest[taking.score]) for run in runs if taking.score in run.rest]
+    if texts:
+        return f"score is no number: score={taking.score} has {texts[0][:40]!r}; export numbers with a decimal point"
+    have = sorted({name for run in runs for name in run.metrics})
+    return f"no such score: score={taking.score}; {nearest(taking.score, have)}"
+
+
+def _kept(run: ForeignRun, taking: Taking, rows: Mapping[str, RunRow]) -> ForeignRun:
+    """The run under the ID that it has in the ledger, with the settings that an earlier import brought."""
+    there = rows.get(_signature(run.id, taking))
+    if there is None and run.earlier_id and (there := rows.get(_signature(run.earlier_id, taking))) is not None:
+        run = replace(run, id=run.earlier_id)
+    if there is None:
+        return run
+    before = {name: value for name, value in there.config.items() if name != DEV}
+    return replace(run, settings={**before, **run.settings})
+
+
+def _told_apart(runs: Sequence[ForeignRun], taking: Taking) -> Sequence[ForeignRun]:
+    """The runs; ConfigError where two have one ID: which of them is which would be a guess at the next import."""
+    often = Counter(run.id for run in runs)
+    alike = next((name for name, count in often.items() if count > 1), None)
+    if alike is not None:
+        what = f"runs alike: {often[alike]} of source={taking.source} are {alike[:80]}"
+        raise ConfigError([f"{what}; export what tells them apart, such as a column ID"])
+    return runs
 
 
 def _require_foreign(sweep: str, ledger: Ledger) -> None:
@@ -65,13 +126,19 @@ def _require_foreign(sweep: str, ledger: Ledger) -> None:
         raise ConfigError([f"a sweep of ours: --as {sweep} has runs that were trained here; give another name"])
 
 
-def _renamed(settings: Mapping[str, Scalar], names: Mapping[str, str]) -> dict[str, Scalar]:
-    return {names.get(name, name): value for name, value in settings.items()}
+def _renamed(run: ForeignRun, names: Mapping[str, str]) -> ForeignRun:
+    """The run with what `names` names as settings, whatever it was taken for."""
+    settings = {names.get(name, name): value for name, value in run.settings.items()}
+    others: Mapping[str, Scalar] = {**run.metrics, **run.rest}
+    settings |= {key: others[name] for name, key in names.items() if name in others and name not in run.settings}
+    metrics = {name: value for name, value in run.metrics.items() if name not in names}
+    rest = {name: value for name, value in run.rest.items() if name not in names}
+    return replace(run, settings=settings, metrics=metrics, rest=rest)
 
 
-def _signature(run: ForeignRun, taking: Taking) -> str:
+def _signature(name: str, taking: Taking) -> str:
     """24 hexadecimal digits, as ours; the hash of a text that no configuration of ours gives."""
-    return hashlib.sha256(json.dumps([IMPORTED, taking.tool, run.id]).encode()).hexdigest()[:24]
+    return hashlib.sha256(json.dumps([IMPORTED, taking.tool, name]).encode()).hexdigest()[:24]
 
 
 def _seed(run: ForeignRun) -> int:
@@ -81,7 +148,7 @@ def _seed(run: ForeignRun) -> int:
 
 def _cell(run: ForeignRun, taking: Taking) -> dict[str, Any]:
     cell = {name: value for name, value in run.settings.items() if name not in SEEDS}
-    return {"signature": _signature(run, taking), "cell_hash": digest(cell), "cell": cell, "seed": _seed(run)}
+    return {"signature": _signature(run.id, taking), "cell_hash": digest(cell), "cell": cell, "seed": _seed(run)}
 
 
 def _record(run: ForeignRun, taking: Taking) -> dict[str, Any]:
@@ -93,7 +160,7 @@ def _record(run: ForeignRun, taking: Taking) -> dict[str, Any]:
     length = {"examples": examples if isinstance(examples, int) else None, "seconds": run.seconds}
     return {
         "kind": "run",
-        "signature": _signature(run, taking),
+        "signature": _signature(run.id, taking),
         "state": "done",
         "attempt": 1,
         "method": str(run.settings.get("method", taking.tool))[:64],

@@ -32,6 +32,8 @@ class Source:
 
     file: str
     hash: str
+    sweep: str | None = None
+    """Of another tool's runs, their sweep: these may come with more settings than before, which then replace theirs."""
 
 
 @dataclass
@@ -42,6 +44,8 @@ class Merged:
     replaced: int = 0
     """Runs without a result here that the records have finished."""
     there: int = 0
+    renewed: int = 0
+    """Runs of another tool that were here with the same result and other settings."""
     held: int = 0
     """Runs that a driver trains here now: left to it."""
     scores: int = 0
@@ -113,6 +117,11 @@ def _merge_runs(
             merged.replaced += 1
             _clear(connection, record["signature"])
             fresh.append(record)
+        elif source.sweep is not None and row.config != record["config"]:
+            merged.renewed += 1
+            _clear(connection, record["signature"])
+            _unlink(connection, source.sweep, record["signature"])
+            fresh.append(record)
         else:
             merged.there += 1
             new = [score for score in record["scores"] if RUN.parts["scores"].key_of(score) not in have]
@@ -144,6 +153,12 @@ def _clear(connection: Connection, signature: str) -> None:
     """Take away what is here of a run without a result."""
     for table in (imports, *(shape.table for shape in RUN.parts.values()), schema.runs):
         connection.execute(delete(table).where(table.c.signature == signature))
+
+
+def _unlink(connection: Connection, sweep: str, signature: str) -> None:
+    """Take a run's cell out of a sweep, which gets it anew."""
+    links = schema.sweep_runs
+    connection.execute(delete(links).where(links.c.sweep == sweep, links.c.signature == signature))
 
 
 def _add(connection: Connection, records: Sequence[Record], source: Source) -> None:

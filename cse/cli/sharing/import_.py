@@ -1,5 +1,6 @@
 """`cse import`: runs of a bundle, or of another tool, into a ledger."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -59,6 +60,9 @@ def import_(
 ) -> None:
     """Take the runs of a bundle, or finished runs of another tool, over into a ledger."""
     if source is None:
+        _require_no_options(
+            what, {"--as": name, "--score": score, "--study": study, "--rename": rename, "--negate": negate}
+        )
         _import_bundle(Path(what), ledger)
         return
     if what not in TOOLS:
@@ -70,14 +74,20 @@ def import_(
         raise ConfigError([f"nothing given: {option}; give it too" for option, value in lacking.items() if not value])
     names = _names(rename or [])
     runs = module.read(source, study)
-    if any(score in run.lower for run in runs) and not negate:
+    if any(score in run.lower and not run.unfinished for run in runs) and not negate:
         raise ConfigError([f"lower is better: score={score}; give --negate, since here the higher score wins"])
-    opened = ledgers.open_ledger(ledger, create=True)
-    shown = shown_url(source)
-    taking = Taking(tool=what, source=shown, sweep=name, score=score, negated=negate, names=names)
-    merged, unscored = take(runs, taking, opened)
+    taking = Taking(tool=what, source=shown_url(source), sweep=name, score=score, negated=negate, names=names)
+    with ledgers.ledger_to_fill(ledger) as opened:
+        merged, left_out = take(runs, taking, opened)
     print(f"{counted(merged)} as {name}  (ledger {opened.url})")
-    exit.say([f"left out: {number_of(unscored, 'run')} without {score}"] if unscored else [])
+    exit.say(left_out)
+
+
+def _require_no_options(what: str, options: Mapping[str, object]) -> None:
+    """ConfigError for options that nothing reads."""
+    given = ", ".join(option for option, value in options.items() if value)
+    if given and what not in TOOLS:
+        raise ConfigError([f"options of a tool: {given} with the bundle {what}; leave them out, or name a tool first"])
 
 
 def _names(pairs: list[str]) -> dict[str, str]:
@@ -93,8 +103,8 @@ def _import_bundle(file: Path, ledger: str | None) -> None:
         hint = f"name a bundle (cse bundle writes one), or a tool and its source ({', '.join(TOOLS)})"
         raise ConfigError([f"no such file: file={file}; {hint}"])
     bundle = Bundle(file)
-    opened = ledgers.open_ledger(ledger, create=True)
-    merged = opened.merge(bundle.records(), Source(file.name, bundle.header.sha256))
+    with ledgers.ledger_to_fill(ledger) as opened:
+        merged = opened.merge(bundle.records(), Source(file.name, bundle.header.sha256))
     print(f"{counted(merged)}  (ledger {opened.url})")
     exit.say(left(merged))
 
@@ -102,6 +112,7 @@ def _import_bundle(file: Path, ledger: str | None) -> None:
 def counted(merged: Merged) -> str:
     """What was taken over."""
     parts = [f"{number_of(merged.added, 'run')} imported", f"{merged.there} already there"]
+    parts += [f"settings of {number_of(merged.renewed, 'run')} renewed"] if merged.renewed else []
     parts += [f"{merged.replaced} that had no result here replaced"] if merged.replaced else []
     parts += [f"{number_of(merged.scores, 'score')} of runs here added"] if merged.scores else []
     return ", ".join(parts)

@@ -1,8 +1,8 @@
 """The tools of `cse import`. The folder is the registry: each module reads finished runs of the tool of its name.
 
 A module imports its tool's package where it needs it, and has
-- `read(source, study)`: every finished run (`ForeignRun`) at `source`; `study` is the study or the experiment, or None.
-  ConfigError in one line where there is none, or several to choose from;
+- `read(source, study)`: every run (`ForeignRun`) at `source`, finished or not; `study` is the study or the experiment,
+  or None. ConfigError in one line where there is none, or several to choose from;
 - `SCORE`: the name of the metric that counts where --score is not given, or None.
 """
 

@@ -12,10 +12,11 @@ from cse_train.reading import reading
 
 SCORE = None
 PAGE = 1_000
+FINISHED = "FINISHED"
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
-    """Runs with the status FINISHED; `study` names the experiment, which may be left out where only one has any."""
+    """Every run; `study` names the experiment, which may be left out where only one has any."""
     if (file := sqlite_file(source)) is not None:
         require_table(file, "experiments", "MLflow")
         source = f"sqlite:///{file.resolve()}"
@@ -28,17 +29,17 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         if study is not None and study not in experiments:
             raise ConfigError([f"unknown study: study={study} of source={source}; {nearest(study, experiments)}"])
         wanted = experiments if study is None else {study: experiments[study]}
-        runs = {name: _finished(client, number) for name, number in wanted.items()}
+        runs = {name: _all(client, number) for name, number in wanted.items()}
     runs = {name: rows for name, rows in runs.items() if rows}
     if len(runs) > 1:
         raise ConfigError([f"several studies: source={source} has {', '.join(sorted(runs))}; give one with --study"])
     return [run for rows in runs.values() for run in rows]
 
 
-def _finished(client: Any, experiment: str) -> list[ForeignRun]:
+def _all(client: Any, experiment: str) -> list[ForeignRun]:
     runs, token = list[ForeignRun](), None
     while True:
-        page = client.search_runs([experiment], "attributes.status = 'FINISHED'", max_results=PAGE, page_token=token)
+        page = client.search_runs([experiment], max_results=PAGE, page_token=token)
         runs += map(_run, page)
         token = page.token
         if not token:
@@ -49,6 +50,7 @@ def _run(run: Any) -> ForeignRun:
     begun, end = run.info.start_time, run.info.end_time
     return ForeignRun(
         id=run.info.run_id,
+        unfinished="" if run.info.status == FINISHED else str(run.info.status).lower(),
         settings={name: scalar(value) for name, value in run.data.params.items()},
         metrics=dict(run.data.metrics),
         seconds=(end - begun) / 1000 if begun and end else None,

@@ -15,7 +15,7 @@ SCORE = "value"
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
-    """Trials that are complete. Of several objectives the values are `value_0`, `value_1`, …"""
+    """Every trial, finished where it is complete. Of several objectives the values are `value_0`, `value_1`, …"""
     shown = shown_url(source)
     with reading("no study", f"source={shown}", "name a database's URL, or the file of Optuna's journal"):
         storage = _storage(source)
@@ -28,7 +28,7 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
         raise ConfigError([f"unknown study: study={study} of source={shown}; {nearest(study, studies)}"])
     with reading("unreadable study", f"source={shown}", "use the version of Optuna that wrote it"):
         loaded = optuna.load_study(study_name=study or studies[0], storage=storage)
-        trials = loaded.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+        trials = loaded.get_trials(deepcopy=False)
         minimised = frozenset(
             name
             for name, direction in zip(_names(len(loaded.directions)), loaded.directions, strict=True)
@@ -59,8 +59,10 @@ def _run(study: str, trial: Any, minimised: frozenset[str]) -> ForeignRun:
     begun = trial.datetime_start
     return ForeignRun(
         id=f"{study}/{trial.number}/{begun}",
+        unfinished="" if trial.state == optuna.trial.TrialState.COMPLETE else trial.state.name.lower(),
         settings={name: scalar(value) for name, value in {**seed, **trial.params}.items()},
         metrics={**numbers(trial.user_attrs), **values},
+        rest={name: scalar(value) for name, value in trial.user_attrs.items() if name not in seed},
         lower=minimised,
         seconds=trial.duration.total_seconds() if trial.duration else None,
         begun=begun.timestamp() if begun else None,

@@ -1,41 +1,49 @@
 """Weights & Biases: a folder of offline runs, an exported .csv or .json, or `ENTITY/PROJECT` over the network."""
 
 import ast
-import csv
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cse.foreign import ForeignRun
 from cse.foreign.sources import package
-from cse.foreign.values import flat, numbers
+from cse.foreign.values import flat, numbers, scalar
 from cse.foreign.wandb_log import records
-from cse_train.fields import ConfigError
+from cse_train.fields import ConfigError, Scalar
 from cse_train.reading import reading
+from cse_train.text.corpora.delimited import delimited_rows, header_of
 
 SCORE = None
 FINISHED = "finished"
 OURS = ("method", "train.", "method.")
 """How the names of settings begin; in a flat table every other column with numbers is a metric."""
+FACTS = ("id", "name", "state", "created", "created_at", "createdat")
+"""Columns, in small letters, that say which run a row is, and how it ended."""
+NOT_FINITE = re.compile(r"(?<=[:\[,( ])-?(?:nan|inf)(?=[,\]})])")
+"""How Python writes numbers that are none."""
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
-    """Runs that ended in order. A table is W&B's export (a column for each value), or has `config` and `summary`."""
+    """Every run. A table is W&B's export (a column for each value), or has `config` and `summary`."""
+    if study is not None:
+        raise ConfigError([f"no studies: study={study}; W&B has projects, name one as ENTITY/PROJECT"])
     path = Path(source).expanduser()
     if path.is_dir():
         return _offline(path)
     if path.is_file():
         remedy = "export it again: .csv with a header, or .json with a list of runs"
         with reading("unreadable table", f"source={path}", remedy):
-            return [run for row in _rows(path) if (run := _from_row(row)) is not None]
+            return _from_rows(_rows(path))
     if path.suffix or source.count("/") != 1:
         raise ConfigError(
             [f"no such file: source={source}; name a folder of offline runs, a .csv, a .json or ENTITY/PROJECT"]
         )
     with reading("no project", f"source={source}", "give wandb login, or name a file that you exported"):
-        return [_from_api(run) for run in package("wandb").Api().runs(source) if run.state == FINISHED]
+        return [_from_api(run) for run in package("wandb").Api().runs(source)]
 
 
 def _offline(folder: Path) -> list[ForeignRun]:
@@ -52,9 +60,15 @@ def _offline(folder: Path) -> list[ForeignRun]:
             before = runs.setdefault(seen["id"], {"config": {}, "summary": {}})
             runs[seen["id"]] = seen | {part: before[part] | seen[part] for part in ("config", "summary")}
     return [
-        ForeignRun(id=name, settings=flat(run["config"]), metrics=numbers(run["summary"]), begun=run["begun"])
+        ForeignRun(
+            id=name,
+            unfinished={0: "", None: "running"}.get(run["code"], "crashed"),
+            settings=flat(run["config"]),
+            metrics=numbers(run["summary"]),
+            rest=_rest(run["summary"]),
+            begun=run["begun"],
+        )
         for name, run in runs.items()
-        if run["code"] == 0
     ]
 
 
@@ -87,24 +101,65 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ValueError("it is no list of runs")
         return rows
-    with path.open(encoding="utf8", newline="") as file:
-        return list(csv.DictReader(file))
+    rows = delimited_rows(path)
+    header = header_of(next(rows, (0, []))[1], path)
+    table = [(number, fields) for number, fields in rows if fields]
+    for number, fields in table:
+        if len(fields) != len(header):
+            raise ValueError(f"line {number} has {len(fields)} fields, the header {len(header)}")
+    return [dict(zip(header, fields, strict=True)) for _, fields in table]
 
 
-def _from_row(row: Mapping[str, Any]) -> ForeignRun | None:
-    """A run of a table; None for one that did not finish."""
-    facts = {str(name).lower(): value for name, value in row.items()}
-    if str(facts.get("state") or FINISHED).lower() != FINISHED:
-        return None
+def _from_rows(rows: Sequence[Mapping[str, Any]]) -> list[ForeignRun]:
+    """The runs of a table. A row without an ID is the run of that name and time of creation.
+
+    Rows of one name, or of none, are told apart by their settings.
+    """
+    named = [_named(row) for row in rows]
+    often = Counter(named)
+    return [_from_row(row, name, often[name] > 1 or name == NAMELESS) for row, name in zip(rows, named, strict=True)]
+
+
+NAMELESS = json.dumps([None, None])
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    facts = _facts(row)
+    created = (str(facts[name]) for name in ("created", "created_at", "createdat") if facts.get(name))
+    return str(facts.get("id") or json.dumps([facts.get("name") or None, next(created, None)]))
+
+
+def _from_row(row: Mapping[str, Any], name: str, by_settings: bool) -> ForeignRun:
+    """A run of a table; `by_settings`: its name is not its alone."""
+    facts = _facts(row)
+    nested = "config" in facts and "summary" in facts
+    if nested:
+        config, summary = _mapping(facts["config"]), _mapping(facts["summary"])
+        settings, others = flat(config), summary
+    else:
+        settings = flat({name: value for name, value in row.items() if name.startswith(OURS)})
+        others = {name: value for name, value in row.items() if not name.startswith(OURS) and name.lower() not in FACTS}
     text = json.dumps(row, sort_keys=True, default=str)
-    name = str(facts.get("id") or hashlib.sha256(text.encode()).hexdigest())
-    if "config" in facts and "summary" in facts:
-        return ForeignRun(
-            id=name, settings=flat(_mapping(facts["config"])), metrics=numbers(_mapping(facts["summary"]))
-        )
-    settings = {name: value for name, value in row.items() if name and name.startswith(OURS)}
-    metrics = {name: value for name, value in row.items() if name and name not in settings}
-    return ForeignRun(id=name, settings=flat(settings), metrics=numbers(metrics))
+    state = str(facts.get("state") or FINISHED).lower()
+    return ForeignRun(
+        id=json.dumps([name, settings], sort_keys=True) if by_settings and not facts.get("id") else name,
+        earlier_id="" if facts.get("id") else hashlib.sha256(text.encode()).hexdigest(),
+        unfinished="" if state == FINISHED else state,
+        settings=settings,
+        metrics=numbers(others),
+        rest=_rest(others),
+        is_flat=not nested,
+    )
+
+
+def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {str(name).lower(): value for name, value in row.items()}
+
+
+def _rest(values: Mapping[str, Any]) -> dict[str, Scalar]:
+    """Texts, which are no metric; what W&B itself keeps begins with `_`."""
+    plain = {name: scalar(value) for name, value in values.items() if not str(name).startswith("_")}
+    return {name: value for name, value in plain.items() if value is not None and name not in numbers(values)}
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -113,11 +168,18 @@ def _mapping(value: Any) -> Mapping[str, Any]:
         try:
             value = json.loads(value)
         except ValueError:
-            value = ast.literal_eval(value)
+            value = ast.literal_eval(NOT_FINITE.sub("None", value))
     if not isinstance(value, Mapping):
         raise ValueError("config or summary is no dictionary")
     return value
 
 
 def _from_api(run: Any) -> ForeignRun:
-    return ForeignRun(id="/".join(run.path), settings=flat(dict(run.config)), metrics=numbers(run.summary_metrics))
+    summary = dict(run.summary_metrics)
+    return ForeignRun(
+        id="/".join(run.path),
+        unfinished="" if run.state == FINISHED else str(run.state),
+        settings=flat(dict(run.config)),
+        metrics=numbers(summary),
+        rest=_rest(summary),
+    )

@@ -33,7 +33,10 @@ def test_an_exported_list_of_runs(tmp_path: Path, ledger: str, capsys: pytest.Ca
     file.write_text(json.dumps(runs), encoding="utf8")
     assert imported(file, ledger) == 0
     said = capsys.readouterr()
-    assert "1 run imported" in said.out and said.err == "cse: left out: 2 runs without eval/sts\n"
+    assert "1 run imported" in said.out and said.err.splitlines() == [
+        "cse: left out: runs: 1 not finished (1 crashed), 2 without eval/sts; import again when they have ended",
+        "cse: left out: texts: note; --rename NAME=KEY takes one as a setting",
+    ]
     (run,) = Ledger.open(ledger).runs()
     assert (run.method, run.seed, run.best, run.state) == ("simcse", 3, 70.5, "done")
     settings = {"method": "simcse", "train.learning_rate": 3e-5, "train.seed": 3, "layers": "[1, 2]"}
@@ -60,7 +63,8 @@ def test_the_tables_that_the_web_page_and_pandas_write(tmp_path: Path, ledger: s
     [
         ("runs.json", "{", "unreadable table: source=PATH ("),
         ("runs.json", '{"a": 1}', "unreadable table: source=PATH (it is no list of runs); export it again"),
-        ("runs.csv", "a,eval/sts\n1,x\n", "no such score: score=eval/sts; "),
+        ("runs.csv", "a,eval/sts\n1,x\n", "score is no number: score=eval/sts has 'x'; "),
+        ("runs.csv", "a,eval/st\n1,2\n", "no such score: score=eval/sts; "),
         ("runs.json", "[]", "no finished runs: source=PATH; name another source or --study"),
         ("folder/x.txt", "", "no runs: source=PATH has no file *.wandb"),
         ("folder/x.wandb", "text", "unreadable run: file=PATH/x.wandb (it does not begin as W&B's files do)"),
