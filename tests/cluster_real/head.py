@@ -22,13 +22,15 @@ class Head:
         self.ports = {name: str(free_port()) for name in ("port", "ray-client-server-port", "dashboard-port")}
         self.address = f"http://127.0.0.1:{self.ports['dashboard-port']}"
 
-    def start(self) -> None:
+    def start(self, path: str | None = None) -> None:
+        """`path`: where programs are looked for, of another environment than that of the tests."""
         size = ("--num-cpus=2", '--resources={"trial_slot": 8}', f"--object-store-memory={128 * 2**20}")
         ports = (f"--{name}={port}" for name, port in (self.ports | {"dashboard-agent-listen-port": "0"}).items())
         where = ("--head", "--node-ip-address=127.0.0.1", f"--temp-dir={self.processes.folder / 'ray'}")
         # Without PYTHONPATH, so that a job finds only the code that it brought.
+        env = {"PYTHONPATH": ""} | ({"PATH": path} if path else {})
         argv = ("ray", "start", *where, *ports, *size, "--disable-usage-stats", "--block")
-        self.processes.start(*argv, log="head.log", env={"PYTHONPATH": ""})
+        self.processes.start(*argv, log="head.log", env=env)
         wait_until(lambda: "runtime started" in self.processes.said("head.log"), 120, "the head")
 
         cluster = CLUSTER.format(folder=self.processes.folder, address=self.address)
@@ -49,11 +51,14 @@ class Head:
         """Send a sweep and wait for its end: what both sides said."""
         sent = self.processes.run("cse", "launch", "ray-job", *sweep)
         assert sent.returncode == 0, sent.stdout + sent.stderr
-        job = sent.stdout.split()[1].rstrip(";")
+        return sent.stdout + sent.stderr + self.log(sent.stdout.split()[1].rstrip(";"))
+
+    def log(self, job: str) -> str:
+        """What a job has said when it is at its end; AssertionError for one that failed."""
         wait_until(lambda: self.state(job) in ("SUCCEEDED", "FAILED", "STOPPED"), 400, f"the end of {job}")
         log = str(self.asked(f"{job}/logs").json()["logs"])
         assert self.state(job) == "SUCCEEDED", log
-        return sent.stdout + sent.stderr + log
+        return log
 
     def code(self) -> Path:
         """The folder in which the only uploaded package lies unpacked."""

@@ -143,12 +143,3 @@ def test_every_panel_asks_for_metrics_that_are_exported() -> None:
 
 def test_the_published_dashboard_is_the_generated_one() -> None:
     assert grafana.FILE.read_text(encoding="utf8") == grafana.text(), "run python -m cluster.monitor.grafana"
-
-
-def test_the_dockerfile_copies_what_exists_and_pins_torch() -> None:
-    text = (DEPLOY / "Dockerfile").read_text(encoding="utf8")
-    copied = [word for line in re.findall(r"^COPY (.*)$", text, re.M) for word in line.split()[:-1]]
-    assert {"analysis", "cluster", "cse_train", "search_spaces", "constraints.txt"} <= set(copied)
-    assert [name for name in copied if not (REPO / name).exists()] == []
-    assert re.search(r"^torch==\d", (REPO / "constraints.txt").read_text(encoding="utf8"), re.M)
-    assert "--constraint constraints.txt" in text and "USER cse" in text
