@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.launch.config import settings_of
 from cluster.launch.job import HEAD
 from cluster.launch.targets import kuberay
 from tests import image
@@ -37,7 +36,8 @@ def test_an_empty_environment_installed_as_the_image_trains_the_rayjob(
     shutil.rmtree(copied)
 
     job = image.job("run", folder / "tiny.yaml")
-    rayjob = yaml.safe_load(kuberay.render(job, settings_of("kuberay", job.config)))
+    settings = kuberay.Settings(image="made as above", claim="shared", mount=str(folder))
+    rayjob = yaml.safe_load(kuberay.render(job, settings))
     head = Head(processes, free_port)
     head.start(environment["PATH"])
     # KubeRay submits the entrypoint in this way, from a pod of its own.
