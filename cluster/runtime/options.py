@@ -58,5 +58,7 @@ class SweepOptions:
     """`module:name` of what trains a run; tests put a stub here."""
     scorer: str = "cse_train.evaluate.score:score_checkpoint"
     """`module:name` of what scores a best checkpoint."""
+    reader: str = "cse_train.training.finished:read_finished"
+    """`module:name` of what reads a finished run's checkpoints in the driver, which has no torch before that."""
     group: str = "cluster.slots.worker_group:WorkerGroup"
     """`module:name` of a slot's worker group (`cluster.slots.group_api`); a simulation puts a cheaper one here."""

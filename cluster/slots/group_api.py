@@ -52,13 +52,18 @@ class Job:
     @property
     def total_examples(self) -> int:
         """Examples of the whole run: whole batches, at least one."""
-        examples, batch_size = self.settings["train.examples"], self.settings["train.batch_size"]
-        assert isinstance(examples, int) and isinstance(batch_size, int), examples
-        return max(1, examples // batch_size) * batch_size
+        return total_examples(self.settings)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Job":
         """Itself, because nothing in it changes; Tune copies a trial's configuration several times."""
         return self
+
+
+def total_examples(settings: Mapping[str, Scalar]) -> int:
+    """`Job.total_examples` of a run with these dotted keys."""
+    examples, batch_size = settings["train.examples"], settings["train.batch_size"]
+    assert isinstance(examples, int) and isinstance(batch_size, int), examples
+    return max(1, examples // batch_size) * batch_size
 
 
 @dataclass(frozen=True, kw_only=True)

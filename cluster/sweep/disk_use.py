@@ -2,11 +2,13 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.ledger import RunRow
+from analysis.ledger.rows import HistoryRow
+from cluster.sweep import run_folders
 
 ENDED = ("done", "stopped")
 """Runs that ended in order: nobody writes their files any more."""
@@ -20,9 +22,14 @@ class Holding:
 
     total: int
     attempts: tuple[tuple[Path, int], ...]
-    """Of a finished run, the folders of attempts that it replaced."""
+    """Of a finished run, the folders of this ledger's attempts that it replaced."""
     checkpoints: tuple[tuple[str, Path, int], ...]
-    """`last` and `best`, as far as they are there; none where the run's folder is not in its home."""
+    """`last` and `best`, as far as they are there; none where the run's folder is not in its home, or another
+    ledger's."""
+
+
+History = Callable[[str], Sequence[HistoryRow]]
+"""Signature -> what the ledger has of the run's attempts; asked where the files do not say whose they are."""
 
 
 class DiskUse:
@@ -34,12 +41,12 @@ class DiskUse:
         self._holdings: dict[str, tuple[object, Holding | None]] = {}
         self._strangers: dict[str, tuple[float, int]] = {}
 
-    def of(self, run: RunRow) -> Holding | None:
+    def of(self, run: RunRow, history: History) -> Holding | None:
         """What a run holds; None where it has no folder here, or where a link or its name itself leads elsewhere."""
         state = (run.state, run.attempt, run.updated, run.folder)
         before = self._holdings.get(run.signature)
         if before is None or before[0] != state or run.state not in ENDED:
-            before = self._holdings[run.signature] = state, self._measured(run)
+            before = self._holdings[run.signature] = state, self._measured(run, history)
         return before[1]
 
     def forget(self, signature: str) -> None:
@@ -61,16 +68,17 @@ class DiskUse:
             self._strangers[name] = self._now() + STRANGER_S, size
         return size
 
-    def _measured(self, run: RunRow) -> Holding | None:
+    def _measured(self, run: RunRow, history: History) -> Holding | None:
         home = self._storage / "runs" / run.signature
         if not home.is_dir() or home.resolve() != self._root / run.signature:
             return None
         folder = Path(run.folder or "/")
         inside = folder.parent == home and folder.resolve() == home.resolve() / folder.name
-        replaced = run.state == "done" and inside
-        attempts = [path for path in sorted(home.iterdir()) if replaced and path != folder and _is_folder(path)]
-        superseded = [path for path in attempts if path.name.startswith(("attempt-", "unbooked-", "final"))]
-        kinds = [(kind, folder / kind) for kind in ("last", "best") if inside and run.state in ENDED]
+        ended = inside and run.state in ENDED and _is_own(run, history, folder)
+        others = sorted(home.iterdir()) if ended and run.state == "done" else []
+        attempts = [path for path in others if path.name.startswith(run_folders.KINDS) and path != folder]
+        superseded = [path for path in attempts if _is_folder(path) and _is_own(run, history, path)]
+        kinds = [(kind, folder / kind) for kind in ("last", "best") if ended]
         return Holding(
             size_of(home),
             tuple((path, size_of(path)) for path in superseded),
@@ -78,14 +86,22 @@ class DiskUse:
         )
 
 
+def _is_own(run: RunRow, history: History, folder: Path) -> bool:
+    return run_folders.owns([run], folder) or run_folders.owns(history(run.signature), folder)
+
+
 def size_of(folder: Path) -> int:
-    """Bytes of all files below; links are not followed, and files that vanish meanwhile are not counted."""
+    """Bytes of all files below; links are not followed, and files that vanish meanwhile are not counted.
+
+    Of a file that several ledgers have, each has its share.
+    """
     return sum(_size(path) for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
 
 
 def _size(path: Path) -> int:
     try:
-        return path.lstat().st_size
+        about = path.lstat()
+        return about.st_size // about.st_nlink
     except FileNotFoundError:
         return 0
 

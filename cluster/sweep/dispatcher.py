@@ -1,5 +1,6 @@
 """Gives out the runs of one driver: claims what is free, reuses what is finished, waits for what others hold."""
 
+import pkgutil
 import random
 import time
 from collections import deque
@@ -17,10 +18,11 @@ from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
 from cluster.runtime.code_version import provenance
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.storage import within
-from cluster.slots.group_api import Job
+from cluster.runtime.storage import blames_storage, check_here, within
+from cluster.slots.group_api import Job, total_examples
+from cluster.sweep import run_folders
 from cluster.sweep.events import OnEvent
-from cluster.sweep.recorder import FINAL, ClaimedRun, Recorder
+from cluster.sweep.recorder import ClaimedRun, Recorder
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import still_valid, unscored
 from cse_train.plugins.snapshot import code_of
@@ -79,7 +81,7 @@ class Dispatcher:
         ahead: Mapping[str, LedgerEntry] = {}
         while claimed is None and (planned := self.source.ask()) is not None:
             entry = ahead.get(planned.signature)
-            if entry is None and self._last_was_new:
+            if entry is None and self._last_was_new and not self._adopted(planned):
                 claimed = self._claim(planned, finished=OPEN)
             if claimed is None:
                 claimed = self._consider(planned, entry or self._read([planned])[planned.signature])
@@ -127,7 +129,7 @@ class Dispatcher:
             settings=planned.counted.flat(),
             paths=self.paths,
             folder=claimed.folder,
-            previous=earlier(claim, self._home(claim.signature)) if claim else (),
+            previous=self._earlier(claim) if claim else (),
             suites=claimed.suites,
             function=options.function,
             scorer=options.scorer,
@@ -187,6 +189,8 @@ class Dispatcher:
             reason = f"{row.reason} (the same way twice; --retry-failed tries again)"
             self.recorder.failed_before(planned, reason, row.folder or "")
             return None
+        if self._adopted(planned):
+            return self._consider(planned, self._read([planned])[planned.signature])
         claimed = self._claim(planned, finished=("stopped",) if self.source.keeps_stopped else ())
         if claimed is None:
             self._wait_for(planned, row)
@@ -197,7 +201,13 @@ class Dispatcher:
 
     def _claim(self, planned: PlannedRun, finished: Sequence[str]) -> ClaimedRun | None:
         """Claimed, unless it is held, done, or ended as one of `finished`: with OPEN, if the ledger knows no end."""
-        home = self._home(planned.signature)
+        return self._begin(planned, self._provenance | facts(planned.run), finished)
+
+    def _begin(
+        self, planned: PlannedRun, provenance: Mapping[str, Any], finished: Sequence[str] = ()
+    ) -> ClaimedRun | None:
+        """A claim with a folder that no other ledger has, trained with what `provenance` says."""
+        storage, home = self._storage, self._home(planned.signature)
         claim = self.ledger.claim(
             planned.signature,
             planned.run.flat(),
@@ -205,13 +215,33 @@ class Dispatcher:
             seed=planned.seed,
             owner=self.owner,
             identity=planned.identity,
-            provenance=self._provenance | facts(planned.run),
+            provenance=provenance,
             finished=finished,
         )
         if claim is None:
             return None
-        folder = within(self.options.storage, home / f"attempt-{claim.attempt}")
+        with blames_storage(storage):
+            folder = run_folders.begin(home, claim, provenance)
         return ClaimedRun(planned, folder, claim, self._suites(planned))
+
+    def _adopted(self, planned: PlannedRun) -> bool:
+        """Whether the run is done now because its home has a finished attempt of the same signature, intact.
+
+        That is an attempt of another ledger, or of a driver of this one that died before it said so.
+        """
+        for source in run_folders.finished(self._home(planned.signature)):
+            read, total = pkgutil.resolve_name(self.options.reader), total_examples(planned.counted.flat())
+            points = read(source, planned.signature, total)
+            if points and (claimed := self._begin(planned, self._origin(source) | facts(planned.run))):
+                with blames_storage(self._storage):
+                    run_folders.take_over(source, claimed.folder)
+                self.recorder.adopted(claimed, points)
+                return True
+        return False
+
+    def _origin(self, source: Path) -> dict[str, Any]:
+        """With what another ledger's attempt was trained, as far as is known, and where it lies."""
+        return run_folders.provenance(source) | {"adopted": str(source.relative_to(self.options.storage))}
 
     def _gone(self, row: RunRow) -> bool:
         """Whether a finished run's folder is no longer in this storage; where a model was freed, the folder stays."""
@@ -242,6 +272,13 @@ class Dispatcher:
                 return claimed
         return None
 
+    def _earlier(self, claim: Claim) -> tuple[Path, ...]:
+        """Folders of earlier attempts, newest first; one that was published but never recorded comes first."""
+        published = run_folders.finished(self._home(claim.signature))
+        history = self.ledger.history(claim.signature) if published else []
+        unrecorded = [path for path in published if not run_folders.is_others(history, path)]
+        return tuple(dict.fromkeys([*unrecorded, *map(Path, claim.previous_folders)]))
+
     def _suites(self, planned: PlannedRun) -> tuple[str, ...]:
         """What its sweep wants, and what the run itself is wanted for: tables may share it."""
         of_sweep, of_run = self.suites.get(planned.sweep, ()), self.suites.get(planned.signature, ())
@@ -249,6 +286,12 @@ class Dispatcher:
 
     def _home(self, signature: str) -> Path:
         return within(self.options.storage, self.options.storage / "runs" / signature)
+
+    @cached_property
+    def _storage(self) -> Path:
+        """The folder of runs, which this machine may write; ConfigError where it may not."""
+        check_here(self.options.storage)
+        return self.options.storage
 
     @cached_property
     def _provenance(self) -> dict[str, Any]:
@@ -271,10 +314,3 @@ def failed_twice(history: Iterable[HistoryRow]) -> bool:
     """Whether a run's last two failures had one reason, of the run's making."""
     reasons = [row.reason or "" for row in history if row.state == "failed"][-2:]
     return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(LOST)
-
-
-def earlier(claim: Claim, home: Path) -> tuple[Path, ...]:
-    """Folders of earlier attempts, newest first; one that was published but never recorded comes first."""
-    published = [path for path in home.glob(f"{FINAL}*") if path.is_dir()]
-    unrecorded = sorted(published, key=lambda path: int(path.name.partition("-")[2] or 0), reverse=True)
-    return tuple(dict.fromkeys([*unrecorded, *map(Path, claim.previous_folders)]))

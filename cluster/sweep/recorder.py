@@ -1,6 +1,6 @@
 """Records in the ledger what happens to the runs of one driver, publishes what is finished, and reports it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,9 @@ from cluster.plan.run_source import RunSource
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import StorageFailed, storage_problem
 from cluster.slots.group_api import Plain, SlotResult
+from cluster.sweep import run_folders
 from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent, SweepOutcome
 
-FINAL = "final"
-"""How the name of a finished attempt's folder begins; ledgers of 0.1.0 have this name alone."""
 CORRUPT = "corrupt checkpoint: "
 """How the reason begins where a finished run could not be scored because its model is damaged or another run's."""
 
@@ -48,6 +47,8 @@ class Recorder:
         """What this call did so far."""
         self.open: dict[str, ClaimedRun] = {}
         """Runs by signature whose end is not recorded yet."""
+        self._adopts = False
+        """Whether it was said that runs are adopted."""
 
     def started(self, claimed: ClaimedRun) -> None:
         if claimed.claim:
@@ -122,6 +123,16 @@ class Recorder:
         self.outcome = replace(self.outcome, reused=self.outcome.reused + 1)
         self.report("reused", planned, row=row)
 
+    def adopted(self, claimed: ClaimedRun, points: Sequence[Plain]) -> None:
+        """A claimed run was trained already, and its folder has the checkpoints: record its points and its end."""
+        if not self._adopts:
+            where = f"storage={self.options.storage}"
+            line = f"finished runs of this signature lie in {where}: they are taken over, not trained again"
+            self.on_event(SweepEvent(kind="ledger", reason=line))
+        self._adopts = True
+        claimed.last_point, claimed.unrecorded = points[-1], list(points)
+        self._finish(claimed, "done", {}, self._publish(claimed), None)
+
     def failed_before(self, planned: PlannedRun, reason: str, log: str) -> None:
         """The ledger has the run's failure already."""
         self.source.observe(planned, "failed", None, None)
@@ -161,7 +172,7 @@ class Recorder:
         return values["best"]
 
     def _publish(self, claimed: ClaimedRun) -> Path:
-        """Rename the attempt's folder to `final-ATTEMPT`; an attempt that was taken over may not (LostClaim).
+        """Rename the attempt's folder to `final-…`; an attempt that was taken over may not (LostClaim).
 
         The name is the attempt's own: where the run is taken over between the look and the rename, the files of the
         attempt that counts stay where its row says.
@@ -169,7 +180,7 @@ class Recorder:
         assert claimed.claim is not None
         if self.ledger.stands(claimed.claim) is None:
             raise LostClaim(f"claim lost: signature={claimed.planned.signature} attempt={claimed.claim.attempt}")
-        final = claimed.folder.with_name(f"{FINAL}-{claimed.claim.attempt}")
+        final = run_folders.published(claimed.folder)
         claimed.folder.rename(final)
         return final
 

@@ -73,7 +73,7 @@ def plan_cleaning(
     """
     disk = disk or DiskUse(storage)
     runs = {run.signature: run for run in ledger.runs()}
-    holdings = {name: holding for name, run in runs.items() if (holding := disk.of(run)) is not None}
+    holdings = {name: holding for name, run in runs.items() if (holding := disk.of(run, ledger.history)) is not None}
     removable = [
         Removable(name, "superseded", path, size)
         for name, holding in holdings.items()

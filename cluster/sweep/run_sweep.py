@@ -22,7 +22,7 @@ from cluster.runtime.head_watch import cluster_watch
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.resources import check_options, cluster_nodes, slots_that_fit, this_machine
 from cluster.runtime.start import ray_cluster
-from cluster.runtime.storage import blames_storage, check_here, check_nodes, inputs_of
+from cluster.runtime.storage import blames_storage, check_nodes, inputs_of
 from cluster.sweep.dispatcher import Dispatcher
 from cluster.sweep.events import OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
@@ -88,7 +88,6 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
     dispatcher.put_back(first)
     if line := other_code(dispatcher.ledger.codes()):
         on_event(SweepEvent(kind="ledger", reason=line))
-    check_here(options.storage)
     if options.address is None:
         slots_that_fit(options, [this_machine()])
 

@@ -9,6 +9,7 @@ from cluster.plan.method_code import own_digest
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import runs_of
 from cluster.plan.signature import CODE, identity, signature
+from cluster.sweep import run_folders
 from cse.experiments.request import Request, Work, plan_of
 from cse_train.config import RunConfig
 from search_spaces.cells import sweep_name
@@ -35,8 +36,7 @@ def reopened(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) -> Wo
     """
     for row in ledger.runs(signatures=[run.signature for run in runs]):
         if row.folder is not None and Path(row.folder).is_dir():
-            folder = Path(row.folder)
-            folder.rename(folder.with_name(f"unbooked-{row.attempt}"))
+            run_folders.set_aside(Path(row.folder), row.attempt)
     ledger.reopen([run.signature for run in runs], REASON)
     unscorable = plan_of([request], ledger).unscorable
     suites = {

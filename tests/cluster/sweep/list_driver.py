@@ -22,11 +22,13 @@ def wanted(seed: int) -> PlannedRun:
 class Driver:
     """A dispatcher with its own claims on a shared ledger, and its events."""
 
-    def __init__(self, folder: Path, seeds: list[int], owner: str, suites=(), lease=60.0, **options: Any) -> None:
+    def __init__(
+        self, folder: Path, seeds: list[Any], owner: str, suites=(), lease=60.0, file="ledger.db", **options: Any
+    ) -> None:
         self.events: list[SweepEvent] = []
-        self.ledger = Ledger.open(folder / "ledger.db", lease=lease)
+        self.ledger = Ledger.open(folder / file, lease=lease, storage=folder)
         self.observed: list[tuple[Any, ...]] = []
-        source = ListSource([wanted(seed) for seed in seeds])
+        source = ListSource([seed if isinstance(seed, PlannedRun) else wanted(seed) for seed in seeds])
         source.observe = lambda planned, *what: self.observed.append((planned.seed, *what))  # type: ignore[method-assign]
         self.source = source
         self.dispatcher = Dispatcher(
