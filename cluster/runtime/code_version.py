@@ -62,7 +62,7 @@ def other_code(codes: Mapping[str, int]) -> str | None:
     listed = ", ".join(f"{runs} of {code}" for code, runs in sorted(others.items()))
     return (
         f"runs of other code in this ledger: {listed}, this is {code_digest()}; they are reused and continued as "
-        "long as their methods' VERSION is the same: for a table of one code alone give a new --ledger"
+        "long as their methods' VERSION is the same: for a table of one code alone give a new --ledger and --storage"
     )
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from analysis.ledger import Claim, Ledger, RunRow
+from analysis.ledger import Claim, Ledger, LostClaim, RunRow
 from analysis.ledger.rows import HistoryRow
 from analysis.ledger.schema import OPEN
 from cluster.plan.method_code import facts
@@ -19,7 +19,7 @@ from cluster.plan.run_source import RunSource
 from cluster.runtime.code_version import provenance
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import blames_storage, check_here, within
-from cluster.slots.group_api import Job, total_examples
+from cluster.slots.group_api import Job, Plain, total_examples
 from cluster.sweep import run_folders
 from cluster.sweep.events import OnEvent
 from cluster.sweep.recorder import ClaimedRun, Recorder
@@ -232,12 +232,23 @@ class Dispatcher:
         for source in run_folders.finished(self._home(planned.signature)):
             read, total = pkgutil.resolve_name(self.options.reader), total_examples(planned.counted.flat())
             points = read(source, planned.signature, total)
-            if points and (claimed := self._begin(planned, self._origin(source) | facts(planned.run))):
-                with blames_storage(self._storage):
-                    run_folders.take_over(source, claimed.folder)
-                self.recorder.adopted(claimed, points)
+            if points and self._take_over(planned, source, points):
                 return True
         return False
+
+    def _take_over(self, planned: PlannedRun, source: Path, points: Sequence[Plain]) -> bool:
+        """Whether the run is claimed and ended with the checkpoints and points of a finished attempt."""
+        claimed = self._begin(planned, self._origin(source) | facts(planned.run))
+        if claimed is None or claimed.claim is None:
+            return False
+        try:
+            with blames_storage(self._storage):
+                run_folders.take_over(source, claimed.folder)
+            self.recorder.adopted(claimed, points)
+        except (FileNotFoundError, LostClaim):
+            self.ledger.release(claimed.claim, f"deleted while it was taken over: {source}")
+            return False
+        return True
 
     def _origin(self, source: Path) -> dict[str, Any]:
         """With what another ledger's attempt was trained, as far as is known, and where it lies."""

@@ -127,7 +127,7 @@ class Recorder:
         """A claimed run was trained already, and its folder has the checkpoints: record its points and its end."""
         if not self._adopts:
             where = f"storage={self.options.storage}"
-            line = f"finished runs of this signature lie in {where}: they are taken over, not trained again"
+            line = f"runs of these signatures are finished in {where}: they are taken over, not trained again"
             self.on_event(SweepEvent(kind="ledger", reason=line))
         self._adopts = True
         claimed.last_point, claimed.unrecorded = points[-1], list(points)

@@ -99,14 +99,22 @@ def _is_of(attempts: Iterable[HistoryRow | RunRow], mark: Mapping[str, Any]) -> 
 
 
 def take_over(source: Path, folder: Path) -> None:
-    """Give an attempt's folder the checkpoints of a finished one: links to the same files, which nobody changes."""
+    """Give an attempt's folder the checkpoints of a finished one: links to the same files, which nobody changes.
+
+    OSError; FileNotFoundError where they were deleted meanwhile.
+    """
     for name in KEPT:
-        shutil.copytree(source / name, folder / name, copy_function=_link, ignore=shutil.ignore_patterns(".*"))
+        (folder / name).mkdir()
+        for file in (source / name).iterdir():
+            if not file.name.startswith("."):
+                _link(file, folder / name / file.name)
 
 
-def _link(source: str, to: str) -> None:
+def _link(source: Path, to: Path) -> None:
     try:
-        os.link(source, to)
+        to.hardlink_to(source)
+    except FileNotFoundError:
+        raise
     except OSError:  # a file system without links
         shutil.copyfile(source, to)
 

@@ -79,7 +79,7 @@ def test_a_second_ledger_takes_over_what_is_finished_and_trains_nothing(used: Pa
     assert two.dispatcher.next_run() is None and two.dispatcher.finished()
     assert (two.recorder.outcome.reused, two.recorder.outcome.done) == (1, 0)
     assert [event.reason for event in two.events if event.kind == "ledger"] == [
-        f"finished runs of this signature lie in storage={used}: they are taken over, not trained again"
+        f"runs of these signatures are finished in storage={used}: they are taken over, not trained again"
     ]
     before, after = row_of(one, "signature1"), row_of(two, "signature1")
     same = ("state", "examples", "best", "best_examples", "seconds", "config", "identity", "attempt")
