@@ -17,7 +17,6 @@ from analysis.statistics.basics import CONFIDENCE, holm
 from analysis.statistics.spearman_bootstrap import resampled
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.columns import Interval
-from analysis.tables.labels import number_of
 from analysis.tables.pair_cosines import ColumnCosines
 
 Word = Literal["ordering supported", "not supported", "undecided", "no signal"]
@@ -54,7 +53,7 @@ class Ordering:
 
     column: str
     rows: int
-    """Rows with signal that have a value of ours and of the paper."""
+    """Rows with a value of ours and of the paper."""
     tau: float | None
     interval: Interval | None
     word: Word
@@ -79,30 +78,31 @@ def orderings(table: Table, cosines: Mapping[str, ColumnCosines], *, seed: int =
 
 def _ordering(table: Table, column: str, kept: ColumnCosines | None, generator: np.random.Generator) -> Ordering:
     entries = [row.entries[column] for row in table.rows]
-    every = [entry for entry in entries if entry.mean is not None and entry.published is not None]
-    both = [entry for entry in every if entry.has_signal]
+    both = [entry for entry in entries if entry.mean is not None and entry.published is not None]
+    signal = np.array([entry.has_signal for entry in both], dtype=bool)
     ours, printed = [list(entry.values) for entry in both], [float(entry.published or 0.0) for entry in both]
     pairs = pair_differences(kept, generator) if kept else ()
     lacking = kept.problems if kept else ("no cosines of single sentence pairs are kept for this column",)
     order = Ordering(column, len(both), None, None, "no signal", table.no_signal)
     if not table.no_signal:
-        tau, interval, p, word, reason = _tau(ours, printed, generator)
-        without = len(every) - len(both)
-        reason += f"; {number_of(without, 'row')} without signal left out" if without else ""
+        tau, interval, p, word, reason = _tau(ours, printed, signal, generator)
+        without = int((~signal).sum())
+        reason += f"; no order among {without} rows without signal" if without > 1 and p is not None else ""
         order = Ordering(column, len(both), tau, interval, word, reason, p=p)
     return replace(order, pairs=pairs, lacking=lacking, agreement=of_entries(entries, generator))
 
 
 def _tau(
-    ours: Sequence[Sequence[float]], printed: Sequence[float], generator: np.random.Generator
+    ours: Sequence[Sequence[float]], printed: Sequence[float], signal: np.ndarray, generator: np.random.Generator
 ) -> tuple[float | None, Interval | None, float | None, Word, str]:
     if len(printed) < ROWS_NEEDED:
         return None, None, None, "undecided", f"{len(printed)} rows have both numbers, an order needs {ROWS_NEEDED}"
     means = np.array([[np.mean(values) for values in ours]])
     if np.ptp(means) == 0 or np.ptp(printed) == 0:
         return None, None, None, "undecided", "all values of one side are equal"
-    tau, chance = float(tau_b(means, np.asarray(printed))[0]), by_chance(means[0], printed, generator.spawn(1)[0])
-    interval = tau_interval(ours, printed, generator)
+    tau = float(tau_b(means, np.asarray(printed), signal)[0])
+    chance = by_chance(means[0], printed, signal, generator.spawn(1)[0])
+    interval = tau_interval(ours, printed, generator, signal=signal)
     if interval is None:
         return tau, None, chance, "undecided", f"tau {tau:.2f}; no row has two seeds, so that its interval is not known"
     low, high = interval
@@ -113,7 +113,7 @@ def _tau(
     return tau, interval, chance, word, f"{measured}; rows in random order reach it with p {chance:.2g}"
 
 
-def by_chance(means: np.ndarray, printed: Sequence[float], generator: np.random.Generator) -> float:
+def by_chance(means: np.ndarray, printed: Sequence[float], signal: np.ndarray, generator: np.random.Generator) -> float:
     """How often rows in random order are as far from no order, on either side, as `means` [rows] are."""
     rows = len(means)
     if rows <= ALL_ORDERS:
@@ -121,8 +121,8 @@ def by_chance(means: np.ndarray, printed: Sequence[float], generator: np.random.
     else:
         orders = generator.permuted(np.tile(np.arange(rows), (TAU_DRAWS, 1)), axis=1)
         orders[0] = np.arange(rows)  # ours is one of them, so that no p is 0
-    taus = np.abs(tau_b(means[orders], np.asarray(printed)))
-    reached = np.abs(tau_b(means[None], np.asarray(printed))) - ROUNDING
+    taus = np.abs(tau_b(means[orders], np.asarray(printed), signal[orders]))
+    reached = np.abs(tau_b(means[None], np.asarray(printed), signal)) - ROUNDING
     return float(np.mean(taus >= reached))
 
 
@@ -131,12 +131,13 @@ def tau_interval(
     printed: Sequence[float],
     generator: np.random.Generator,
     draws: int = TAU_DRAWS,
+    signal: np.ndarray | None = None,
 ) -> tuple[float, float] | None:
     """Percentile interval of tau-b over resampled seeds; None where no row has two seeds."""
     means = resampled_means(ours, generator, draws)
     if means is None:
         return None
-    low, high = np.quantile(tau_b(means, np.asarray(printed)), QUANTILES)
+    low, high = np.quantile(tau_b(means, np.asarray(printed), signal), QUANTILES)
     return float(low), float(high)
 
 
@@ -158,10 +159,15 @@ def resampled_means(values: Sequence[Sequence[float]], generator: np.random.Gene
     return np.stack(drawn, axis=1)
 
 
-def tau_b(ours: np.ndarray, printed: np.ndarray) -> np.ndarray:
-    """Kendall's tau-b of every line of `ours` [draws, rows] with `printed` [rows]; 0 for a line of equal values."""
+def tau_b(ours: np.ndarray, printed: np.ndarray, signal: np.ndarray | None = None) -> np.ndarray:
+    """Kendall's tau-b of every line of `ours` [draws, rows] with `printed` [rows]; 0 for a line of equal values.
+
+    `signal` [rows] or [draws, rows]: rows without it are equal among themselves.
+    """
     left, right = np.triu_indices(len(printed), 1)
     signs, paper = np.sign(ours[:, left] - ours[:, right]), np.sign(printed[left] - printed[right])
+    if signal is not None:
+        signs = np.where(signal[..., left] | signal[..., right], signs, 0)
     scale = np.sqrt((signs != 0).sum(axis=1) * (paper != 0).sum())
     return np.divide(signs @ paper, scale, out=np.zeros(len(ours)), where=scale > 0)
 

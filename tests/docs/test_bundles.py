@@ -11,7 +11,6 @@ import io
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,21 +23,12 @@ from analysis.ledger.exchange.columns import KINDS
 from analysis.ledger.exchange.merge import Source
 from cse.cli.app import main
 from cse.experiments import run as experiments_run
+from docs.results_pages import IMPORT, blocks
 
 REPO = Path(__file__).resolve().parents[2]
 RESULTS = Path("docs/results")
-IMPORT = f"cse import {RESULTS}/bundles/"
 OLD = REPO / "tests" / "ledger_0_1_0"
 BUNDLES = sorted((REPO / RESULTS / "bundles").glob("*.jsonl.gz"))
-
-
-def blocks(page: str) -> Iterator[list[str]]:
-    """The commands of each code block, fenced or indented, that imports a bundle; a `\\` continues a line."""
-    for block in re.findall(r"(?:^(?:    [^\n]*| *)\n)+|^```.*?^```", page + "\n", re.MULTILINE | re.DOTALL):
-        lines = [line.strip() for line in block.replace("\\\n", " ").splitlines()]
-        commands = [line for line in lines if line.startswith("cse ")]
-        if any(command.startswith(IMPORT) for command in commands):
-            yield commands
 
 
 def pages(root: Path) -> list[Path]:
