@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from cse_train import random_streams
+from cse_train import distributed, random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.encoder.packing import pack_lists
 from cse_train.files import cache_folder
@@ -89,8 +88,7 @@ def _load(store: TokenStore, columns: Sequence[str], folder: Path) -> TokenStore
 def _write(
     store: TokenStore, columns: Sequence[str], rule: Rule, backbone: Backbone, identity: dict[str, Any], aside: Path
 ) -> None:
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    generator = Generator(rule.generator, backbone, dropout=False).to(device).eval()
+    generator = Generator(rule.generator, backbone, dropout=False).to(distributed.device()).eval()
     for name in columns:
         with (aside / f"{name}.flat").open("wb") as file:
             for row_ids in _corrupt(store.column(name), name, rule, generator, backbone.tokenizer):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cse_train import random_streams
+from cse_train import distributed, random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.files import cache_folder
 from cse_train.generator.edited import fill, pack_edits
@@ -126,7 +126,7 @@ class EditStore:
 
     def _write(self, place: Place, rows: np.ndarray, identity: dict[str, Any], aside: Path) -> None:
         edits = self.draw(rows, partial(random_streams.augmentation, place.seed, place.epoch))
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = distributed.device()
         if self._generator is None:
             sample = self.rule.sampling == "sample"
             self._generator = Generator(self.rule.generator, self.backbone, self.rule.dropout, sample).to(device)
@@ -140,7 +140,7 @@ class EditStore:
                     os.fsync(file.fileno())
         (aside / "meta.json").write_text(json.dumps(identity, indent=1), encoding="utf8")
 
-    def _filled(self, edits: list[Edit], device: str) -> Iterator[np.ndarray]:
+    def _filled(self, edits: list[Edit], device: torch.device) -> Iterator[np.ndarray]:
         for first in range(0, len(edits), CHUNK):
             masked, tensors = pack_edits(edits[first : first + CHUNK], pad_id=self.backbone.tokenizer.pad_token_id)
             on_device = {name: tensor.to(device) for name, tensor in tensors.items()}

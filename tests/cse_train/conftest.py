@@ -15,6 +15,7 @@ from cse_train.checkpoint import save_best
 from cse_train.config import RunConfig, TrainConfig
 from cse_train.data_paths import DataPaths
 from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
+from cse_train.training.loop import Session
 
 OWN_SETTINGS: dict[str, dict[str, object]] = {
     "declutr": {
@@ -125,6 +126,23 @@ def tiny_settings(tiny_encoder: Path) -> Callable[..., dict]:
         return flat | {key.replace("_", ".", 1): value for key, value in changes.items()}
 
     return settings
+
+
+@pytest.fixture
+def updates(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The updates that this process trains, by their step: a run that goes on begins behind its checkpoint.
+
+    Losses cannot tell: a run that begins again gives the same.
+    """
+    trained: list[int] = []
+    update = Session.update
+
+    def noted(session: Session) -> dict[str, torch.Tensor]:
+        trained.append(session.step)
+        return update(session)
+
+    monkeypatch.setattr(Session, "update", noted)
+    return trained
 
 
 @pytest.fixture(scope="session")

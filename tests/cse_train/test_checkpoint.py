@@ -42,7 +42,7 @@ def test_disk_full_at_the_rename_keeps_the_old_file(tmp_path: Path, monkeypatch:
 
 
 def test_a_run_goes_on_after_a_full_disk(
-    trained, tiny_settings: Callable[..., dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, updates: list[int]
 ) -> None:
     run, paths, folder = trained
     replace, calls = os.replace, []
@@ -58,6 +58,7 @@ def test_a_run_goes_on_after_a_full_disk(
         with pytest.raises(OSError, match="No space left"):
             train(run, paths, tmp_path / "full", lambda point: False)
     outcome = train(run, paths, tmp_path / "full", lambda point: False)
+    assert updates == list(range(20)), "the second attempt begins at update 10"
     state, undisturbed = checkpoint.load_last(tmp_path / "full"), checkpoint.load_last(folder)
     assert state is not None and undisturbed is not None
     assert all(torch.equal(state["model"][name], value) for name, value in undisturbed["model"].items())

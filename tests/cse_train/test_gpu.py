@@ -40,6 +40,7 @@ def test_trains_evaluates_resumes_and_scores(
     tiny_settings: Callable[..., dict],
     tiny_paths: Callable[[str], DataPaths],
     tmp_path: Path,
+    updates: list[int],
 ) -> None:
     dropout = None if getattr(methods.config_module(method), "WORDS", False) else 0.1
     settings = tiny_settings(method, train_precision=precision, train_evaluations=4, train_dropout=dropout)
@@ -49,7 +50,9 @@ def test_trains_evaluates_resumes_and_scores(
     seconds = time.perf_counter() - begun
     assert whole.state == "done" and all(math.isfinite(v) for p in whole.points for v in p.metrics.values())
     stopped = train(run, paths, tmp_path / "halves", lambda point: point.step == 10)
+    updates.clear()
     resumed = train(run, paths, tmp_path / "halves", lambda point: False)
+    assert updates == list(range(10, 20)), "it goes on at the next update"
     assert stopped.state == "stopped" and losses(resumed) == pytest.approx(losses(whole), rel=1e-2)
     (score,) = score_checkpoint(tmp_path / "whole" / "best", [run.train.dev], paths, tmp_path)
     assert score.value == pytest.approx(whole.best, abs=0.5)

@@ -72,6 +72,7 @@ def test_a_killed_run_ends_bit_equal_or_says_which_operation_forbids_it(
 ) -> None:
     """With torch's deterministic algorithms nothing may differ, unless torch has none for an operation that is used."""
     seen = make(method, *killed_and_resumed("_exact", deterministic=True))
+    assert (seen["whole_exact"]["first_update"], seen["killed_exact"]["first_update"]) == (0, 10)
     parts, without = differing(tmp_path, "whole_exact", "killed_exact"), seen["whole_exact"]["without"]
     print(f"\n{method}, deterministic: {len(parts)} tensors differ; torch has no deterministic {without}", end="")
     assert not parts or without
@@ -82,6 +83,7 @@ def test_a_killed_run_ends_bit_equal_or_says_which_operation_forbids_it(
 def test_a_killed_run_is_as_near_as_an_undisturbed_one_is_to_itself(method: str, make: Maker, tmp_path: Path) -> None:
     """As users run it: where two undisturbed runs agree in every bit, the resumed one does too."""
     seen = make(method, *killed_and_resumed(""), {"name": "twice"})
+    assert (seen["whole"]["first_update"], seen["killed"]["first_update"]) == (0, 10)
     parts, itself = (differing(tmp_path, "whole", name) for name in ("killed", "twice"))
     reason = f"two undisturbed runs differ in {len(itself)} themselves" if itself else "undisturbed runs are equal"
     print(f"\n{method}, as users run it: {len(parts)} tensors differ; {reason}", end="")

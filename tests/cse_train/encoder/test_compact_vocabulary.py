@@ -83,7 +83,12 @@ def test_rows_that_no_line_uses_stay(run_of: Callable[..., Outcome], tmp_path: P
 
 @pytest.mark.parametrize(("first", "second"), [(True, False), (False, True)])
 def test_either_kind_of_run_goes_on_from_the_others_checkpoint(
-    first: bool, second: bool, run_of: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    first: bool,
+    second: bool,
+    run_of: Callable[..., Outcome],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    updates: list[int],
 ) -> None:
     whole = run_of(tmp_path / "whole", "simcse")
     for small, stop in ((first, 10), (second, None)):
@@ -91,6 +96,7 @@ def test_either_kind_of_run_goes_on_from_the_others_checkpoint(
             if not small:
                 without(context)
             ended = run_of(tmp_path / "halves", "simcse", stop=stop)
+    assert updates == [*range(20), *range(20)], "the second half begins at update 10"
     assert losses(ended) == pytest.approx(losses(whole), abs=1e-5)
 
 

@@ -2,8 +2,8 @@
 
 RUNS_JSON: a list of runs, each with `name` (its folder), `settings`, and where wanted `kill_at` (SIGKILL before that
 update), `deterministic` (torch's deterministic algorithms), `backend` and `ranks` (a process group, with DDP also
-around one rank). A later run of the same name resumes. NAME.json holds losses, the parts of torch that have no
-deterministic form, and the device. The processes fork from this one, which never touches the card.
+around one rank). A later run of the same name resumes. NAME.json holds losses, the first update trained, the parts of
+torch that have no deterministic form, and the device. The processes fork from this one, which never touches the card.
 """
 
 import json
@@ -27,15 +27,18 @@ SECONDS = 120
 """Of one run at most."""
 
 
-def die_at(step: int) -> None:
-    update = loop.Session.update
+def note_updates(kill_at: int | None) -> list[int]:
+    """The updates that will be trained here, by their step."""
+    update, trained = loop.Session.update, list[int]()
 
-    def dying(session: loop.Session) -> dict:
-        if session.step == step:
+    def noted(session: loop.Session) -> dict:
+        if session.step == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
+        trained.append(session.step)
         return update(session)
 
-    loop.Session.update = dying  # type: ignore[method-assign]
+    loop.Session.update = noted  # type: ignore[method-assign]
+    return trained
 
 
 def joined(backend: str, store: Path, rank: int, ranks: int) -> None:
@@ -59,8 +62,7 @@ def make(run: dict[str, Any], rank: int, text: Path, work: Path) -> None:
         torch.use_deterministic_algorithms(True, warn_only=True)
     if backend := run.get("backend"):
         joined(backend, work / f"{run['name']}.store", rank, run.get("ranks", 1))
-    if (step := run.get("kill_at")) is not None:
-        die_at(step)
+    updates = note_updates(run.get("kill_at"))
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         outcome = loop.train(
@@ -73,6 +75,7 @@ def make(run: dict[str, Any], rank: int, text: Path, work: Path) -> None:
         result = {
             "losses": [point.metrics["loss"] for point in outcome.points],
             "best": outcome.best,
+            "first_update": updates[0],
             "without": without,
             "device": distributed.device().type,
         }

@@ -76,7 +76,11 @@ SOON = "esimcse"
     "method", [pytest.param(n, marks=() if n == SOON else pytest.mark.slow) for n in methods.names()]
 )
 def test_kill_9_and_resume_is_bit_identical(
-    method: str, tiny_settings: Callable[..., dict], tiny_paths: Callable[[str], DataPaths], tmp_path: Path
+    method: str,
+    tiny_settings: Callable[..., dict],
+    tiny_paths: Callable[[str], DataPaths],
+    tmp_path: Path,
+    updates: list[int],
 ) -> None:
     settings, paths = tiny_settings(method, train_evaluations=5), tiny_paths(method)
     step = random.Random(f"{method} 3").randrange(5, 20)
@@ -92,6 +96,7 @@ def test_kill_9_and_resume_is_bit_identical(
     run = parse_run(settings)
     seen: list[Point] = []
     resumed = train(run, paths, tmp_path / "killed", lambda p: bool(seen.append(p)))
+    assert updates == list(range(step // 4 * 4, 20))
     undisturbed = train(run, paths, tmp_path / "undisturbed", go_on)
     assert [p.replayed for p in seen] == [True] * (step // 4) + [False] * (5 - step // 4)
     assert curve(resumed) == curve(undisturbed)
@@ -101,12 +106,17 @@ def test_kill_9_and_resume_is_bit_identical(
 
 @pytest.mark.parametrize("method", methods.names())
 def test_a_stopped_run_goes_on_in_another_folder(
-    method: str, tiny_settings: Callable[..., dict], tiny_paths: Callable[[str], DataPaths], tmp_path: Path
+    method: str,
+    tiny_settings: Callable[..., dict],
+    tiny_paths: Callable[[str], DataPaths],
+    tmp_path: Path,
+    updates: list[int],
 ) -> None:
     run, paths = parse_run(tiny_settings(method, train_evaluations=4)), tiny_paths(method)
     stopped = train(run, paths, tmp_path / "one", lambda p: p.examples >= 80)
     assert (stopped.state, stopped.examples) == ("stopped", 80)
     done = train(run, paths, tmp_path / "two", go_on, resume_from=tmp_path / "one")
+    assert updates == list(range(20)), "the second attempt begins at update 10"
     assert done.state == "done" and curve(done) == curve(train(run, paths, tmp_path / "three", go_on))
     assert checkpoint.read_best(tmp_path / "two")[1]["best"] == done.best
 
