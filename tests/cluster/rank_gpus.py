@@ -1,4 +1,4 @@
-"""`cse_train.training.loop.train`, with a note of the GPU on which each rank of a run trained, and when."""
+"""`cse_train.training.loop.train`, with a note of the GPU, if any, on which each rank of a run trained, and when."""
 
 import json
 import time
@@ -14,11 +14,13 @@ def train(
     import torch
     import torch.distributed as dist
 
-    begun = time.time()
-    torch.cuda.reset_peak_memory_stats()
+    begun, note = time.time(), dict[str, Any](gpu=None)
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
     outcome = loop.train(run, paths, folder, report, resume_from=resume_from, signature=signature)
-    gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
-    note = {"gpu": str(gpu.uuid), "backend": str(dist.get_backend_config()), "begun": begun, "ended": time.time()}
-    peak = torch.cuda.max_memory_allocated()
-    (folder / f"gpu{dist.get_rank()}.json").write_text(json.dumps(note | {"peak": peak}), encoding="utf8")
+    if torch.cuda.is_available():
+        gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
+        note = {"gpu": str(gpu.uuid), "peak": torch.cuda.max_memory_allocated()}
+    note |= {"backend": str(dist.get_backend_config()), "begun": begun, "ended": time.time()}
+    (folder / f"gpu{dist.get_rank()}.json").write_text(json.dumps(note), encoding="utf8")
     return outcome
