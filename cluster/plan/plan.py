@@ -81,6 +81,11 @@ class SpacePlan:
         return next((kind for group, kind in named if any(suite in group for suite in suites)), "training")
 
     @property
+    def proposals(self) -> int:
+        """Runs that a search will make at most."""
+        return 0 if self.searched is None else max(0, self.searched * len(self.seeds) - len(self.done))
+
+    @property
     def incomplete_runs(self) -> frozenset[str]:
         """Signatures of the runs that lack an input."""
         return frozenset(signature for cell in self.incomplete for signature in cell.signatures)
@@ -125,7 +130,7 @@ class Plan:
         done, lacking = _union(s.done for s in chosen), _union(s.incomplete_runs for s in chosen)
         left = [run for run in unique(run for space in chosen for run in space.runs) if run.signature not in done]
         costs = [self.rates.cost(run.counted) for run in left if incomplete or run.signature not in lacking]
-        costs += [self._of_search(space) for space in chosen if space.searched is not None]
+        costs += [self._of_search(space) for space in chosen if incomplete or not space.incomplete]
         return sum(costs, Cost())
 
     def as_dict(self) -> dict[str, Any]:
@@ -158,8 +163,7 @@ class Plan:
         }
 
     def _of_search(self, space: SpacePlan) -> Cost:
-        assert space.searched is not None and space.like is not None
-        return self.rates.cost(space.like.counted).times(max(0, space.searched * len(space.seeds) - len(space.done)))
+        return self.rates.cost(space.like.counted).times(space.proposals) if space.like else Cost()
 
 
 def counts(spaces: Sequence[SpacePlan]) -> dict[str, int]:
@@ -172,7 +176,8 @@ def counts(spaces: Sequence[SpacePlan]) -> dict[str, int]:
     lacking = _union(space.incomplete_runs for space in spaces) - done - _union(_free(space) for space in spaces)
     seeds = max((len(space.seeds) for space in spaces), default=0)
     finished = min(len(done), distinct)
-    values = (cells, seeds, runs, distinct, finished, distinct - finished - len(lacking), len(lacking))
+    without = len(lacking) + sum(space.proposals for space in spaces if space.incomplete)
+    values = (cells, seeds, runs, distinct, finished, distinct - finished - without, without)
     return dict(zip(COUNTS, values, strict=True))
 
 

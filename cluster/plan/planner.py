@@ -1,5 +1,7 @@
 """From spaces to a plan: every cell times every seed, against the ledger and the inputs that are at hand."""
 
+import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -94,11 +96,15 @@ def plan_all(
 
 
 def _require_a_cell(planned: Sequence[SpacePlan]) -> None:
-    """Raise ConfigError with each reason where nothing is left to train and nothing is done."""
+    """Raise ConfigError with each reason where nothing is left to train and nothing is done; of a search where any cell
+    lacks an input."""
     lacks = [why for space in planned for cell in space.incomplete for why in cell.reasons]
     complete = any(run.signature not in space.incomplete_runs for space in planned for run in space.runs)
     if lacks and not complete and not any(space.searched for space in planned):
         raise ConfigError(list(dict.fromkeys(lacks)))
+    proposed = [why for space in planned if space.searched for cell in space.incomplete for why in cell.reasons]
+    if proposed:  # a sampler cannot go without a value as a grid can
+        raise ConfigError(list(dict.fromkeys(proposed)))
 
 
 def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, inputs: Inputs) -> SpacePlan:
@@ -143,7 +149,37 @@ def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Rec
     cell = resolved.sample(np.random.default_rng(0))
     (like,) = runs_of(resolved, cell, seeds[:1], inputs.assumed_of(cell.run(seeds[0])))
     changed = tuple(changes(_of_other_code(resolved, rows, inputs)))
-    return SpacePlan(resolved, seeds, (), frozenset(row.signature for row in ended), cells, like, changed=changed)
+    done = frozenset(row.signature for row in ended)
+    lacking = tuple(_lacking(resolved, seeds[0], inputs))
+    return SpacePlan(resolved, seeds, (), done, cells, like, incomplete=lacking, changed=changed)
+
+
+def _lacking(resolved: ResolvedSpace, seed: int, inputs: Inputs) -> Iterator[IncompleteCell]:
+    """Of a search, one of the cells that lack each input that any cell may lack."""
+    said: set[str] = set()
+    for cell in _every_value(resolved):
+        _, missing, _ = inputs.of(cell.run(seed))
+        why = reasons(missing, cell.run(seed), resolved.space.axis_names)
+        if not said.issuperset(why):
+            named = {axis: value for axis, value in cell.key.items() if isinstance(value, str)}
+            yield IncompleteCell(dict(cell.key), cell_name(named) if named else "every cell", why)
+        said.update(why)
+
+
+DRAWS = 20
+"""Random cells among which one is looked for that has an axis which counts under a condition."""
+
+
+def _every_value(resolved: ResolvedSpace) -> Iterator[Cell]:
+    """Cells of a search that together have every listed value of every axis, at whatever other values."""
+    rng = np.random.default_rng(0)
+    yield resolved.sample(rng)
+    for axis, domain in resolved.axes.items():
+        for value in domain.arguments if domain.word in ("grid", "choice") else ():
+            one = dataclasses.replace(domain, word="grid", arguments=(value,))
+            narrowed = dataclasses.replace(resolved, axes={**resolved.axes, axis: one})
+            drawn = (narrowed.sample(rng) for _ in range(DRAWS))
+            yield from itertools.islice((cell for cell in drawn if axis in cell.key), 1)
 
 
 def _of_other_code(

@@ -12,6 +12,8 @@ class RunSource:
 
     keeps_stopped = False
     """Whether a run that a scheduler stopped counts as finished, or is trained on."""
+    proposes = False
+    """Whether it proposes runs as it goes, and does not know them beforehand."""
 
     def ask(self) -> PlannedRun | None:
         """The next run that is wanted; None when there is none now."""

@@ -46,6 +46,9 @@ RULES = {
 PROTOCOL = {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
 """How dev scores are taken."""
 
+MISSING, CHANGED = "missing input: ", "changed input: "
+"""How the reason begins of a run that failed for an input: it is none of the run's own, and is tried again."""
+
 Identity = dict[str, str | int]
 
 
@@ -74,6 +77,20 @@ def inputs_at_hand(run: RunConfig, paths: DataPaths) -> Identity:
         hashes = identity(run, paths, absent={})
     beside = ("workers", CODE)
     return {k: v for k, v in hashes.items() if k not in beside and not str(v).startswith("absent")}
+
+
+def wrong_inputs(run: RunConfig, paths: DataPaths, planned: Mapping[str, str | int]) -> dict[str, str]:
+    """Setting -> a line on its input, which is absent here or is not what was planned; empty where all is well."""
+    absent: dict[str, str] = {}
+    now = identity(run, paths, absent=absent)
+    lines = {f"train.{part}": f"{MISSING}{line}" for part, line in absent.items()}
+    wrong: dict[str, str] = {}
+    for part, value in planned.items():
+        if (name := named_by(part)) is not None and now.get(part) != value:
+            held = f"{CHANGED}{name}={run.flat().get(name)} held {part} {str(value)[:8]} when the run was planned"
+            what = f"{held}, and holds {str(now.get(part))[:8]}; give the same command again"
+            wrong.setdefault(name, lines.get(name) or (lines.get("train.method") if part in name else None) or what)
+    return wrong
 
 
 def named_by(part: str) -> str | None:

@@ -129,7 +129,7 @@ class BudgetSource(RunSource):
         self._held: deque[PlannedRun] = deque()
         self._next_look = 0.0
         self._over: set[str] = set()
-        self.keeps_stopped = source.keeps_stopped
+        self.keeps_stopped, self.proposes = source.keeps_stopped, source.proposes
 
     def ask(self) -> PlannedRun | None:
         """The next run that can be paid for; None also where that depends on how a run under way ends."""

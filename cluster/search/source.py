@@ -14,6 +14,7 @@ class SearchSource(RunSource):
     """Cells of a search, each as one run per seed; the cell of a run that is skipped counts as visited."""
 
     keeps_stopped = True
+    proposes = True
 
     def __init__(
         self,

@@ -43,6 +43,10 @@ class Job:
     threads: int
     code: Code = field(default_factory=dict)
     """Of the plug-ins that the job uses, as the driver has them."""
+    inputs: Mapping[str, str | int] = field(default_factory=dict)
+    """Content hashes of what the run reads, as it was planned."""
+    input_check: str = "cluster.plan.signature:wrong_inputs"
+    """`module:name` of what compares them with what lies here: (run, paths, inputs) -> setting -> line."""
 
     @property
     def run(self) -> RunConfig:
@@ -132,6 +136,8 @@ class ErrorEvent:
     """`setup`: this rank cannot serve any job."""
     reason: str
     rank: int = 0
+    inputs: Mapping[str, Scalar] = field(default_factory=dict)
+    """Settings that name an input which is absent or another: each run that has them would fail so."""
 
 
 @dataclass(frozen=True)

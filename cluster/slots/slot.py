@@ -207,7 +207,9 @@ class Slot(tune.Trainable):
             return self._on_lost(event.reason, "machine")
         self.running = False
         self.group.abort()
-        return self._final("refused" if event.cause == "setup" else "failed", event.reason)
+        if event.cause == "setup":
+            return self._final("refused", event.reason)
+        return self._final("failed", event.reason, outcome={"inputs": dict(event.inputs)} if event.inputs else None)
 
     def _on_silence(self, until: float) -> SlotResult | None:
         lost = self.group.lost()

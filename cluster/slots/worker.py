@@ -11,6 +11,7 @@ import platform
 import threading
 import time
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from cluster.slots.fault import fault_of
 from cluster.slots.group_api import ErrorEvent, Job, Plain, ScoreEvent
 from cluster.slots.mailbox import RankFacts
 from cluster.slots.process_state import job_log, process_settings
-from cse_train.fields import ConfigError
+from cse_train.fields import ConfigError, Scalar
 from cse_train.plugins import registry
 from cse_train.plugins.faults import LIBRARIES
 from cse_train.plugins.registry import Plugin
@@ -87,6 +88,14 @@ class OtherCode(RuntimeError):
     """This process would run other code of a plug-in than the driver; the message says which."""
 
 
+class WrongInputs(ConfigError):
+    """An input is absent, or is not what was planned."""
+
+    def __init__(self, lines: Mapping[str, str], settings: Mapping[str, Scalar]) -> None:
+        super().__init__(dict.fromkeys(lines.values()))
+        self.settings = {name: settings[name] for name in lines}
+
+
 def serve_job(channel: Channel, number: int, job: Job) -> None:
     """Run one job under its own log and settings and post how it ended."""
     try:
@@ -134,12 +143,21 @@ def run_job(reporter: Reporter, job: Job) -> Plain:
         raise OtherCode(problem)
     outcome: Plain = {"state": "done"}
     if job.kind == "train":
+        _check_inputs(job)
         train = pkgutil.resolve_name(job.function)
         ended = train(job.run, job.paths, job.folder, reporter, resume_from=job.resume_from, signature=job.signature)
         outcome = {k: v for k, v in dataclasses.asdict(ended).items() if k != "points"}
     if outcome["state"] == "done" and job.suites:
         _score(reporter, job)
     return outcome
+
+
+def _check_inputs(job: Job) -> None:
+    """WrongInputs unless what the run reads is what its signature says."""
+    if job.inputs:
+        wrong = pkgutil.resolve_name(job.input_check)(job.run, job.paths, job.inputs)
+        if wrong:
+            raise WrongInputs(wrong, job.settings)
 
 
 def _score(reporter: Reporter, job: Job) -> None:
@@ -156,7 +174,8 @@ def error_event(error: BaseException, rank: int = 0) -> ErrorEvent:
     text = str(error).strip() or type(error).__name__
     if isinstance(error, OtherCode):
         return ErrorEvent(cause="setup", reason=text, rank=rank)
-    return ErrorEvent(cause=fault_of(error), reason=_one_line(error, text), rank=rank)
+    inputs = error.settings if isinstance(error, WrongInputs) else {}
+    return ErrorEvent(cause=fault_of(error), reason=_one_line(error, text), rank=rank, inputs=inputs)
 
 
 def _one_line(error: BaseException, text: str) -> str:

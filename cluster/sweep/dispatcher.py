@@ -16,15 +16,17 @@ from analysis.ledger.schema import OPEN
 from cluster.plan.method_code import facts
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
+from cluster.plan.signature import CHANGED, MISSING
 from cluster.runtime.code_version import provenance
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import blames_storage, check_here, within
-from cluster.slots.group_api import Job, Plain, total_examples
+from cluster.slots.group_api import Job, Plain, SlotResult, total_examples
 from cluster.sweep import run_folders
 from cluster.sweep.events import OnEvent
 from cluster.sweep.recorder import ClaimedRun, Recorder
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import still_valid, unscored
+from cse_train.fields import Scalar
 from cse_train.plugins.snapshot import code_of
 
 POLL_S = 2.0
@@ -67,6 +69,10 @@ class Dispatcher:
         self._put_back: list[ClaimedRun] = []
         self._for_others: deque[ClaimedRun] = deque()
         """Runs that a slot gave up. They come after all others, else the slot, free again, would get its own back."""
+        self._lacking: list[Mapping[str, Scalar]] = []
+        """Settings that name an input for which a run failed."""
+        self._over = False
+        """Whether a search is at its end for want of an input: each further proposal might fail so."""
         self._next_poll = 0.0
         self._last_was_new = False
         """Whether the ledger had nothing of the run before: then the next is claimed without a look."""
@@ -79,7 +85,9 @@ class Dispatcher:
         self.source.refresh()
         claimed = self._from_waiting()
         ahead: Mapping[str, LedgerEntry] = {}
-        while claimed is None and (planned := self.source.ask()) is not None:
+        while claimed is None and not self._over and (planned := self.source.ask()) is not None:
+            if self._lacks(planned):
+                continue
             entry = ahead.get(planned.signature)
             if entry is None and self._last_was_new and not self._adopted(planned):
                 claimed = self._claim(planned, finished=OPEN)
@@ -112,7 +120,24 @@ class Dispatcher:
 
     def finished(self) -> bool:
         """Whether every run that is wanted has an end in the ledger."""
-        return self.source.exhausted() and not self.waiting and not self.recorder.open
+        return (self._over or self.source.exhausted()) and not self.waiting and not self.recorder.open
+
+    def ended(self, claimed: ClaimedRun, result: SlotResult) -> None:
+        """Record a trial's end. Where it failed for an input, none that needs the same is begun any more."""
+        if inputs := result["outcome"].get("inputs"):
+            self._lacking.append(inputs)
+            self._over = self.source.proposes
+        self.recorder.ended(claimed, result)
+
+    def _lacks(self, planned: PlannedRun) -> bool:
+        """Whether the run needs an input that another failed for; it is left as it is, and the next call trains it."""
+        flat = planned.run.flat() if self._lacking else {}
+        lacks = any(inputs.items() <= flat.items() for inputs in self._lacking)
+        if lacks and not _taken(self._read([planned])[planned.signature].row):
+            self.source.skip(planned)
+            self.recorder.not_started()
+            return True
+        return False
 
     def taken_over(self, claimed: ClaimedRun) -> None:
         """Another driver holds the run now: wait for its result."""
@@ -136,6 +161,7 @@ class Dispatcher:
             gated=options.asha is not None,
             threads=max(1, int(options.cpus_per_worker)),
             code=code_of(planned.run.method, claimed.suites),
+            inputs=planned.identity,
         )
 
     def _read(self, planned: Sequence[PlannedRun]) -> dict[str, LedgerEntry]:
@@ -309,8 +335,8 @@ class Dispatcher:
         return provenance()
 
 
-LOST = ("workers lost", "nodes lost", "slot lost")
-"""How the reason of a failure begins that is the machines' and not the run's: such a run is always tried again."""
+LOST = ("workers lost", "nodes lost", "slot lost", MISSING, CHANGED)
+"""How the reason of a failure begins that is not the run's own: such a run is always tried again."""
 
 
 def _done(row: RunRow | None) -> bool:

@@ -51,6 +51,8 @@ class SweepOutcome:
     stopped: int = 0
     """Ended early by the scheduler."""
     failures: tuple[Failure, ...] = field(default=())
+    not_started: int = 0
+    """Runs that need an input for which another failed."""
     interrupted: bool = False
     """Ended by a signal: claims are released, the same call continues."""
     seconds: float = 0.0

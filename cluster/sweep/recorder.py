@@ -138,6 +138,10 @@ class Recorder:
         self.source.observe(planned, "failed", None, None)
         self._count_failure(planned, reason, log)
 
+    def not_started(self) -> None:
+        """Count a run that is left as it is, for an input that another failed for."""
+        self.outcome = replace(self.outcome, not_started=self.outcome.not_started + 1)
+
     def close(self, claimed: ClaimedRun) -> None:
         """The run is no longer this driver's to end."""
         self.open.pop(claimed.planned.signature, None)

@@ -124,7 +124,7 @@ class RecordingCallback(Unsaved, tune.Callback):
         if result and result.get("state") == "lost":
             self._record(trial, lambda claimed: self._dispatcher.lost(claimed, result["reason"]))
         elif result and result.get("state", "refused") != "refused":
-            self._record(trial, lambda claimed: self._recorder.ended(claimed, result))
+            self._record(trial, lambda claimed: self._dispatcher.ended(claimed, result))
         self._trials.pop(trial.trial_id, None)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:

@@ -116,4 +116,6 @@ def print_outcome(outcome: SweepOutcome, ledger: str) -> int:
         say(["interrupted; finished runs are kept, the same command continues"])
         return INTERRUPTED
     say([f"failed: {failure.reason}" + (f"; log {failure.log}" if failure.log else "") for failure in outcome.failures])
+    if outcome.not_started:
+        say([f"not started: {outcome.not_started} more that need the same input; the same command trains them"])
     return FAILED if outcome.failures else DONE

@@ -2,6 +2,7 @@ import asyncio
 import errno
 import json
 import re
+import shutil
 import sys
 import threading
 from pathlib import Path
@@ -9,9 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cluster.plan.signature import identity
 from cluster.slots.group_api import DoneEvent, PointEvent, ScoreEvent
 from cluster.slots.mailbox import Mailbox
 from cluster.slots.worker import Channel, error_event, serve_job
+from cse_train.backbone.folders import shipped_folder
+from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from tests.cluster.jobs import job, run_of
@@ -94,6 +98,27 @@ def test_an_error_is_posted_with_one_line_and_leaves_its_traceback_in_the_log(on
     assert re.match(r"KeyError: 'the real error' \(stub_training\.py:\d+ in \w+, .*worker\.py:\d+ in ", event.reason)
     assert "the real error" in (tmp_path / "run" / "logs" / "rank0.log").read_text()
     assert sys.stdout is not None and not sys.stdout.closed
+
+
+def test_a_run_is_not_trained_on_an_input_that_is_not_what_was_planned(one_job, tmp_path):
+    """An encoder of the same name, replaced meanwhile, would stand in the ledger under the hash of the other."""
+    place = tmp_path / "enc"
+    shutil.copytree(shipped_folder() / "wiki-l1-h64", place)
+    shutil.copy(shipped_folder() / "tokenizer" / "tokenizer.json", place)
+    settings = run_of().flat() | {"train.encoder": str(place), "train.corpus": "generated"}
+    settings |= {"train.dev": "generated_dev:20"}
+    planned = identity(parse_run(settings), DataPaths())
+    *_, event = one_job(inputs=planned, settings=settings)
+    assert isinstance(event, DoneEvent)
+    shutil.copy(shipped_folder() / "wiki-l2-h128" / "model.safetensors", place)
+    *_, event = one_job(inputs=planned, settings=settings)
+    assert (event.cause, event.inputs) == ("run", {"train.encoder": str(place)})
+    held = f"changed input: train.encoder={place} held encoder {planned['encoder'][:8]} when the run was planned, and"
+    assert event.reason.startswith(held) and event.reason.endswith("; give the same command again")
+    shutil.rmtree(place)
+    *_, event = one_job(inputs=planned, settings=settings)
+    assert event.reason.startswith(f"missing input: missing folder: train.encoder={place}; ")
+    assert "test_worker" not in event.reason
 
 
 METHOD = """

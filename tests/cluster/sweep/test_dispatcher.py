@@ -213,3 +213,37 @@ def test_a_finished_run_without_its_folder_is_trained_again_where_scores_are_wan
     wanted_scores = Driver(tmp_path, [1], "scores", suites=["a"])
     claimed = wanted_scores.start()
     assert claimed.claim.attempt == 2 and wanted_scores.dispatcher.job(claimed).kind == "train"
+
+
+def test_a_run_that_fails_for_an_input_keeps_those_that_need_it_from_being_started(tmp_path):
+    """One line, and the runs that are left are as new for the next call; a finished one still counts."""
+    before = Driver(tmp_path, [3], "before")
+    before.train(before.start())
+    driver = Driver(tmp_path, [1, 2, 3], "me")
+    reason = "missing input: missing folder: train.encoder=/gone/enc; valid: wiki-l1-h64"
+    lacks = {"inputs": {"train.encoder": driver.start().planned.run.train.encoder}}
+    claimed = driver.recorder.open["signature1"]
+    driver.dispatcher.ended(claimed, slot_result(state="failed", reason=reason, outcome=lacks))
+    assert driver.start() is None and driver.dispatcher.finished()
+    outcome = driver.recorder.outcome
+    assert ([f.reason for f in outcome.failures], outcome.not_started, outcome.reused) == ([reason], 1, 1)
+    assert driver.ledger.run("signature2") is None
+    for _ in range(3):  # however often it failed so, the next call tries it
+        again = Driver(tmp_path, [1], "again")
+        again.dispatcher.ended(again.start(), slot_result(state="failed", reason=reason, outcome=lacks))
+    assert Driver(tmp_path, [1], "later").start() is not None
+
+
+def test_another_encoders_runs_go_on_where_one_is_absent(tmp_path):
+    driver = Driver(tmp_path, [1, 2], "me")
+    lacks = {"inputs": {"train.encoder": "/gone/enc"}}
+    driver.dispatcher.ended(driver.start(), slot_result(state="failed", reason="missing input: ...", outcome=lacks))
+    assert driver.start().planned.seed == 2
+
+
+def test_a_search_ends_where_an_input_of_a_proposal_is_absent(tmp_path):
+    driver = Driver(tmp_path, [1, 2], "me")
+    driver.source.proposes = True
+    lacks = {"inputs": {"train.encoder": "/gone/enc"}}
+    driver.dispatcher.ended(driver.start(), slot_result(state="failed", reason="missing input: ...", outcome=lacks))
+    assert driver.start() is None and driver.dispatcher.finished()

@@ -187,3 +187,31 @@ def test_what_it_takes_until_a_table_is_decided(capsys: pytest.CaptureFixture[st
         "until_decided"
     ].values()
     assert expected["least"] == 24 < expected["runs"] < expected["most"] == 96 and not expected["ours"]
+
+
+SEARCH = """version: 1
+id: hunt
+method: simcse
+seeds: 1
+set: {train.corpus: generated, train.dev: "generated_dev:20"}
+space:
+  train.encoder: {choice: [wiki-l1-h64, nosuchbert]}
+  train.learning_rate: {loguniform: [1e-5, 1e-3]}
+search: {sampler: random, num_samples: 3}
+"""
+
+
+def test_a_search_checks_the_inputs_of_all_that_it_may_propose_before_its_first_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("hunt.yaml").write_text(SEARCH)
+    said = printed(capsys, "plan", "hunt.yaml")
+    assert "0 done, 0 to run, 3 lack an input" in said
+    assert "missing input: encoder=nosuchbert: missing encoder: train.encoder=nosuchbert; no such" in " ".join(
+        said.split()
+    )
+    (line,) = refused(capsys, "run", "hunt.yaml")
+    assert line.startswith("cse: missing encoder: train.encoder=nosuchbert; ")
+    assert not Path("results/ledger.db").exists() or not Ledger.open("results/ledger.db").runs()
+    Path("hunt.yaml").write_text(SEARCH.replace("nosuchbert", "wiki-l2-h128"))
+    assert "0 done, 3 to run\n" in printed(capsys, "plan", "hunt.yaml")
