@@ -1,12 +1,18 @@
-"""Finished runs of a plan that other code of their method made: said before they are reused or trained again."""
+"""Finished runs that a plan does not reuse, or that other code of their method made: said before anything is run."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from analysis.ledger import Ledger, RunRow
+from cluster.plan.data_sets import DIGITS
+from cluster.plan.match import RunMatcher
 from cluster.plan.method_code import AS_RELEASED, ChangedCode, released
 from cluster.plan.plan import PlannedRun
-from cluster.plan.signature import CODE, Identity, signature
+from cluster.plan.signature import CODE, LENGTH, Identity, named_by, signature, versioned_signatures
+from cse_train.config import RunConfig
+from cse_train.methods import version
+from search_spaces.cells import ResolvedSpace
 
 
 def with_earlier(
@@ -63,3 +69,56 @@ def _undated(row: RunRow, ledger: Ledger | None) -> bool:
 
 def _as(run: PlannedRun, row: RunRow) -> PlannedRun:
     return PlannedRun(row.signature, run.run, row.identity, run.cell, run.seed, run.sweep)
+
+
+@dataclass(frozen=True)
+class NotReused:
+    """Finished runs of one method that are trained again, for one reason."""
+
+    method: str
+    runs: int
+    why: str
+
+    def line(self) -> str:
+        """For a person."""
+        runs, are = ("1 finished run", "is") if self.runs == 1 else (f"{self.runs} finished runs", "are")
+        return f"not reused: {runs} of {self.method} {are} trained again, the old stay in the ledger: {self.why}"
+
+
+def not_reused(
+    resolved: ResolvedSpace, rows: Iterable[RunRow], done: Container[str], identify: Callable[[RunConfig], Identity]
+) -> list[NotReused]:
+    """Of finished runs, those with a cell's settings and names that another signature has today, by reason.
+
+    `done`: the signatures that are reused; `identify` gives a run's inputs now. Runs that differ in the method's code
+    alone are not among them (`with_earlier`).
+    """
+    matcher = RunMatcher(resolved, any_code=True)
+    reasons: dict[tuple[str, int], tuple[str, str]] = {}
+    for row in sorted(rows, key=lambda row: row.updated):
+        for cell in matcher.cells(row) if row.state == "done" and row.signature not in done else ():
+            run = cell.run(row.seed)
+            now = identify(run)
+            if signature(run, now) not in done and (why := _reason(run, row, now)):
+                reasons[cell.id, row.seed] = row.method, why
+    return [NotReused(method, count, why) for (method, why), count in Counter(reasons.values()).items()]
+
+
+def _reason(run: RunConfig, row: RunRow, now: Mapping[str, str | int]) -> str:
+    """Why a run is not the row; empty where that is the method's code, or an input that is not here."""
+    parts = [part for part in (*row.identity, *now) if row.identity.get(part) != now.get(part) and part != LENGTH]
+    if CODE in parts or any(str(now.get(part)).startswith("absent") for part in parts):
+        return ""
+    named: dict[str, str] = {}
+    for part in dict.fromkeys(parts):
+        old, new = (str(inputs.get(part, "none"))[:DIGITS] for inputs in (row.identity, now))
+        name = named_by(part)
+        named.setdefault(f"{name}={run.flat().get(name)}" if name else part, f"{part} {old} -> {new}")
+    if named:
+        return "; ".join(f"{what} was other content ({change})" for what, change in named.items())
+    today = version(run.method, run.options)
+    signs = versioned_signatures(run, row.identity)
+    before = next((number for number, sign in signs.items() if sign(row.seed) == row.signature), None)
+    if before in (None, today):
+        return "the rules of training or evaluation are others now"
+    return f"the method computes otherwise now (VERSION {before} -> {today})"

@@ -61,6 +61,8 @@ class SpacePlan:
     """Label of a row of the paper whose model, which nobody trains, lacks an input -> the reason."""
     changed: tuple[ChangedCode, ...] = ()
     """Finished runs of other code that do not count as done; a person decides."""
+    stale: tuple[str, ...] = ()
+    """A line for each reason for which finished runs of its cells are trained again."""
 
     @property
     def id(self) -> str:
@@ -120,6 +122,10 @@ class Plan:
         """A line for each method of which finished runs were made by other code."""
         return list(dict.fromkeys(changed.line() for space in self.spaces for changed in space.changed))
 
+    def stale(self) -> list[str]:
+        """A line for each reason for which finished runs are trained again."""
+        return list(dict.fromkeys(line for space in self.spaces for line in space.stale))
+
     def counts(self) -> dict[str, int]:
         """The totals over tables; searches are counted apart unless there is nothing else (see `as_dict`)."""
         return counts(self.tables or self.searches)
@@ -142,7 +148,7 @@ class Plan:
             "searches": [{"id": space.id, "kind": space.kind, **self._described([space])} for space in self.searches],
             "throughput": self.rates.source(),
         }
-        lines = {"absent": list(self.absent), "changed_code": self.changed()}
+        lines = {"absent": list(self.absent), "changed_code": self.changed(), "not_reused": self.stale()}
         return described | {name: value for name, value in lines.items() if value}
 
     def _described(self, spaces: Sequence[SpacePlan]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.ledger import Ledger, RunRow
-from cluster.plan.changed_code import changes, with_earlier, without_code
+from cluster.plan.changed_code import changes, not_reused, with_earlier, without_code
 from cluster.plan.cost import rates
 from cluster.plan.match import FINAL, RunMatcher, match
 from cluster.plan.method_code import own_digest
@@ -96,15 +96,14 @@ def plan_all(
 
 
 def _require_a_cell(planned: Sequence[SpacePlan]) -> None:
-    """Raise ConfigError with each reason where nothing is left to train and nothing is done; of a search where any cell
-    lacks an input."""
+    """Raise ConfigError with each reason where nothing is left to train and nothing is done.
+
+    A search may propose any of its cells, and so needs the inputs of all.
+    """
     lacks = [why for space in planned for cell in space.incomplete for why in cell.reasons]
     complete = any(run.signature not in space.incomplete_runs for space in planned for run in space.runs)
-    if lacks and not complete and not any(space.searched for space in planned):
+    if lacks and not complete and not any(space.searched and not space.incomplete for space in planned):
         raise ConfigError(list(dict.fromkeys(lacks)))
-    proposed = [why for space in planned if space.searched for cell in space.incomplete for why in cell.reasons]
-    if proposed:  # a sampler cannot go without a value as a grid can
-        raise ConfigError(list(dict.fromkeys(proposed)))
 
 
 def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, inputs: Inputs) -> SpacePlan:
@@ -130,7 +129,16 @@ def _plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Recorded, 
     ]
     lacking = tuple(cell for cell in left if cell.signatures)
     changed = () if recorded.keep else changes((run.run.method, run.identity.get(CODE), row) for run, row in other_code)
-    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=lacking, changed=tuple(changed))
+    stale = _stale(resolved, seeds, recorded, done, inputs)
+    return SpacePlan(resolved, seeds, tuple(runs), done, incomplete=lacking, changed=tuple(changed), stale=stale)
+
+
+def _stale(
+    resolved: ResolvedSpace, seeds: Sequence[int], recorded: _Recorded, done: frozenset[str], inputs: Inputs
+) -> tuple[str, ...]:
+    """A line for each reason for which finished runs of the space's cells are trained again."""
+    rows = [row for row in recorded.rows if row.seed in seeds]
+    return tuple(each.line() for each in not_reused(resolved, rows, done, inputs.assumed_of))
 
 
 def runs_of(resolved: ResolvedSpace, cell: Cell, seeds: Iterable[int], hashes: Identity) -> list[PlannedRun]:
@@ -151,7 +159,8 @@ def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Rec
     changed = tuple(changes(_of_other_code(resolved, rows, inputs)))
     done = frozenset(row.signature for row in ended)
     lacking = tuple(_lacking(resolved, seeds[0], inputs))
-    return SpacePlan(resolved, seeds, (), done, cells, like, incomplete=lacking, changed=changed)
+    stale = _stale(resolved, seeds, recorded, done, inputs)
+    return SpacePlan(resolved, seeds, (), done, cells, like, incomplete=lacking, changed=changed, stale=stale)
 
 
 def _lacking(resolved: ResolvedSpace, seed: int, inputs: Inputs) -> Iterator[IncompleteCell]:

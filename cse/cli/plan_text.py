@@ -28,7 +28,7 @@ def text(plan: Plan) -> str:
         listing = [aligned([_line(plan, space) for space in plan.spaces], SPARE), ""]
         named = [(space.id, cell) for space in plan.spaces for cell in _incomplete(space)]
         lacking = by_reason([replace(cell, label=f"{table} {cell.label}") for table, cell in named], NAMED)
-    lacking += plan.changed()
+    lacking += [*plan.changed(), *plan.stale()]
     lacking += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
     said = [*_totals(plan), *_published(plan), *lacking, plan.rates.source()]
     return "\n".join([*listing, *(screen.prose(line, indent="  ") for line in said)])

@@ -60,6 +60,11 @@ class Work:
     """Suites whose data are not at hand, with the reason."""
 
     @property
+    def stale(self) -> list[str]:
+        """A line for each reason for which finished runs are trained again."""
+        return list(dict.fromkeys(line for space in self.spaces for line in space.stale))
+
+    @property
     def total(self) -> int:
         return len(self.runs)
 

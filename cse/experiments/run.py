@@ -100,7 +100,10 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
 
 def _check_code(request: Request, ledger: Ledger) -> None:
     """A search counts runs of the code at hand alone: ConfigError where it has others, unless it may go on without."""
-    changed = plan_of([request], ledger).changed()
+    plan = plan_of([request], ledger)
+    for line in plan.stale():
+        print(line, flush=True)
+    changed = plan.changed()
     if changed and request.keep:
         raise ConfigError([f"{line.partition(';')[0]}; a search takes none of them, give --rerun" for line in changed])
     check_code(request, changed)

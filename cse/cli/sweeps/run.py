@@ -94,5 +94,8 @@ def announce(work: sweeping.Work, ledger: str) -> None:
     """Print what there is to do, and which cells lack an input."""
     unscored = [f"not scored: {suite}: {why}" for suite, why in work.unscorable.items()]
     print(
-        "\n".join([f"{work.line()}  (ledger {shown_url(ledger)})", *by_reason(work.incomplete), *unscored]), flush=True
+        "\n".join(
+            [f"{work.line()}  (ledger {shown_url(ledger)})", *work.stale, *by_reason(work.incomplete), *unscored]
+        ),
+        flush=True,
     )

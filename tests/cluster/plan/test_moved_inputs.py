@@ -9,9 +9,11 @@ import pytest
 import yaml
 
 from analysis.ledger import Ledger
+from cluster.plan import signature as signatures
 from cluster.plan.match import RunMatcher, match, match_on
 from cluster.plan.planner import plan
 from cluster.plan.signature import identity, signature
+from cse_train import methods
 from cse_train.backbone.folders import shipped_folder
 from cse_train.data_paths import DataPaths
 from cse_train.text.synonyms import FILES
@@ -179,3 +181,39 @@ def test_a_corpus_under_another_name_is_the_same_run(tmp_path: Path, ledger: Led
     trained(first, ledger, DataPaths(files=first.files))
     other = space(tmp_path, "simcse", {"train.encoder": "wiki-l1-h64", "train.corpus": "two.txt"})
     assert counts(other, ledger) == (2, 2)
+
+
+def test_the_plan_says_which_finished_runs_are_not_reused_and_why(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By method and reason, also of a search; nothing where all are reused, or were never of these settings."""
+    a = encoder(tmp_path / "a")
+    resolved = space(tmp_path, "esimcse", {"train.encoder": "a"})
+    searched = space(
+        tmp_path, "esimcse", {"train.encoder": "a"}, SEARCH, search={"sampler": "random", "num_samples": 3}
+    )
+    trained(resolved, ledger)
+    trained(searched, ledger, key={"train.learning_rate": 1e-3})
+
+    def stale(one: ResolvedSpace) -> list[str]:
+        return plan([one.space], None, None, ledger, PATHS).stale()
+
+    assert stale(resolved) == stale(searched) == []
+    options = methods.config_module("esimcse")
+    before = options.VERSION
+    monkeypatch.setattr(options, "VERSION", before + 1)
+    said = "trained again, the old stay in the ledger: the method computes otherwise now"
+    versions = f"(VERSION {before} -> {before + 1})"
+    assert stale(resolved) == [f"not reused: 2 finished runs of esimcse are {said} {versions}"]
+    assert stale(searched) == [f"not reused: 3 finished runs of esimcse are {said} {versions}"]  # the grid's rates too
+    trained(resolved, ledger)
+    assert stale(resolved) == []
+    old = ledger.runs()[0].identity["encoder"][:8]
+    shutil.copy(shipped_folder() / "wiki-l2-h128" / "model.safetensors", a)
+    (line,) = stale(resolved)
+    new = identity(resolved.cells()[0].run(0), PATHS)["encoder"][:8]
+    assert line.endswith(f"ledger: train.encoder={a} was other content (encoder {old} -> {new})")
+    monkeypatch.setitem(signatures.RULES, "training", 99)
+    shutil.rmtree(a)
+    encoder(a)
+    assert stale(resolved)[0].endswith("the rules of training or evaluation are others now")
