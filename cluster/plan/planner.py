@@ -185,8 +185,8 @@ def _every_value(resolved: ResolvedSpace) -> Iterator[Cell]:
     yield resolved.sample(rng)
     for axis, domain in resolved.axes.items():
         for value in domain.arguments if domain.word in ("grid", "choice") else ():
-            one = dataclasses.replace(domain, word="grid", arguments=(value,))
-            narrowed = dataclasses.replace(resolved, axes={**resolved.axes, axis: one})
+            fixed = dataclasses.replace(domain, word="grid", arguments=(value,))
+            narrowed = dataclasses.replace(resolved, axes={**resolved.axes, axis: fixed})
             drawn = (narrowed.sample(rng) for _ in range(DRAWS))
             yield from itertools.islice((cell for cell in drawn if axis in cell.key), 1)
 

@@ -4,26 +4,23 @@ import pkgutil
 import random
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Claim, Ledger, LostClaim, RunRow
-from analysis.ledger.rows import HistoryRow
 from analysis.ledger.schema import OPEN
 from cluster.plan.method_code import facts
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
-from cluster.plan.signature import CHANGED, MISSING
 from cluster.runtime.code_version import provenance
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import blames_storage, check_here, within
 from cluster.slots.group_api import Job, Plain, SlotResult, total_examples
 from cluster.sweep import run_folders
-from cluster.sweep.events import OnEvent
-from cluster.sweep.recorder import ClaimedRun, Recorder
+from cluster.sweep.events import OnEvent, failed_twice
+from cluster.sweep.recorder import ClaimedRun, LedgerEntry, Recorder, is_done, is_taken
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import still_valid, unscored
 from cse_train.fields import Scalar
@@ -37,15 +34,6 @@ NEAR = 4
 """Free runs for each other driver, among which one chooses where to go on in a list that they share."""
 SLOTS_A_RUN = 3
 """Slots that try a run before it counts as lost."""
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """What the ledger has of one run."""
-
-    row: RunRow | None
-    protocols: Mapping[str, Mapping[str, Any]]
-    """Suite -> protocol of its score, of a finished run that is wanted on suites."""
 
 
 class Dispatcher:
@@ -132,12 +120,13 @@ class Dispatcher:
     def _lacks(self, planned: PlannedRun) -> bool:
         """Whether the run needs an input that another failed for; it is left as it is, and the next call trains it."""
         flat = planned.run.flat() if self._lacking else {}
-        lacks = any(inputs.items() <= flat.items() for inputs in self._lacking)
-        if lacks and not _taken(self._read([planned])[planned.signature].row):
-            self.source.skip(planned)
-            self.recorder.not_started()
-            return True
-        return False
+        if not any(inputs.items() <= flat.items() for inputs in self._lacking):
+            return False
+        if is_taken(self._read([planned])[planned.signature].row):
+            return False
+        self.source.skip(planned)
+        self.recorder.not_started()
+        return True
 
     def taken_over(self, claimed: ClaimedRun) -> None:
         """Another driver holds the run now: wait for its result."""
@@ -166,7 +155,7 @@ class Dispatcher:
 
     def _read(self, planned: Sequence[PlannedRun]) -> dict[str, LedgerEntry]:
         rows = {row.signature: row for row in self.ledger.runs(signatures=[run.signature for run in planned])}
-        ended = [run.signature for run in planned if _done(rows.get(run.signature)) and self._suites(run)]
+        ended = [run.signature for run in planned if is_done(rows.get(run.signature)) and self._suites(run)]
         protocols: dict[str, dict[str, Any]] = {signature: {} for signature in ended}
         for score in self.ledger.scores(ended) if ended else []:
             protocols[score.signature][score.suite] = score.protocol
@@ -184,8 +173,8 @@ class Dispatcher:
         entries = self._read(coming) if coming else {}
         others = {entry.row.owner for entry in entries.values() if entry.row and entry.row.live}
         if others:
-            taken = [run for run in coming if _taken(entries[run.signature].row)]
-            free = [run for run in coming if not _taken(entries[run.signature].row)]
+            taken = [run for run in coming if is_taken(entries[run.signature].row)]
+            free = [run for run in coming if not is_taken(entries[run.signature].row)]
             near, far = free[: NEAR * len(others)], free[NEAR * len(others) :]
             self.source.reorder([*taken, *self._order.sample(near, len(near)), *far])
         return entries
@@ -333,21 +322,3 @@ class Dispatcher:
     @cached_property
     def _provenance(self) -> dict[str, Any]:
         return provenance()
-
-
-LOST = ("workers lost", "nodes lost", "slot lost", MISSING, CHANGED)
-"""How the reason of a failure begins that is not the run's own: such a run is always tried again."""
-
-
-def _done(row: RunRow | None) -> bool:
-    return row is not None and row.state == "done"
-
-
-def _taken(row: RunRow | None) -> bool:
-    return row is not None and (row.live or row.state == "done")
-
-
-def failed_twice(history: Iterable[HistoryRow]) -> bool:
-    """Whether a run's last two failures had one reason, of the run's making."""
-    reasons = [row.reason or "" for row in history if row.state == "failed"][-2:]
-    return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(LOST)

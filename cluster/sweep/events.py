@@ -1,8 +1,11 @@
 """What happened in a sweep, as its listeners get it, and how it ended."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
+
+from analysis.ledger.rows import HistoryRow
+from cluster.plan.signature import CHANGED, MISSING
 
 EventKind = Literal[
     "reused", "waiting", "started", "point", "retried", "requeued", "resting", "scored", "done", "stopped", "failed",
@@ -64,3 +67,13 @@ class SweepOutcome:
     @property
     def failed(self) -> int:
         return len(self.failures)
+
+
+LOST = ("workers lost", "nodes lost", "slot lost", MISSING, CHANGED)
+"""How the reason of a failure begins that is not the run's own: such a run is always tried again."""
+
+
+def failed_twice(history: Iterable[HistoryRow]) -> bool:
+    """Whether a run's last two failures had one reason, of the run's making."""
+    reasons = [row.reason or "" for row in history if row.state == "failed"][-2:]
+    return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(LOST)

@@ -38,6 +38,25 @@ class ClaimedRun:
     """What it was last said to wait for."""
 
 
+@dataclass(frozen=True)
+class LedgerEntry:
+    """What the ledger has of one run."""
+
+    row: RunRow | None
+    protocols: Mapping[str, Mapping[str, Any]]
+    """Suite -> protocol of its score, of a finished run that is wanted on suites."""
+
+
+def is_done(row: RunRow | None) -> bool:
+    """Whether a run is finished."""
+    return row is not None and row.state == "done"
+
+
+def is_taken(row: RunRow | None) -> bool:
+    """Whether a run is finished, or held by a driver."""
+    return row is not None and (row.live or row.state == "done")
+
+
 class Recorder:
     """Writes to the ledger, and lets the sweep's source and its listener know. For the driver's thread alone."""
 

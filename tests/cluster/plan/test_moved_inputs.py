@@ -195,8 +195,8 @@ def test_the_plan_says_which_finished_runs_are_not_reused_and_why(
     trained(resolved, ledger)
     trained(searched, ledger, key={"train.learning_rate": 1e-3})
 
-    def stale(one: ResolvedSpace) -> list[str]:
-        return plan([one.space], None, None, ledger, PATHS).stale()
+    def stale(resolved: ResolvedSpace) -> list[str]:
+        return plan([resolved.space], None, None, ledger, PATHS).stale()
 
     assert stale(resolved) == stale(searched) == []
     options = methods.config_module("esimcse")
