@@ -120,7 +120,7 @@ def _link(source: Path, to: Path) -> None:
 
 
 def _mark(folder: Path) -> dict[str, Any]:
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         mark = json.loads((folder / MARK).read_text(encoding="utf8"))
         return mark if isinstance(mark, dict) else {}
     return {}

@@ -200,6 +200,15 @@ def test_a_driver_killed_before_it_marked_its_folder_is_in_nobodys_way(tmp_path:
     assert plan_cleaning(driver.ledger, tmp_path, None, None).over == 0
 
 
+@pytest.mark.parametrize("mark", ["", "[]", "{}", '{"provenance": 3, "attempt": [1]}', "[" * 100_000])
+def test_a_mark_that_says_nothing_leaves_a_run_that_can_be_taken_over(used: Path, mark: str) -> None:
+    (used / "runs" / "signature1" / "final-1" / run_folders.MARK).write_text(mark)
+    two = Driver(used, [run_of(1)], "two", file="two.db")
+    assert two.dispatcher.next_run() is None and two.dispatcher.finished()
+    (told,) = two.ledger.provenance(["signature1"])["signature1"]
+    assert told.details["adopted"] == "runs/signature1/final-1" and "code_digest" not in told.details
+
+
 def test_a_run_set_aside_twice_keeps_both(tmp_path: Path) -> None:
     for name in ("final-1", "final-1-2"):
         (tmp_path / name).mkdir()
