@@ -276,7 +276,7 @@ def _summed(header: Mapping[str, str]) -> list[str]:
 def load_model(folder: Path, signature: str | None = None) -> tuple[RunConfig, nn.Module, "PreTrainedTokenizerBase"]:
     """The best checkpoint as a method module in eval mode, ready to `encode`, and its tokenizer."""
     run, _, tensors = read_best(folder, signature)
-    backbone = load_backbone(run.train.encoder, run.train.dropout)
+    backbone = load_backbone(run.train.encoder, run.train.dropout, run.train.prompt)
     model = methods.load(run.method).build(run.options, backbone, training=False)
     spared = training_only(run.method)
     require_fit(best_path(folder), model, tensors, spared)

@@ -71,7 +71,10 @@ class TrainConfig:
     max_grad_norm: Annotated[float, Range(above=0)] | None = 1.0
     """Gradient norm is clipped to this; null for off."""
     dropout: Annotated[float, Range(low=0, below=1)] | None = None
-    """Hidden and attention dropout of the encoder; null keeps the encoder's own."""
+    """Every rate of dropout between the encoder's tokens; null keeps the encoder's own."""
+    prompt: str | None = None
+    """Which prompt of a sentence-transformers folder stands in front of every text, in training and evaluation: a name,
+    or none; null takes the folder's default, as that library does. Its tokens count among max_seq_length's."""
     evaluations: Annotated[int, Range(low=1)] = 125
     """Dev evaluations, evenly spaced in examples; hold it equal across cells, because a best-of-N grows with N."""
     precision: Literal["fp32", "bf16"] = "fp32"

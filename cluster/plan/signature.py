@@ -15,7 +15,7 @@ from typing import Any
 from cluster.plan.method_code import own_digest
 from cluster.plan.published_corpora import printed_rows
 from cse_train import fields, methods
-from cse_train.backbone.identity import backbone_identity
+from cse_train.backbone.identity import backbone_identity, prompt_identity
 from cse_train.config import RunConfig, effective, epochs_in, examples_of
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
@@ -30,6 +30,8 @@ NAMED_BY_HASH = ("encoder", "corpus", "dev")
 """Fields whose content is hashed instead of their name."""
 LENGTH = "examples"
 """What a run's length in epochs comes to, among its inputs; a run whose length is a count has no such input."""
+PROMPT = "prompt"
+"""What stands in front of every text, among a run's inputs where something does."""
 CODE = "code"
 """The digest of a method's own code, among its inputs where the method is not as released (`method_code`)."""
 DIGITS = 24
@@ -64,7 +66,7 @@ def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[st
     files = _stamps(paths)
     hashes["corpus"] = _or_placeholder("corpus", _corpus, absent, run.train.corpus, paths, files)[0]
     hashes["dev"] = _or_placeholder("dev", _dev, absent, run.train.dev, paths, files)[0]
-    hashes |= _further(run, absent) | _length(run, paths, absent)
+    hashes |= _further(run, absent) | _length(run, paths, absent) | _prompt(run, absent)
     if code := own_digest(run.method):
         hashes[CODE] = code
     depends = getattr(methods.config_module(run.method), "rank_dependent", lambda _: False)
@@ -97,6 +99,18 @@ def named_by(part: str) -> str | None:
     """The setting that names an input; None for an input that is no file, such as the number of ranks."""
     named = {"tokenizer": "train.encoder", **{name: f"train.{name}" for name in NAMED_BY_HASH}}
     return part if part.startswith("method.") else named.get(part)
+
+
+def _prompt(run: RunConfig, absent: dict[str, str] | None) -> Identity:
+    """What stands in front of every text; a run without it has no such input."""
+    try:
+        text = prompt_identity(run.train.encoder, run.train.prompt)
+    except ConfigError as error:
+        if absent is None:
+            raise
+        absent.setdefault("encoder", "; ".join(error.problems))
+        text = ""
+    return {PROMPT: text} if text else {}
 
 
 def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:

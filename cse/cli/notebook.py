@@ -165,6 +165,7 @@ def load_model(
     plugins: Sequence[PathLike] | None = None,
     pooler: str | None = None,
     max_length: int | None = None,
+    prompt: str | None = None,
     ledger: str | None = None,
     storage: str | None = None,
 ) -> Any:
@@ -174,7 +175,7 @@ def load_model(
     """
     options.use_plugins(plugins)
     folder = options.model_folder(str(name), ledger, storage)
-    return models.open_model(folder, pooler=pooler, max_length=max_length)
+    return models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt)
 
 
 def _shown(made: Table, outcome: SweepOutcome | None = None) -> ShownTable:

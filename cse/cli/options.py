@@ -263,6 +263,10 @@ Pooler = Annotated[
     str | None,
     typer.Option(help="cls, cls_no_mlp, mean, last, first_last ...: required for a plain encoder.", show_default=False),
 ]
+Prompt = Annotated[
+    str | None,
+    typer.Option(help="A prompt of a sentence-transformers folder, or none (default: its own).", show_default=False),
+]
 MaxLength = Annotated[
     int | None,
     typer.Option("--max-length", min=1, help="Tokens kept of a text (default: the model's).", show_default=False),

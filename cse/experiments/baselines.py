@@ -9,7 +9,7 @@ from analysis.ledger.baselines import Key
 from cse.tables.baselines import NAMES, distinct, key_of
 from cse.tables.build import columns_of
 from cse_train.backbone.backbone import load_backbone
-from cse_train.backbone.identity import backbone_identity
+from cse_train.backbone.identity import backbone_identity, prompt_identity
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate import baselines as rows
 from cse_train.evaluate.pairs import load_pairs
@@ -52,7 +52,9 @@ def _but_corpus(entry: Baselines) -> tuple[str, int, dict[str, str]]:
 def _inputs(key: Key, paths: DataPaths) -> dict[str, str]:
     """Content hashes of what the values come from."""
     suite, encoder, corpus, _ = key
+    prompt = prompt_identity(encoder, None)
     return {
+        **({"prompt": prompt} if prompt else {}),
         "rows": ROWS,
         "encoder": backbone_identity(encoder)[0],
         "corpus": open_source(corpus, paths).content_hash,

@@ -12,6 +12,7 @@ from analysis.tables.labels import some
 from analysis.tables.results import DEV, Planned, results_of
 from analysis.tables.spec import TableSpec
 from cluster.plan.match import match_on
+from cluster.plan.signature import PROMPT
 from cse.foreign import table as imported
 from cse.tables import baselines
 from cse_train.data_paths import DataPaths
@@ -61,6 +62,7 @@ def of_planned(
     spec = spec_of(resolved)
     if ledger and runs is None:
         runs = ledger.runs(signatures=[signature for _, signature, _ in planned])
+    spec = replace(spec, protocol={**spec.protocol, **prompts_of(runs or [])})
     lines = results_of(ledger, planned, spec.columns, spec.scores, runs) if ledger else []
     data = data_of(lines, runs or [])
     untrained = baselines.stored(setups(resolved), spec.columns, ledger, data) if ledger else []
@@ -82,6 +84,12 @@ def data_of(lines: Sequence[Mapping[str, Any]], runs: Sequence[RunRow]) -> dict[
     for column, protocol in {(line["column"], line["protocol"]) for line in lines if line["protocol"]}:
         hashes.setdefault(column, set()).add(str(json.loads(protocol).get("data_hash")))
     return hashes
+
+
+def prompts_of(runs: Sequence[RunRow]) -> dict[str, str]:
+    """What stands in front of the texts of these runs, for the line under the table; nothing where nothing does."""
+    texts = dict.fromkeys(str(run.identity.get(PROMPT, "")) for run in runs)
+    return {PROMPT: " or ".join(text or "none" for text in texts)} if any(texts) else {}
 
 
 def spec_of(resolved: ResolvedSpace) -> TableSpec:

@@ -23,6 +23,8 @@ class AutoModelEncoder(nn.Module):
         super().__init__()
         self.model = model
         self.config: PretrainedConfig = model.config
+        self.skipped = 0
+        """As `Encoder.skipped`."""
         self.position_offset = _position_offset(model)
         """Positions in front of the first token's, as RoBERTa's relatives count them."""
 
@@ -44,7 +46,7 @@ class AutoModelEncoder(nn.Module):
         if not (tokens or layers):
             return Hidden(packed, views, cls_VNH)
         every = tuple(map(_flat, states if layers else (states[0], states[1], states[-1])))
-        return Hidden(packed, views, cls_VNH, every[-1], every[0], every[1], every if layers else ())
+        return Hidden(packed, views, cls_VNH, every[-1], every[0], every[1], every if layers else (), self.skipped)
 
     def _group(self, ids: Tensor, lengths: Tensor, views: int, tokens: bool) -> tuple[Tensor, ...]:
         """The embedding output and every layer's, or the last layer's alone."""

@@ -11,6 +11,7 @@ from cse_train.backbone.automodel import AutoModelEncoder
 from cse_train.backbone.config_file import REMEDY, read_config, require_weights
 from cse_train.backbone.folders import content_hash, locate
 from cse_train.backbone.identity import load_tokenizer
+from cse_train.backbone.prompts import Prompts, prompt_tokens, read_prompts
 from cse_train.backbone.transformers_io import encoder_from_transformers, head_from_transformers
 from cse_train.backbone.weight_files import read_tensors, require_safe
 from cse_train.backbone.word_vectors import WordVectors
@@ -46,6 +47,8 @@ class Backbone(nn.Module):
         self.head = head
         self.tokenizer = tokenizer
         self.content_hash = content_hash
+        self.prompts, self.prompt = Prompts(), ""
+        """Those of its folder, and the text of the one in use."""
         self.tokenizer_hash = tokenizer_hash(tokenizer)
 
     @property
@@ -59,8 +62,9 @@ class Backbone(nn.Module):
         return self.encoder.config
 
 
-def load_backbone(name: str, dropout: float | None = None) -> Backbone:
-    """Load a shipped encoder, a folder or a hub model in fp32; `dropout` replaces every rate of its dropout.
+def load_backbone(name: str, dropout: float | None = None, prompt: str | None = None) -> Backbone:
+    """Load a shipped encoder, a folder or a hub model in fp32; `dropout` replaces every rate of its dropout,
+    and `prompt` names another of its folder's prompts than the default.
 
     BERT and RoBERTa run in `Encoder`, anything else through `AutoModel`; a file of word vectors becomes `WordVectors`.
     Raises ConfigError, one line.
@@ -72,7 +76,12 @@ def load_backbone(name: str, dropout: float | None = None) -> Backbone:
     if dropout is not None:
         _set_dropout(config, dropout, name)
     encoder, head = _load(folder, config)
-    return Backbone(name, encoder, load_tokenizer(folder), head, content_hash(folder))
+    backbone = Backbone(name, encoder, load_tokenizer(folder), head, content_hash(folder))
+    backbone.prompts = read_prompts(folder)
+    backbone.prompt = backbone.prompts.text(prompt, "train.prompt", f"train.encoder={name}")
+    if not backbone.prompts.averaged:
+        encoder.skipped = prompt_tokens(backbone.tokenizer, backbone.prompt)
+    return backbone
 
 
 def own_encoder(backbone: Backbone, why: str) -> Encoder:

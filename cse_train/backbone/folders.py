@@ -15,6 +15,7 @@ from cse_train.text.corpora.hub import hub_is_away
 from cse_train.user_files import is_path
 
 SMALL_FILES = ["config.json", "tokenizer*", "vocab*", "merges.txt", "special_tokens_map.json"]
+SMALL_FILES += ["config_sentence_transformers.json", "*Pooling*/config.json"]
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt")
 

@@ -1,5 +1,6 @@
 """What an encoder is, told without loading its weights and without torch: content hash and tokenizer."""
 
+import os
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 from tokenizers import Tokenizer
 
 from cse_train.backbone.folders import TOKENIZER_FILES, content_hash, locate, shipped_folder, tokenizer_folder
+from cse_train.backbone.prompts import read_prompts
 from cse_train.backbone.words import vectors_identity
 from cse_train.fields import ConfigError
 from cse_train.reading import reading, require_size
@@ -32,6 +34,15 @@ def backbone_identity(name: str) -> tuple[str, str]:
         return content_hash(folder), state_hash(Tokenizer.from_file(str(place / "tokenizer.json")).to_str())
     files = [file for file in sorted({*folder.iterdir(), *place.iterdir()}) if file.is_file()]
     return content_hash(folder), _tokenizer_hash(folder, tuple((str(file), stamp(file)) for file in files))
+
+
+def prompt_identity(name: str, prompt: str | None) -> str:
+    """The text of the prompt that `load_backbone(name, prompt=prompt)` puts in use, empty for none."""
+    if names_vectors(name):
+        return ""
+    prompts = read_prompts(Path(name) if os.path.isabs(name) else locate(name))  # a plan asks thousands of times
+    text = prompts.text(prompt, "train.prompt", f"train.encoder={name}")
+    return text if prompts.averaged or not text else f"{text}\n(in no mean)"
 
 
 @lru_cache(maxsize=64)

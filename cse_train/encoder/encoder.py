@@ -36,16 +36,19 @@ class Hidden:
     layer1_TH: Tensor | None = None
     states_TH: tuple[Tensor, ...] = ()
     """The embedding output and every layer's, where all were asked for."""
+    skipped: int = 0
+    """Tokens in front of each sequence that no mean counts."""
 
     def mean_VNH(self, packed_TH: Tensor) -> Tensor:
         """Mean over the attended positions of each sequence, special tokens included (reference_spec T7)."""
         means = []
         for group, block in self.packed.split(packed_TH, self.views):
             if group.bias is None:
-                means.append(block.mean(1))
+                means.append(block[:, min(self.skipped, group.width - 1) :].mean(1))
                 continue
             real = (group.bias.view(group.rows, group.width, 1) == 0).to(block.dtype).repeat(self.views, 1, 1)
-            means.append((block * real).sum(1) / real.sum(1))
+            real[:, : self.skipped] = 0
+            means.append((block * real).sum(1) / real.sum(1).clamp(min=1))
         return self.packed.unsort(means, self.views)
 
     def last_VNH(self) -> Tensor:
@@ -84,6 +87,8 @@ class Encoder(nn.Module):
         if reason:
             raise ValueError(reason)
         self.config = config
+        self.skipped = 0
+        """Tokens of a prompt, which no mean counts where its folder says so."""
         self.position_offset = config.pad_token_id + 1 if config.model_type == "roberta" else 0
         # No gradient at [PAD], as in transformers. RoBERTa's padding position has none either, and is never read here.
         self.word = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id)
@@ -155,7 +160,8 @@ class Encoder(nn.Module):
             last_TH = last(x_TH, packed, views, prefix)
             cls_VNH = packed.unsort([block[:, 0] for _, block in packed.split(last_TH, views)], views)
             states.append(last_TH)
-            return Hidden(packed, views, cls_VNH, last_TH, states[0], states[1], tuple(states) if layers else ())
+            every = tuple(states) if layers else ()
+            return Hidden(packed, views, cls_VNH, last_TH, states[0], states[1], every, self.skipped)
 
     def _check_length(self, packed: Packed, shift: int) -> None:
         longest = max(group.width for group in packed.groups)

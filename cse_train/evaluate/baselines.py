@@ -79,7 +79,7 @@ def glove_average(pairs: Pairs) -> float | None:
 
 def untrained_rows(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[str, float]:
     """The backbone as it is, one row per way to pool, and "whitening". Restores the encoder's training mode."""
-    evaluator = StsEvaluator(pairs, backbone.tokenizer, max_length)
+    evaluator = StsEvaluator(pairs, backbone.tokenizer, max_length, backbone.prompt)
     encoder = backbone.encoder
     with evaluating(encoder):
         poolers = UNTRAINED

@@ -36,8 +36,8 @@ class SetEvaluator(ABC):
 
     content_hash: str
 
-    def __init__(self, name: str, texts: list[str], tokenizer: Any, max_length: int) -> None:
-        self.name, self.embedder = name, Embedder(texts, tokenizer, max_length)
+    def __init__(self, name: str, texts: list[str], tokenizer: Any, max_length: int, prompt: str = "") -> None:
+        self.name, self.embedder = name, Embedder(texts, tokenizer, max_length, prompt)
 
     def __call__(self, encode: Encode, device: str | torch.device = "cpu") -> DevScore:
         """Raises NotFinite when an embedding is not."""
@@ -53,10 +53,10 @@ class SetEvaluator(ABC):
 class LabelsEvaluator(SetEvaluator):
     """Accuracy of a classifier on labelled sentences."""
 
-    def __init__(self, task: Task, tokenizer: Any, max_length: int) -> None:
+    def __init__(self, task: Task, tokenizer: Any, max_length: int, prompt: str = "") -> None:
         require_sklearn()
         (split,) = task.splits.values()
-        super().__init__(task.name, list(split.texts[0]), tokenizer, max_length)
+        super().__init__(task.name, list(split.texts[0]), tokenizer, max_length, prompt)
         self.task, self.labels, self.content_hash = task, split.labels, task.content_hash
 
     def score(self, embeddings_ND: np.ndarray) -> float:
@@ -68,8 +68,8 @@ class LabelsEvaluator(SetEvaluator):
 class JudgementsEvaluator(SetEvaluator):
     """The metric of judged documents."""
 
-    def __init__(self, judgements: Judgements, tokenizer: Any, max_length: int) -> None:
-        super().__init__(judgements.name, [*judgements.queries, *judgements.documents], tokenizer, max_length)
+    def __init__(self, judgements: Judgements, tokenizer: Any, max_length: int, prompt: str = "") -> None:
+        super().__init__(judgements.name, [*judgements.queries, *judgements.documents], tokenizer, max_length, prompt)
         self.judgements, self.content_hash = judgements, judgements.content_hash
 
     def score(self, embeddings_ND: np.ndarray) -> float:
@@ -80,7 +80,7 @@ class JudgementsEvaluator(SetEvaluator):
 DevEvaluator = StsEvaluator | SetEvaluator
 
 
-def dev_evaluator(name: str, paths: DataPaths, tokenizer: Any, max_length: int) -> DevEvaluator:
+def dev_evaluator(name: str, paths: DataPaths, tokenizer: Any, max_length: int, prompt: str = "") -> DevEvaluator:
     """What scores a model on the set that `train.dev` names. ConfigError: unknown, missing, or a test set of a user's.
 
     `value` of what a call gives is the score.
@@ -90,7 +90,7 @@ def dev_evaluator(name: str, paths: DataPaths, tokenizer: Any, max_length: int) 
         raise ConfigError([f"test set as dev: train.dev={name} is for evaluate:; give another file as dev"])
     kind = "ratings" if file is None else opened(file).kind
     if file is None or kind == "ratings":
-        return StsEvaluator(load_pairs(name, paths), tokenizer, max_length)
+        return StsEvaluator(load_pairs(name, paths), tokenizer, max_length, prompt)
     if kind == "labels":
-        return LabelsEvaluator(load_task(name, paths), tokenizer, max_length)
-    return JudgementsEvaluator(load_judgements(file), tokenizer, max_length)
+        return LabelsEvaluator(load_task(name, paths), tokenizer, max_length, prompt)
+    return JudgementsEvaluator(load_judgements(file), tokenizer, max_length, prompt)

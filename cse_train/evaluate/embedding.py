@@ -28,20 +28,20 @@ class NotFinite(ValueError):
 
 
 class Embedder:
-    """Tokenises texts once and encodes every distinct one once per call.
+    """Tokenises texts once, each behind the prompt, and encodes every distinct one once per call.
 
     The batches depend on the texts alone and are dealt to the ranks in turn, so that every world size computes the
     same numbers. The caller sets eval mode (`evaluating`). An empty text is encoded as its special tokens; ConfigError
     where the tokenizer adds none.
     """
 
-    def __init__(self, texts: Sequence[str], tokenizer: Any, max_length: int) -> None:
+    def __init__(self, texts: Sequence[str], tokenizer: Any, max_length: int, prompt: str = "") -> None:
         distinct = list(dict.fromkeys(texts))
         row_of = {text: row for row, text in enumerate(distinct)}
         self.rows_N = np.array([row_of[text] for text in texts])
         """The distinct text that each text is."""
         self.pad_id = tokenizer.pad_token_id or 0
-        flat, self.lengths, _ = tokenise(distinct, tokenizer, max_length)
+        flat, self.lengths, _ = tokenise([prompt + text for text in distinct], tokenizer, max_length)
         if self.lengths.min() < 1:
             text = distinct[int(self.lengths.argmin())]
             raise ConfigError([f"empty sentence: text={text!r} has no token, not even a special one; leave it out"])

@@ -39,6 +39,8 @@ class Protocol:
     """Arithmetic of the encoder; cosines and ranks are always fp64."""
     case: str = "as is"
     """What is done to the case of the texts before the tokenizer, which may lower it itself."""
+    prompt: str = ""
+    """What stands in front of every text; in a task of mteb, where its names choose none."""
     rule: str = ""
     """What a suite's number hangs on beside all this, as "senteval, 10 folds"."""
     data_hash: str
@@ -46,8 +48,8 @@ class Protocol:
     code_version: str = CODE_VERSION
 
     def as_dict(self) -> dict[str, str | int]:
-        """Plain values, in the order above."""
-        return asdict(self)
+        """Plain values, in the order above; a prompt only where there is one, as scores of before have none."""
+        return {name: value for name, value in asdict(self).items() if name != "prompt" or value}
 
 
 def sts_protocol(pairs: Pairs, model: TextModel, *, aggregation: str = "all", rule: str = "") -> Protocol:

@@ -67,4 +67,6 @@ def _scores(model: TextModel, paths: DataPaths, name: str, options: Options) -> 
         chosen["members"] = (name,)
     scores: list[Score] = suite.evaluate(model, paths, **chosen)
     version = code_version(name)
-    return [replace(score, protocol=replace(score.protocol, code_version=version)) for score in scores]
+    return [
+        replace(score, protocol=replace(score.protocol, code_version=version, prompt=model.prompt)) for score in scores
+    ]

@@ -19,12 +19,12 @@ class StsEvaluator:
     The caller sets eval mode and keeps the training's random state (`evaluating`).
     """
 
-    def __init__(self, pairs: Pairs, tokenizer: Any, max_length: int = 512) -> None:
+    def __init__(self, pairs: Pairs, tokenizer: Any, max_length: int = 512, prompt: str = "") -> None:
         self.pairs, self.content_hash = pairs, pairs.content_hash
         texts = (*pairs.left, *pairs.right)
         self.texts = tuple(dict.fromkeys(texts))
         """The U distinct texts, in the order of their embeddings."""
-        self.embedder = Embedder(texts, tokenizer, max_length)
+        self.embedder = Embedder(texts, tokenizer, max_length, prompt)
 
     def __call__(self, encode: Encode, device: str | torch.device = "cpu") -> EmbeddedPairs:
         """Encode this rank's share, join all shares, and score. Raises NotFinite when an embedding is not."""

@@ -72,8 +72,8 @@ class Agreement:
 def compare(parts: Parts, folder: Path, paths: DataPaths) -> Agreement:
     """Embed the dev set that selected the checkpoint with both; a generated one where its files are absent."""
     pairs = _pairs(parts.run.train.dev, paths)
-    embed, library = reloaded(folder, parts.pooler.pooler)
-    evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length)
+    embed, library = reloaded(folder, parts.pooler.pooler, parts.prompt)
+    evaluator = StsEvaluator(pairs, parts.tokenizer, parts.max_length, parts.prompt)
     ours_UD, theirs_UD = evaluator.embedder(cast(Encode, parts.method.encode)), embed(evaluator.texts)
     ours, theirs = evaluator.score(ours_UD), evaluator.score(theirs_UD)
     return Agreement(

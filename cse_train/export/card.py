@@ -23,7 +23,7 @@ from transformers import AutoModel, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("PATH_OR_NAME")
 model = AutoModel.from_pretrained("PATH_OR_NAME").eval()
-batch = tokenizer(["A sentence.", "Another one."], padding=True, truncation=True, return_tensors="pt")
+batch = tokenizer({texts}, padding=True, truncation=True, return_tensors="pt")
 out = model(**batch, output_hidden_states=True)
 {pooling}
 ```"""
@@ -72,7 +72,8 @@ def _front_matter(method: str, form: str) -> str:
 
 def _load(parts: Parts, form: str) -> str:
     if form == "hf":
-        return LOAD_HF.format(pooling=POOLING[parts.pooler.pooler])
+        texts = json.dumps([f"{parts.prompt}A sentence.", f"{parts.prompt}Another one."], ensure_ascii=False)
+        return LOAD_HF.format(texts=texts, pooling=POOLING[parts.pooler.pooler])
     if parts.prompted is None:
         return LOAD.format(trust="")
     file = "The prompts are read by this folder's `prompted_transformer.py`"

@@ -4,7 +4,7 @@ Shape suffixes: I inputs and O outputs of a linear layer.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from cse_train.backbone.automodel import AutoModelEncoder
+from cse_train.backbone.folders import locate
+from cse_train.backbone.prompts import Prompts, read_prompts
 from cse_train.config import RunConfig
 from cse_train.encoder.encoder import Encoder
 from cse_train.fields import ConfigError
@@ -49,6 +51,18 @@ class Parts:
     pooler: SentencePooler
     tokenizer: PreTrainedTokenizerBase
     whitener: Whitener | None = None
+    prompts: Prompts = field(default_factory=Prompts)
+    """Those of the encoder's folder."""
+
+    @property
+    def prompt(self) -> str:
+        """What stands in front of every text."""
+        return self.prompts.text(self.run.train.prompt, "train.prompt", self.run.train.encoder)
+
+    @property
+    def prompt_name(self) -> str | None:
+        """The name of the prompt in use; None for none."""
+        return (self.run.train.prompt or self.prompts.default) if self.prompt else None
 
     @property
     def config(self) -> PretrainedConfig:
@@ -83,7 +97,8 @@ def parts_of(run: RunConfig, facts: Mapping[str, Any], method: nn.Module, tokeni
     if isinstance(encoder, Encoder | AutoModelEncoder) and isinstance(pooler, SentencePooler):
         assert prompted is None or isinstance(prompted, PromptedEncoder), type(prompted)
         if after is None or isinstance(after, Whitener):
-            return Parts(run, facts, method, encoder, prompted, pooler, tokenizer, after)
+            prompts = read_prompts(locate(run.train.encoder))
+            return Parts(run, facts, method, encoder, prompted, pooler, tokenizer, after, prompts)
     line = f"not exportable: method={run.method} is more than an encoder, a pooler and a linear map"
     raise ConfigError([f"{line}; use cse eval or cse embed"])
 

@@ -30,15 +30,15 @@ Embed = Callable[[Sequence[str]], np.ndarray]
 Features = dict[str, Any]
 
 
-def reloaded(folder: Path, pooler: str) -> tuple[Embed, str]:
+def reloaded(folder: Path, pooler: str, prompt: str = "") -> tuple[Embed, str]:
     """How the folder embeds, and by which library: sentence-transformers for its own layout where it is installed.
 
     Else by transformers, as the model card says for `hf` and as the folder's modules say for the other layout.
     """
     if not (folder / "modules.json").exists():
-        return _batched(_by_transformers(folder, pooler)), _version("transformers")
+        return _batched(_by_transformers(folder, pooler), prompt), _version("transformers")
     if importlib.util.find_spec(LIBRARY) is None:
-        return _batched(_by_modules(folder)), _version("transformers")
+        return _batched(_by_modules(folder), prompt), _version("transformers")
     return _by_library(folder), _version("sentence-transformers")
 
 
@@ -125,14 +125,14 @@ def _pooled(token_NLH: Tensor, mask_NL: Tensor, pooler: str) -> Tensor:
     return (token_NLH * mask_NL1).sum(1) / mask_NL1.sum(1)
 
 
-def _batched(embed: Callable[[Sequence[str]], Tensor]) -> Embed:
-    """By batches of similar length, in the order given."""
+def _batched(embed: Callable[[Sequence[str]], Tensor], prompt: str) -> Embed:
+    """By batches of similar length, in the order given, each text behind the prompt."""
 
     def all_of(texts: Sequence[str]) -> np.ndarray:
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         with torch.inference_mode():
             chunks = [order[at : at + ROWS] for at in range(0, len(order), ROWS)]
-            vectors = np.concatenate([embed([texts[at] for at in rows]).double().numpy() for rows in chunks])
+            vectors = np.concatenate([embed([prompt + texts[at] for at in rows]).double().numpy() for rows in chunks])
         return vectors[np.argsort(order)]
 
     return all_of

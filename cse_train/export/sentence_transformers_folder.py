@@ -36,13 +36,15 @@ def write_modules(parts: Parts, folder: Path) -> None:
         modules.append((f"{len(modules)}_WeightedLayerPooling", _library("WeightedLayerPooling")))
         _write_layer_average(parts, folder / modules[-1][0], LAYERS_READ[name])
     modules.append((f"{len(modules)}_Pooling", _library("Pooling")))
-    _write_pooling(folder / modules[-1][0], parts.encoder.width, name)
+    _write_pooling(folder / modules[-1][0], parts.encoder.width, name, parts.prompts.averaged)
     for layer in parts.dense:
         modules.append((f"{len(modules)}_Dense", _library("Dense")))
         _write_dense(folder / modules[-1][0], layer)
     listed = [{"idx": at, "name": str(at), "path": path, "type": kind} for at, (path, kind) in enumerate(modules)]
     write_json(folder / "modules.json", listed)
-    write_json(folder / "config_sentence_transformers.json", {"prompts": {}, "similarity_fn_name": "cosine"})
+    named = {} if parts.prompt_name is None else {"default_prompt_name": parts.prompt_name}
+    said = {"prompts": dict(parts.prompts.texts), **named, "similarity_fn_name": "cosine"}
+    write_json(folder / "config_sentence_transformers.json", said)
 
 
 def _write_plain(parts: Parts, folder: Path) -> tuple[str, str]:
@@ -86,14 +88,15 @@ def _write_layer_average(parts: Parts, folder: Path, first: int) -> None:
     write_tensors(folder / "model.safetensors", {"layer_weights": weights})
 
 
-def _write_pooling(folder: Path, width: int, pooler: str) -> None:
+def _write_pooling(folder: Path, width: int, pooler: str, averaged: bool) -> None:
     """The library's words of its version 2; it has no mode but its mean on unless that one is off."""
     modes = {"pooling_mode_cls_token": reads_first(pooler), "pooling_mode_mean_tokens": False}
     if pooler == "last":
         modes["pooling_mode_lasttoken"] = True
     elif not reads_first(pooler):
         modes["pooling_mode_mean_tokens"] = True
-    write_json(folder / "config.json", {"word_embedding_dimension": width, **modes})
+    include = {} if averaged else {"include_prompt": False}
+    write_json(folder / "config.json", {"word_embedding_dimension": width, **modes, **include})
 
 
 def _write_dense(folder: Path, layer: DenseLayer) -> None:

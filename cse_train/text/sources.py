@@ -6,7 +6,15 @@ from pathlib import Path
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora import generated
-from cse_train.text.corpora.files import PAIR_COLUMNS, Source, file_hash, file_source, joined_hash, texts_hash
+from cse_train.text.corpora.files import (
+    LABELLED_COLUMNS,
+    PAIR_COLUMNS,
+    Source,
+    file_hash,
+    file_source,
+    joined_hash,
+    texts_hash,
+)
 from cse_train.text.corpora.hub import hub_source
 from cse_train.text.corpora.snli import snli_source
 from cse_train.text.corpora.target_texts import target_files, target_rows
@@ -60,6 +68,16 @@ def lower_cased(source: Source) -> Source:
     """The source's text by `str.lower`."""
     hashed = joined_hash("lower", source.content_hash)
     return replace(source, content_hash=hashed, rows=lambda: (tuple(map(str.lower, row)) for row in source.rows()))
+
+
+def prompted(source: Source, prompt: str) -> Source:
+    """The source with a prompt in front of every text; a label stays as it is."""
+    if not prompt:
+        return source
+    fronts = ["" if column == LABELLED_COLUMNS[-1] else prompt for column in source.columns]
+    hashed = joined_hash("prompt", prompt, source.content_hash)
+    rows = lambda: (tuple(map(str.__add__, fronts, row)) for row in source.rows())  # noqa: E731
+    return replace(source, content_hash=hashed, rows=rows)
 
 
 NEEDS = {

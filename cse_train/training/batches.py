@@ -15,7 +15,7 @@ from cse_train.config import RunConfig, bucket_edges
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Batch, Share
-from cse_train.text.sources import lower_cased, open_source
+from cse_train.text.sources import lower_cased, open_source, prompted
 from cse_train.text.tokens import TokenColumn, TokenStore, open_store
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,8 @@ class Batches:
         source = columns_checked(run, open_source(run.train.corpus, paths))
         if methods.optional(run.method, "lower_case", lambda _: False)(run.options):
             source = lower_cased(source)
+        require_room(run, backbone, tokens_kept)
+        source = prompted(source, backbone.prompt)
         store = open_store(source, backbone.tokenizer, tokens_kept, paths.cache)
         prepare = methods.optional(run.method, "prepare", lambda _, store, *__: store)
         store = prepare(run.options, store, backbone, paths.cache)
@@ -108,6 +110,23 @@ class Batches:
         words = words_of(next(iter(self.store.arrays.values())))[self.rows]
         which = np.searchsorted(edges, words)
         return [self.rows[which == i] for i in range(len(edges) + 1)]
+
+
+ROOM = 4
+"""Tokens of a text's own that a prompt leaves at least."""
+
+
+def require_room(run: RunConfig, backbone: Backbone, kept: int | None) -> None:
+    """Raise ConfigError where texts of `kept` tokens, None for whole documents, would be little but their prompt."""
+    if not backbone.prompt:
+        return
+    line = f"train.prompt={run.train.prompt or backbone.prompts.default} of train.encoder={backbone.name}"
+    if kept is None:
+        raise ConfigError([f"prompt of a document: {line}, method={run.method} cuts spans; set train.prompt=none"])
+    tokens = len(backbone.tokenizer(backbone.prompt)["input_ids"])
+    if tokens + ROOM > kept:
+        what = f"train.max_seq_length={run.train.max_seq_length}, {line} has {tokens} tokens"
+        raise ConfigError([f"prompt fills the text: {what}; raise it to {tokens + ROOM} at least"])
 
 
 def words_of(column: TokenColumn) -> np.ndarray:

@@ -153,9 +153,13 @@ class Session:
         """Load data and weights; nothing is trained yet."""
         device = distributed.device()
         method = methods.load(run.method)
-        backbone = load_backbone(run.train.encoder, run.train.dropout)
+        backbone = load_backbone(run.train.encoder, run.train.dropout, run.train.prompt)
         check_fit(run, backbone)
-        evaluator = dev_evaluator(run.train.dev, paths, backbone.tokenizer, run.train.dev_max_length)
+        unused = backbone.prompts.unused(backbone.prompt, "train.prompt", f"train.encoder={backbone.name}")
+        if unused and run.train.prompt is None and distributed.rank() == 0:
+            log.warning(unused)
+        kept = run.train.dev_max_length
+        evaluator = dev_evaluator(run.train.dev, paths, backbone.tokenizer, kept, backbone.prompt)
         batches = Batches.open(run, paths, backbone)
         inputs = (backbone.content_hash, batches.store.content_hash, evaluator.content_hash)
         signature = signature or digest(run, *inputs)

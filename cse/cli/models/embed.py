@@ -9,7 +9,7 @@ import typer
 
 from cse.cli import ledgers, options
 from cse.cli.loader import Deferred
-from cse.cli.options import MaxLength, Model, Pooler, model_folder
+from cse.cli.options import MaxLength, Model, Pooler, Prompt, model_folder
 from cse_train.evaluate.embed_file import count_sentences, embed_file
 
 models = Deferred("cse_train.evaluate.models.open")
@@ -27,16 +27,18 @@ def embed(
     plugins: options.Plugins = None,
     pooler: Pooler = None,
     max_length: MaxLength = None,
+    prompt: Prompt = None,
     ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
 ) -> None:
     """Embed the sentences of a file, in order, blank lines too; memory stays the same for any number of lines."""
     folder = model_folder(model, ledger, storage)
     count = count_sentences(file, to, column)
-    opened = models.open_model(folder, pooler=pooler, max_length=max_length)
+    opened = models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt)
     with _progress(count) as report:
         embed_file(opened, file, to.resolve(), count, column, report)
-    print(f"wrote {to.resolve()} ({count} sentences, pooler {opened.pooler}, max_length {opened.max_length})")
+    front = f", prompt {opened.prompt!r}" if opened.prompt else ""
+    print(f"wrote {to.resolve()} ({count} sentences, pooler {opened.pooler}, max_length {opened.max_length}{front})")
 
 
 @contextmanager

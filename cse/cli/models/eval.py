@@ -13,7 +13,7 @@ from cluster.plan.user_files import described, with_user_files
 from cse.cli import exit, ledgers, options
 from cse.cli.listing import aligned
 from cse.cli.loader import Deferred
-from cse.cli.options import MaxLength, Model, Pooler, model_folder
+from cse.cli.options import MaxLength, Model, Pooler, Prompt, model_folder
 from cse.tables.lookup import row_of
 from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.run_suites import evaluate
@@ -63,6 +63,7 @@ def eval(
     aggregation: Aggregation = "all",
     pooler: Pooler = None,
     max_length: MaxLength = None,
+    prompt: Prompt = None,
     query: Queries = None,
     positives: Positives = None,
     ledger: ledgers.LedgerUrl = None,
@@ -76,8 +77,8 @@ def eval(
     paths = with_user_files(options.data_paths(data, None, senteval), files)
     exit.say(described(paths))
     chosen = suite_options(protocol, mode, aggregation, query, positives)
-    opened = models.open_model(folder, pooler=pooler, max_length=max_length)
-    recorded = models.is_run(folder) and (pooler, max_length, aggregation) == (None, None, "all")
+    opened = models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt)
+    recorded = models.is_run(folder) and (pooler, max_length, prompt, aggregation) == (None, None, None, "all")
     run = folder.parent if folder.name == "best" else folder
     out = to.resolve() if to else run / "scores" if recorded else None
     scores = evaluate(opened, paths, names, chosen)

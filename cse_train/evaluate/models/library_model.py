@@ -10,6 +10,7 @@ import torch
 
 from cse_train import distributed
 from cse_train.backbone.folders import files_hash
+from cse_train.backbone.prompts import read_prompts
 from cse_train.backbone.weight_files import require_safe
 from cse_train.evaluate.embedding import require_finite
 from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_texts
@@ -28,19 +29,25 @@ class LibraryModel(TextModel):
 
     model: Any
 
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
+    def embed(self, texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
         """As `TextModel.embed`; the library sorts by length itself. Every rank embeds everything."""
         require_texts(texts)
         distinct = list(dict.fromkeys(texts))
         row_of = {text: row for row, text in enumerate(distinct)}
         with torch.inference_mode():
-            embeddings = self.model.encode(distinct, batch_size=ROWS, show_progress_bar=False, convert_to_numpy=True)
+            embeddings = self.model.encode(
+                distinct,
+                prompt=self.prompt if prompt is None else prompt,
+                batch_size=ROWS,
+                show_progress_bar=False,
+                convert_to_numpy=True,
+            )
         embeddings_UD = np.asarray(embeddings, dtype=np.float32)
         require_finite(embeddings_UD, self.name)
         return embeddings_UD[[row_of[text] for text in texts]]
 
 
-def open_library_model(folder: Path, pooler: str | None, max_length: int | None) -> LibraryModel:
+def open_library_model(folder: Path, pooler: str | None, max_length: int | None, prompt: str | None) -> LibraryModel:
     """The folder's model. ConfigError where the library is not installed, cannot read it, or a pooler is asked for."""
     if pooler is not None:
         line = f"two poolers: pooler={pooler}, but model={folder} is a sentence-transformers folder"
@@ -59,7 +66,10 @@ def open_library_model(folder: Path, pooler: str | None, max_length: int | None)
     if max_length is not None:
         model.max_seq_length = max_length
     kept = model.max_seq_length or MAX_LENGTH
-    return LibraryModel(str(folder), _pooler_of(model), kept, files_hash(_weights(folder)), model)
+    prompts = read_prompts(folder)
+    text = prompts.text(prompt, "prompt", str(folder))
+    facts = (str(folder), _pooler_of(model), kept, files_hash(_weights(folder)))
+    return LibraryModel(*facts, model, prompts=prompts.texts, prompt=text)
 
 
 def holds_our_module(folder: Path) -> bool:

@@ -3,8 +3,9 @@
 Shape suffixes: N texts, D embedding size.
 """
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +17,8 @@ from torch import nn
 from cse_train import distributed
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.backbone.config_file import require_fitting
-from cse_train.backbone.folders import files_hash, shipped_names, weight_files
+from cse_train.backbone.folders import files_hash, locate, shipped_names, weight_files
+from cse_train.backbone.prompts import Prompts, prompt_tokens, read_prompts
 from cse_train.backbone.reading_order import first_token_problem, others_than_first, reads_first
 from cse_train.backbone.weight_files import read_tensors
 from cse_train.checkpoint import BEST, load_model
@@ -29,6 +31,9 @@ from cse_train.modules.frozen_encoder import FrozenEncoder
 from cse_train.modules.pooling import POOLERS, SentencePooler, has_projector
 from cse_train.modules.prompts import PromptedEncoder
 from cse_train.numerics import fast_fp32
+from cse_train.text.vector_files import names_vectors
+
+log = logging.getLogger(__name__)
 
 __all__ = ["NotFinite", "PackedModel", "TextModel", "open_model"]
 WANTED = "give a run's folder, one of transformers or sentence-transformers, a shipped encoder, or word vectors"
@@ -43,11 +48,16 @@ class PackedModel(TextModel):
     kept: int
     """`max_length`, or the positions that there are."""
     device: torch.device
+    skips: Any = None
+    """The encoder whose means count no token of a prompt."""
 
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
+    def embed(self, texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
         """As `TextModel.embed`; every rank of a process group calls it with the same texts."""
         require_texts(texts)
-        embedder = Embedder(texts, self.tokenizer, self.kept)
+        front = self.prompt if prompt is None else prompt
+        embedder = Embedder(texts, self.tokenizer, self.kept, front)
+        if self.skips is not None:
+            self.skips.skipped = prompt_tokens(self.tokenizer, front)
         with fast_fp32():
             embeddings_UD = embedder(self.encode, self.device)
         require_finite(embeddings_UD, self.name)
@@ -60,11 +70,13 @@ def open_model(
     pooler: str | None = None,
     max_length: int | None = None,
     signature: str | None = None,
+    prompt: str | None = None,
 ) -> TextModel:
     """The model of a run's folder (or its best/), of a transformers folder or shipped encoder, or of a
     sentence-transformers folder, on this rank's device in eval mode and fp32; or the averages of a file's word vectors.
 
-    All but a plain encoder bring their pooler; `pooler` replaces that of a run, and is required for a plain encoder.
+    All but a plain encoder bring their pooler; `pooler` replaces that of a run, and is required for a plain encoder;
+    `prompt` names another of the encoder's prompts than the one that it was trained with, or than the default.
     Raises ConfigError for a folder that is no model, a pooler that would read weights nobody trained,
     and a `max_length` beyond the positions; CorruptCheckpoint, also for a run's of another `signature`.
     """
@@ -76,11 +88,11 @@ def open_model(
             raise ConfigError([f"no pooler: pooler={pooler} of the word vectors {path}; leave the pooler out"])
         return open_word_vectors(path, max_length)
     if is_run(path):
-        return _open_run(path, pooler, max_length, signature)
+        return _open_run(path, pooler, max_length, signature, prompt)
     if (path / "modules.json").is_file():
-        return open_library_model(path, pooler, max_length)
+        return open_library_model(path, pooler, max_length, prompt)
     if str(path) in shipped_names() or ((path / "config.json").is_file() and weight_files(path)):
-        return _open_encoder(path, pooler, max_length)
+        return _open_encoder(path, pooler, max_length, prompt)
     absent = "has no run's checkpoint, no modules.json, and no config.json with weights"
     reason = absent if path.is_dir() else f"is no folder; {nearest(str(path), shipped_names())}"
     raise ConfigError([f"not a model: model={path} {reason}; {WANTED}"])
@@ -101,7 +113,9 @@ def _has_run_header(file: Path) -> bool:
         return file.parent.name == BEST.parent.name
 
 
-def _open_run(folder: Path, pooler: str | None, max_length: int | None, signature: str | None) -> PackedModel:
+def _open_run(
+    folder: Path, pooler: str | None, max_length: int | None, signature: str | None, prompt: str | None
+) -> PackedModel:
     run, model, tokenizer = load_model(folder, signature)
     sentence_pooler = getattr(model, "pooler", None)
     name = f"that of {run.method}"
@@ -118,7 +132,11 @@ def _open_run(folder: Path, pooler: str | None, max_length: int | None, signatur
         raise ConfigError([f"{line}; leave the pooler out"])
     file = folder / BEST if (folder / BEST).is_file() else folder / BEST.name
     facts = (str(folder), name, max_length or run.train.dev_max_length, files_hash([file]))
-    return _packed_model(facts, model, cast(Encode, model.encode), tokenizer, strict=max_length is not None)
+    opened = _packed_model(facts, model, cast(Encode, model.encode), tokenizer, strict=max_length is not None)
+    if names_vectors(run.train.encoder):
+        return opened
+    prompts = read_prompts(locate(run.train.encoder))
+    return _prompted(opened, prompts, run.train.prompt if prompt is None else prompt, bare_encoder(model))
 
 
 def _replace(sentence_pooler: SentencePooler, pooler: str, folder: Path) -> None:
@@ -128,7 +146,7 @@ def _replace(sentence_pooler: SentencePooler, pooler: str, folder: Path) -> None
     sentence_pooler.pooler = pooler
 
 
-def _open_encoder(path: Path, pooler: str | None, max_length: int | None) -> PackedModel:
+def _open_encoder(path: Path, pooler: str | None, max_length: int | None, prompt: str | None) -> PackedModel:
     if pooler is None:
         line = f"which pooler: model={path} is a plain encoder"
         raise ConfigError([f"{line}; choose one of {', '.join(POOLERS)}"])
@@ -139,7 +157,17 @@ def _open_encoder(path: Path, pooler: str | None, max_length: int | None) -> Pac
     if has_projector(pooler, training=False):
         _load_trained_mlp(model.pooler, path)
     facts = (str(path), pooler, max_length or MAX_LENGTH, backbone.content_hash)
-    return _packed_model(facts, model.eval(), model, backbone.tokenizer, strict=max_length is not None)
+    opened = _packed_model(facts, model.eval(), model, backbone.tokenizer, strict=max_length is not None)
+    return _prompted(opened, backbone.prompts, prompt, backbone.encoder)
+
+
+def _prompted(opened: PackedModel, prompts: Prompts, name: str | None, encoder: nn.Module) -> PackedModel:
+    """The model behind a prompt of its encoder's folder."""
+    text = prompts.text(name, "prompt", opened.name)
+    if name is None and (line := prompts.unused(text, "prompt", opened.name)):
+        log.warning(line)
+    skips = None if prompts.averaged else encoder
+    return replace(opened, prompts=prompts.texts, prompt=text, skips=skips)
 
 
 class _Pooled(nn.Module):

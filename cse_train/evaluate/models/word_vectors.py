@@ -32,7 +32,7 @@ class WordVectorAverage(TextModel):
     vectors: dict[bytes, np.ndarray] = field(default_factory=dict)
     """What was read so far: a file of 5 GB stays where it is."""
 
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
+    def embed(self, texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
         """As `TextModel.embed`. Raises ConfigError for a line with something that is no number."""
         require_texts(texts)
         keys_of = [[key for word in text.split()[: self.max_length] if (key := self._key(word))] for text in texts]

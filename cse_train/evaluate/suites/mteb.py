@@ -10,7 +10,7 @@ import importlib.metadata
 import importlib.util
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,12 +36,13 @@ class Encoder:
     def __init__(self, model: TextModel) -> None:
         import mteb
 
-        self._embed = model.embed
+        self._model = model
         self.mteb_model_meta = mteb.models.ModelMeta.create_empty({"name": f"cse-search/{model.content_hash[:16]}"})
 
-    def encode(self, inputs: Any, **options: Any) -> np.ndarray:
-        """float32 [N, D] of mteb's batches."""
-        return self._embed([text for batch in inputs for text in batch["text"]])
+    def encode(self, inputs: Any, *, task_metadata: Any, prompt_type: Any = None, **options: Any) -> np.ndarray:
+        """float32 [N, D] of mteb's batches, behind the prompt for the task and for what its texts are."""
+        prompt = prompt_of(self._model.prompts, task_metadata, prompt_type)
+        return self._model.embed([text for batch in inputs for text in batch["text"]], prompt)
 
     def similarity(self, left_ND: Any, right_MD: Any) -> Any:
         """Cosines, float64 [N, M], as a tensor."""
@@ -50,6 +51,17 @@ class Encoder:
     def similarity_pairwise(self, left_ND: Any, right_ND: Any) -> Any:
         """Cosines of row with row, float64 [N], as a tensor."""
         return _tensor(rounded((unit(np.asarray(left_ND)) * unit(np.asarray(right_ND))).sum(axis=1)))
+
+
+def prompt_of(prompts: Mapping[str, str], task: Any, kind: Any) -> str | None:
+    """The text that mteb puts in front for a SentenceTransformer with these prompts; None leaves the model's own.
+
+    Source: mteb/models/abs_encoder.py, get_prompt_name. Queries and documents without a name of theirs have no prompt:
+    sentence-transformers' encode_query and encode_document take no default.
+    """
+    side = "" if kind is None else f"-{getattr(kind, 'value', kind)}"
+    names = dict.fromkeys((f"{task.name}{side}", task.name, f"{task.type}{side}", task.type, side[1:]))
+    return next((prompts[name] for name in names if name in prompts), "" if side else None)
 
 
 def _tensor(values: np.ndarray) -> Any:

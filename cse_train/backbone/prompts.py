@@ -1,0 +1,65 @@
+"""Prompts of a sentence-transformers folder: words that its encoder was trained to read in front of a text."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cse_train.fields import ConfigError, nearest
+from cse_train.reading import reading
+
+FILE = "config_sentence_transformers.json"
+POOLING = "*Pooling*/config.json"
+NONE = "none"
+"""Asks for no prompt."""
+REMEDY = "fetch the model again"
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """What a folder says of its prompts; all empty for one that says nothing."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Name -> text, which may be empty."""
+    default: str | None = None
+    averaged: bool = True
+    """Whether a mean over tokens counts those of the prompt (the library's `include_prompt`)."""
+
+    def text(self, name: str | None, setting: str, encoder: str) -> str:
+        """The prompt of a name; None takes the folder's default, as the library does, `NONE` takes none.
+
+        `setting` and `encoder` are the names in the message of a ConfigError, for a prompt that the folder has not.
+        """
+        if name is None:
+            return self.texts.get(self.default or "", "")
+        if name in self.texts or name == NONE:
+            return self.texts.get(name, "")
+        hint = nearest(name, [*self.texts, NONE]) if self.texts else "it has none; leave it out"
+        raise ConfigError([f"unknown prompt: {setting}={name} of {encoder}; {hint}"])
+
+    def unused(self, text: str, setting: str, encoder: str) -> str | None:
+        """A line where a folder has prompts and neither a default nor a wish takes one."""
+        names = ", ".join(name for name, words in self.texts.items() if words)
+        if text or not names or self.default in self.texts:
+            return None
+        return f"no prompt is used: {encoder} has {names} and no default; {setting}=NAME takes one, none is without"
+
+
+def read_prompts(folder: Path) -> Prompts:
+    """The prompts of an encoder's folder. Raises ConfigError, one line, for a file that is damaged."""
+    if not (folder / FILE).is_file():
+        return Prompts()
+    with reading("unreadable prompts", folder / FILE, REMEDY):
+        said = json.loads((folder / FILE).read_text(encoding="utf8"))
+        texts = {str(name): str(text) for name, text in (said.get("prompts") or {}).items() if text is not None}
+        default = said.get("default_prompt_name")
+        poolings = [json.loads(file.read_text(encoding="utf8")) for file in sorted(folder.glob(POOLING))]
+        averaged = all(pooling.get("include_prompt", True) for pooling in poolings)
+    return Prompts(texts, default if isinstance(default, str) else None, averaged)
+
+
+def prompt_tokens(tokenizer: Any, text: str) -> int:
+    """Tokens in front of a text's own behind a prompt, a special one in front included (as the library counts)."""
+    ids = tokenizer(text)["input_ids"] if text else []
+    return len(ids) - bool(ids and ids[-1] in tokenizer.all_special_ids)
