@@ -115,13 +115,15 @@ ROOMS: Mapping[str, str] = {
     "cse.__main__": "cse.cli",
     "cse.tables": "cse.foreign cluster.plan search_spaces analysis.ledger analysis.statistics analysis.tables "
     "analysis.render analysis.study analysis.report analysis.site cse_train.fields cse_train.data_paths "
-    "cse_train.files cse_train.config cse_train.evaluate.suites cse_train.export cse_train.plugins",
+    "cse_train.files cse_train.config cse_train.evaluate.metric_names cse_train.evaluate.suites cse_train.export "
+    "cse_train.plugins",
     "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
     "cluster.trackers search_spaces analysis.ledger analysis.statistics analysis.tables cse_train.fields "
     "cse_train.data_paths cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone cse_train.evaluate",
     "cse.doctor": "cse.experiments cluster.plan cluster.runtime cluster.sweep search_spaces analysis.ledger "
     "cse_train.fields cse_train.files cse_train.data_paths cse_train.checkpoint cse_train.soundness",
-    "cse.foreign": "search_spaces analysis.ledger analysis.tables cse_train.fields cse_train.reading cse_train.text",
+    "cse.foreign": "search_spaces analysis.ledger analysis.tables cse_train.fields cse_train.reading cse_train.text "
+    "cse_train.evaluate.metric_names",
     "cse.cli": "cse cse.tables cse.experiments cse.doctor cse.foreign cluster search_spaces analysis cse_train",
 }
 """Room -> the rooms it may import; `cse.cli` may import everything, a package's name stands for all its rooms there."""

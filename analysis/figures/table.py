@@ -47,7 +47,7 @@ def _sorted(table: Table, column: str) -> list[Row]:
     """The table's order; of a search, whose order says nothing, the best first."""
     if not table.spec.searched:
         return list(table.rows)
-    sign = 1.0 if table.spec.best == "min" else -1.0
+    sign = 1.0 if table.best(column) == "min" else -1.0
     return sorted(table.rows, key=lambda row: sign * (row.entries[column].mean or -sign * math.inf))
 
 

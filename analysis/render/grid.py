@@ -7,8 +7,8 @@ from typing import Any
 
 from analysis.render.markup import Markup
 from analysis.tables.aggregate import Entry, Table, differ
-from analysis.tables.labels import axis_text, label
-from analysis.tables.spec import TableSpec, identify
+from analysis.tables.labels import axis_text, differing_line, label
+from analysis.tables.spec import SettingDifference, TableSpec, identify
 
 NO_AXES = "model"
 """Heads the names of a table whose rows are all the paper's."""
@@ -69,8 +69,8 @@ def _column(table: Table, column: str, markup: Markup) -> tuple[list[str], list[
     entries = [row.entries[column] for row in table.rows]
     printed, name = _printed(table, column), markup.escape(column)
     decimals = max((_decimals(value) for value, _ in printed if value is not None), default=None)
-    places = max(2, decimals or 0)
-    ranks = _ranks(table, entries, places)
+    places = max(table.digits(column), decimals or 0)
+    ranks = _ranks(table.best(column), entries, places)
     scored = untrained_values(table, column)
     ours = [[_number(entry, ranks, places, markup)] for entry in entries]
     ours += [[_fixed(value, places, markup)] for value in scored]
@@ -104,15 +104,15 @@ def misprints(spec: TableSpec) -> dict[tuple[Any, ...], Mapping[str, float]]:
     return {identify(row["key"]): row["recomputed"] for row in spec.published if row.get("recomputed")}
 
 
-def _ranks(table: Table, entries: Sequence[Entry], places: int) -> list[str]:
+def _ranks(best: str, entries: Sequence[Entry], places: int) -> list[str]:
     """The best and the second best mean of a column as printed, each where seeds tell it apart from the next.
 
     A single seed and a tie in print tell nothing.
     """
-    if table.spec.best == "none":
+    if best == "none":
         return []
     ran = [entry for entry in entries if entry.mean is not None]
-    ordered = sorted(ran, key=lambda entry: entry.mean or 0.0, reverse=table.spec.best == "max")
+    ordered = sorted(ran, key=lambda entry: entry.mean or 0.0, reverse=best == "max")
     printed = [f"{entry.mean:.{places}f}" for entry in ordered]
     pairs = zip(itertools.pairwise(ordered[:3]), itertools.pairwise(printed[:3]), strict=True)
     clear = itertools.takewhile(lambda pair: pair[1][0] != pair[1][1] and differ(*pair[0]), pairs)
@@ -172,12 +172,35 @@ def _printed_remarks(table: Table) -> list[str]:
 
 def baseline_grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
     """Header and body of the rows without training, every entry marked up."""
-    columns = table.spec.columns
+    places = {column: table.digits(column) for column in table.spec.columns}
     body = [
-        [markup.escape(row.label), *(_fixed(row.values.get(column), 2, markup) for column in columns)]
+        [
+            markup.escape(row.label),
+            *(_fixed(row.values.get(column), digits, markup) for column, digits in places.items()),
+        ]
         for row in table.baselines
     ]
-    return ["without training", *map(markup.escape, columns)], body
+    return ["without training", *map(markup.escape, places)], body
+
+
+def shown_differences(table: Table) -> list[SettingDifference]:
+    """In what the rows that the table shows differ beside its axes."""
+    rows = {identify(row.key) for row in table.rows}
+    kept = []
+    for setting in table.differing:
+        values = {value: [key for key in keys if identify(key) in rows] for value, keys in setting.values.items()}
+        values = {value: keys for value, keys in values.items() if keys}
+        kept += [SettingDifference(setting.name, values)] if len(values) > 1 else []
+    return kept
+
+
+def difference_line(table: Table) -> str:
+    """In what rows differ beside the axes, in one line; empty where they do not."""
+    if table.apart:
+        return table.apart
+    axes = table.named
+    names = (lambda key: axis_text(key.get(axes[0]))) if len(axes) == 1 else (lambda key: label(key, axes))
+    return differing_line(shown_differences(table), names)
 
 
 def title(table: Table) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.render.signs import TONES, signed
+from analysis.statistics.basics import sureness
 from analysis.statistics.importance import Importance
 from analysis.study.study import Study
 from analysis.tables.aggregate import Table
@@ -139,9 +140,11 @@ def verdicts(table: Table, judged: Verdicts) -> Grid:
     body = []
     for (index, column), verdict in judged.items():
         row, interval = table.rows[index], verdict.interval
-        shown = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
+        digits = table.digits(column)
+        sure = "" if verdict.level is None else f" ({sureness(verdict.level)})"
+        shown = "" if interval is None else f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f}{sure}"
         name = label(row.key, table.named)
-        body.append([name, column, signed(verdict.word), verdict.reason, shown, f"{verdict.published:.2f}"])
+        body.append([name, column, signed(verdict.word), verdict.reason, shown, f"{verdict.published:.{digits}f}"])
     header = ["row", "column", "verdict", "reason", "interval", "published"]
     tones = [TONES.get(verdict.word, "") for verdict in judged.values()]
     return Grid("Verdict on each published value", header, body, texts=4, tones=tones, judged=2)

@@ -6,7 +6,7 @@ from analysis.render.formats.html import HTML
 from analysis.site.content import Scale, Sheet, tone
 from analysis.site.drawing import Mark, bump, forest
 from analysis.site.grid import anchor, sign
-from analysis.tables.columns import Column, Verdict
+from analysis.tables.columns import Verdict
 from analysis.tables.directions import MARGIN
 
 NEEDED = 3
@@ -36,11 +36,10 @@ def _forest(sheet: Sheet, scale: Scale, column: str) -> str:
         return forest(marks, heads, None, "□ at 0: the paper's value; ● ours with its 95% interval.")
     reference = next((index for index, verdict in judged if verdict.word == "reference"), None)
     base = "the row of reference" if reference is None else sheet.row_name(scale.table.rows[reference])
-    entries = [row.entries[column] for row in scale.table.rows]
-    band = MARGIN * Column(entries, None).point
+    band = MARGIN * scale.table.scale(column).point
     key = (
-        f"Difference from {base}: □ the paper's; ● ours with the interval of its verdict; "
-        f"grey: a tie, within ±{band:g}. Seeds: how many would show the paper's difference in four of five tables."
+        f"Difference from {base}: □ the paper's; ● ours with the interval of its verdict, that of a tie within "
+        f"the grey, ±{band:g}. Seeds: how many would show the paper's difference in four of five tables."
     )
     return forest(marks, ("row", "difference", "seeds"), band, key)
 
@@ -62,11 +61,10 @@ def _mark(sheet: Sheet, scale: Scale, index: int, column: str, verdict: Verdict)
 
 
 def _bump(sheet: Sheet, scale: Scale, column: str) -> str:
-    spec = scale.table.spec
     rows = [
         (sheet.row_name(row), entry.mean, entry.published)
         for row in scale.table.rows
         if (entry := row.entries[column]).mean is not None and entry.published is not None
     ]
     both = [(name, ours, theirs) for name, ours, theirs in rows if ours is not None and theirs is not None]
-    return bump(both, spec.best == "min") if len(both) >= NEEDED else ""
+    return bump(both, scale.table.best(column) == "min") if len(both) >= NEEDED else ""

@@ -6,6 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
+def sureness(level: float) -> str:
+    """What an interval that may miss so often is called: `95%`."""
+    return f"{100 * (1 - level):.4g}%"
+
+
 def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
     """Mean and standard deviation (n - 1 below the line); None where there are too few values for it."""
     if not values:

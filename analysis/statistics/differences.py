@@ -29,10 +29,20 @@ class Difference:
     seeds: str
     """In words."""
     count: int
+    level: float
+    """How often the interval that decides on a direction may miss; that of a tie twice as often."""
 
     @property
     def interval(self) -> tuple[float, float]:
         return self.value - self.half, self.value + self.half
+
+    @property
+    def tie_interval(self) -> tuple[float, float]:
+        return self.value - self.tie_half, self.value + self.tie_half
+
+    @property
+    def tie_level(self) -> float:
+        return 2 * self.level
 
     @property
     def sign(self) -> int:
@@ -40,6 +50,7 @@ class Difference:
         return 0 if abs(self.value) <= self.half else 1 if self.value > 0 else -1
 
     def within(self, margin: float) -> bool:
+        """Whether it is surely smaller than the margin; never for a margin of 0, which no tie has."""
         return abs(self.value) + self.tie_half < margin
 
 
@@ -48,7 +59,8 @@ def differences(
 ) -> dict[int, Difference]:
     """Row -> its difference at the look that decides it, else at the last one; rows without a spread have none.
 
-    `values_RS` [rows, seeds]: NaN where a row lacks a seed. `point`: a point in their units; `margin` too is in these.
+    `values_RS` [rows, seeds]: NaN where a row lacks a seed. `point`: a point in their units; `margin` too is in these,
+    0 where nothing can be a tie.
     `level` is that of one row's interval at one look. `looks`: numbers of seeds; those beyond the seeds there are count
     as not looked at yet, and without any there is one look at all seeds.
     """
@@ -78,7 +90,7 @@ def _at_look(values_RS: Array, reference: int, point: float, level: float) -> di
             weight = max(1.0, made.freedom[0, place] / max(1, seeds - 1))
             by_row[int(row)] = Difference(
                 float(made.difference[0, place]), float(halves[place]), float(tie_halves[place]),
-                variance, weight, f"{seeds} seed{'s' * (seeds > 1)}", seeds,
+                variance, weight, f"{seeds} seed{'s' * (seeds > 1)}", seeds, level,
             )  # fmt: skip
     return by_row
 
@@ -96,4 +108,4 @@ def _without_common_seeds(row_S: Array, reference_S: Array, level: float) -> Dif
     error = welch(spreads[0], len(mine), spreads[1], len(theirs)).sd
     half, tie_half = (float(student(alpha, fewest - 1.0)) * error for alpha in (level, 2 * level))
     seeds = f"{len(mine)}/{len(theirs)} seeds, none in common"
-    return Difference(float(mine.mean() - theirs.mean()), half, tie_half, error**2 * fewest, 1.0, seeds, fewest)
+    return Difference(float(mine.mean() - theirs.mean()), half, tie_half, error**2 * fewest, 1.0, seeds, fewest, level)

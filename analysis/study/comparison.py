@@ -9,17 +9,17 @@ from typing import Literal
 
 import numpy as np
 
+from analysis.statistics.basics import sureness
 from analysis.statistics.collapse import SEEDS_TO_COMPARE, collapsed
 from analysis.statistics.contrasts import Array
 from analysis.statistics.differences import Difference, differences
 from analysis.statistics.looks import LOOKS
 from analysis.statistics.needed import MOST, seeds_needed, seeds_to_decide
 from analysis.tables.aggregate import Entry
-from analysis.tables.columns import UNIT_VALUES, Interval, by_seed
+from analysis.tables.columns import Interval, by_seed
 from analysis.tables.directions import Terms
+from analysis.tables.spec import POINTS, MetricScale, Sense
 
-Sense = Literal["higher", "lower"]
-"""Which value of a column is the better one."""
 Word = Literal["better", "worse", "tie", "undecided"]
 GateWord = Literal["better", "worse", "tie", "more-seeds"]
 ONE_SEED = "one seed on a side: what other seeds would give is not covered"
@@ -31,15 +31,11 @@ class Sides:
 
     left: Entry
     right: Entry
-    sense: Sense = "higher"
-    fine: bool = False
-    """Whether it is a metric of its own, such as uniformity, in which small values are not in points."""
+    scale: MetricScale = POINTS
 
     @property
-    def point(self) -> float:
-        """What a point is here: 0.01 of a cosine or a distance."""
-        small = all(abs(value) < UNIT_VALUES for entry in (self.left, self.right) for value in entry.values)
-        return 0.01 if self.fine and small else 1.0
+    def values(self) -> list[float]:
+        return [*self.left.values, *self.right.values]
 
 
 @dataclass(frozen=True)
@@ -54,9 +50,10 @@ class ColumnComparison:
     difference: float
     """A minus B: the mean over common seeds, else the difference of the means."""
     interval: Interval | None
-    """Of the difference over seeds, at `level`; None where no seeds tell."""
+    """Of the difference over seeds, the one that decided: of a tie the one that lies within the margin; None where no
+    seeds tell."""
     level: float
-    """How often this column's interval may miss the truth at one look."""
+    """How often this interval may miss the truth at one look."""
     common: int
     """Seeds that both have; where there are none, Welch's interval compares the means."""
     reason: str
@@ -69,13 +66,12 @@ class ColumnComparison:
     collapsed: tuple[int, int] = (0, 0)
     """Seeds of A and of B that are far below their row's others."""
 
+    better: Sense = "higher"
+    """Which value is the better one."""
     point: float = 1.0
-    """A point in the column's units: the margin is in points."""
-
-    @property
-    def digits(self) -> int:
-        """Decimals that count."""
-        return 2 if self.point == 1 else 4
+    """A point in the column's units, in which the margin is; 0 where its range is not known, and no tie is told."""
+    digits: int = 2
+    """Decimals that count."""
 
 
 def compared(columns: Mapping[str, Sides], terms: Terms) -> list[ColumnComparison]:
@@ -98,31 +94,31 @@ def verdict_of(comparisons: Sequence[ColumnComparison]) -> tuple[GateWord, int |
     return ("better" if "better" in words else "tie"), 0
 
 
-def word_of(low: float, high: float, tie_low: float, tie_high: float, margin: float, sense: Sense) -> Word:
+def word_of(interval: Interval, of_tie: Interval, margin: float, better: Sense) -> Word:
     """The word for an interval and the shorter one of a tie: what is surely within the margin is a tie, not better."""
-    if -margin < tie_low and tie_high < margin:
+    if -margin < of_tie[0] and of_tie[1] < margin:
         return "tie"
-    if low <= 0 <= high:
+    if interval[0] <= 0 <= interval[1]:
         return "undecided"
-    return "better" if (low > 0) == (sense == "higher") else "worse"
+    return "better" if (interval[0] > 0) == (better == "higher") else "worse"
 
 
 def _compared(column: str, sides: Sides, terms: Terms, share: float) -> ColumnComparison:
-    left, right, point = sides.left, sides.right, sides.point
+    left, right, scale = sides.left, sides.right, sides.scale
+    point, margin, sense = scale.unit(sides.values), terms.margin * scale.point, scale.better or "higher"
     values, common = _values(left, right)
-    margin = terms.margin * point
     fallen = collapsed(values[None], point)[0].sum(axis=1)
-    ours, note = _difference(values, common, terms, share, point), _fallen(fallen, values)
+    ours, note = _difference(values, common, terms, share, point, margin), _fallen(fallen, values)
     means = np.nanmean(values, axis=1)
     undecided = ColumnComparison(
         column, left, right, "undecided", float(means[0] - means[1]), None, share, common, "",
-        collapsed=(int(fallen[0]), int(fallen[1])), point=point,
+        collapsed=(int(fallen[0]), int(fallen[1])), better=sense, point=scale.point, digits=scale.digits(sides.values),
     )  # fmt: skip
     if ours is None:
         reason, more = _unknown(values, common, terms, bool(fallen.any()))
         total = (common or min(left.n, right.n)) + more
         return replace(undecided, reason=reason + note, seeds_needed=total, more_seeds=more)
-    word = word_of(*ours.interval, ours.value - ours.tie_half, ours.value + ours.tie_half, margin, sides.sense)
+    word = word_of(ours.interval, ours.tie_interval, margin, sense)
     needed = seeds_to_decide(ours.value, margin, ours.variance, ours.weight, share) if word == "undecided" else None
     have = common or ours.count
     needed = None if needed is None else _planned(max(needed, have + 1), terms.looks)
@@ -131,11 +127,12 @@ def _compared(column: str, sides: Sides, terms: Terms, share: float) -> ColumnCo
         undecided,
         word=word,
         difference=ours.value,
-        interval=ours.interval,
+        interval=ours.tie_interval if word == "tie" else ours.interval,
+        level=ours.tie_level if word == "tie" else ours.level,
         reason=_reason(ours, word, margin, lacking) + note,
         seeds_needed=needed,
         more_seeds=lacking if word == "undecided" else 0,
-        seeds_for_margin=seeds_needed(margin, ours.variance, ours.weight, share),
+        seeds_for_margin=seeds_needed(margin, ours.variance, ours.weight, share) if margin else None,
     )
 
 
@@ -146,11 +143,12 @@ def _values(left: Entry, right: Entry) -> tuple[Array, int]:
     return (values[:, common] if common.any() else values), int(common.sum())
 
 
-def _difference(values: Array, common: int, terms: Terms, share: float, point: float) -> Difference | None:
+def _difference(
+    values: Array, common: int, terms: Terms, share: float, point: float, margin: float
+) -> Difference | None:
     """None where no seeds tell, and before the first look that was named."""
     if terms.looks and common < terms.looks[0]:
         return None
-    margin = terms.margin * point
     return differences(values, 1, point=point, level=share, margin=margin, looks=terms.looks).get(0)
 
 
@@ -160,13 +158,15 @@ def _planned(total: int, looks: Sequence[int] | None) -> int:
 
 
 def _reason(ours: Difference, word: Word, margin: float, more: int | None) -> str:
+    sure, tied = sureness(ours.level), sureness(ours.tie_level)
     if word == "tie":
-        aside = f", and {'above' if ours.sign > 0 else 'below'} 0" if ours.sign else ""
-        return f"surely within ±{margin:g}{aside} ({ours.seeds})"
+        aside = f", and the {sure} interval {'above' if ours.sign > 0 else 'below'} 0" if ours.sign else ""
+        return f"the {tied} interval is within ±{margin:g}{aside} ({ours.seeds})"
     if word != "undecided":
-        return f"the interval excludes 0 ({ours.seeds})"
+        return f"the {sure} interval excludes 0 ({ours.seeds})"
+    leaves = f", and the {tied} one leaves ±{margin:g}" if margin else "; no tie can be told, its scale is not known"
     needed = f"over {MOST} seeds" if more is None else "about 1 more seed" if more == 1 else f"about {more} more seeds"
-    return f"the interval holds 0 and leaves ±{margin:g} ({ours.seeds}); {needed} would decide it"
+    return f"the {sure} interval holds 0{leaves} ({ours.seeds}); {needed} would decide it"
 
 
 def _unknown(values: Array, common: int, terms: Terms, fallen: bool) -> tuple[str, int]:

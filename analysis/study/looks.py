@@ -7,7 +7,6 @@ import numpy as np
 
 from analysis.statistics.needed import expected_seeds
 from analysis.tables.aggregate import Entry, Table
-from analysis.tables.columns import UNIT_VALUES
 from analysis.tables.directions import Terms
 from analysis.tables.spec import identify
 
@@ -30,9 +29,9 @@ def seeds_until_decided(table: Table, terms: Terms) -> tuple[list[float], bool]:
         reference = _reference(table, places)
         deviation = _deviation(entries, reference)
         ours |= deviation is not None
-        point = 1.0 if any(abs(entry.published or 0.0) >= UNIT_VALUES for entry in entries) else 0.01
+        point = table.scale(name).point
         means = np.array([entry.published if deviation is None else entry.mean for entry in entries], dtype=float)
-        between = DEVIATION * point if deviation is None else deviation
+        between = DEVIATION * (point or 1.0) if deviation is None else deviation
         took = expected_seeds(means, reference, between, terms.margin * point, len(columns), terms.looks)
         for place, count in zip(places, took, strict=True):
             seeds[place] = max(seeds[place], float(count))

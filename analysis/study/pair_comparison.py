@@ -54,8 +54,9 @@ class PairComparison:
     right: float
     word: Word
     interval: Interval
-    """Of A minus B over resampled sentence pairs, at `level`."""
+    """Of A minus B over resampled sentence pairs, the one that decided: of a tie that within the margin."""
     level: float
+    """How often this interval may miss."""
     disagreements: tuple[Disagreement, ...]
 
     @property
@@ -84,16 +85,17 @@ def _compared(
 ) -> PairComparison:
     draws = max(DRAWS, math.ceil(2 * TAIL / share))
     left_D, right_D = resampled([kept.rows[0], kept.rows[1]], kept.gold, draws, generator)
-    low, high, tie_low, tie_high = np.quantile(left_D - right_D, (share / 2, 1 - share / 2, share, 1 - share))
+    low, high, *of_tie = map(float, np.quantile(left_D - right_D, (share / 2, 1 - share / 2, share, 1 - share)))
+    word = word_of((low, high), (of_tie[0], of_tie[1]), margin, "higher")
     return PairComparison(
         column=column,
         pairs=len(kept.gold),
         seeds=(len(kept.rows[0]), len(kept.rows[1])),
         left=kept.means[0],
         right=kept.means[1],
-        word=word_of(low, high, tie_low, tie_high, margin, "higher"),
-        interval=(float(low), float(high)),
-        level=share,
+        word=word,
+        interval=(of_tie[0], of_tie[1]) if word == "tie" else (low, high),
+        level=2 * share if word == "tie" else share,
         disagreements=tuple(disagreements(kept.rows[0], kept.rows[1], kept.gold, top)),
     )
 

@@ -6,11 +6,21 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from analysis.statistics.basics import Spread, mean_and_sd, pooled, welch
 from analysis.tables.labels import telling
-from analysis.tables.spec import Key, Line, TableError, TableSpec, identify, plain
+from analysis.tables.spec import (
+    Key,
+    Line,
+    MetricScale,
+    SettingDifference,
+    TableError,
+    TableSpec,
+    identify,
+    plain,
+    printed_scale,
+)
 from analysis.tables.untrained import UntrainedModel, comparable, field_text
 
 SUITE_FIELDS = ("suite", "data_hash", "split", "aggregation", "rule")
@@ -96,11 +106,31 @@ class Table:
     no_signal: str = ""
     """Why no row of it may be told from another; empty where rows may."""
 
+    differing: Sequence[SettingDifference] = ()
+    """In what rows differ beside the axes."""
+    apart: str = ""
+    """The same in a line, where it is not the table's own rows that differ."""
+
     @property
     def named(self) -> list[str]:
         """The axes that name its rows."""
         keys = self.spec.rows if self.spec.rows else [row.key for row in self.rows]
         return telling(keys, self.spec.axes, searched=self.spec.searched)
+
+    def scale(self, column: str) -> MetricScale:
+        """What a column's numbers mean."""
+        printed = [row.entries[column].published for row in self.rows]
+        scale = self.spec.scales.get(column)
+        return printed_scale([value for value in printed if value is not None]) if scale is None else scale
+
+    def digits(self, column: str) -> int:
+        """Decimals that count in a column."""
+        return self.scale(column).digits(value for row in self.rows for value in row.entries[column].values)
+
+    def best(self, column: str) -> Literal["max", "min", "none"]:
+        """Which mean of a column is the best one."""
+        better = self.scale(column).better
+        return self.spec.best or ("none" if better is None else "max" if better == "higher" else "min")
 
     def starting_point(self, column: str) -> float | None:
         """A column's value of the untrained encoder's [CLS], with which training starts; None where none is stored."""

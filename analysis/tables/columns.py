@@ -9,15 +9,13 @@ import numpy as np
 from analysis.statistics.basics import Spread
 from analysis.statistics.contrasts import Array
 from analysis.tables.aggregate import Entry
+from analysis.tables.spec import MetricScale
 
 Word = Literal[
     "reproduced", "within seed noise", "different", "not run", "undecided",
     "same direction", "opposite direction", "tie", "no signal", "reference",
 ]  # fmt: skip
 Interval = tuple[float, float]
-
-UNIT_VALUES = 5.0
-"""A column whose published values all lie below this is not in points (cosines, alignment): there 0.01 is a point."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,8 @@ class Verdict:
     """Seeds that would show the paper's difference in four of five tables, by our seeds' spread."""
     more_seeds: int | None = None
     """Seeds that an undecided row and its reference lack, if our difference stays what it is."""
+    level: float | None = None
+    """How often the interval may miss the truth, at one look."""
     collapsed: int = 0
     """Of our seeds, those that are far below the row's others; no difference averages them in."""
 
@@ -45,19 +45,25 @@ class Column:
     entries: Sequence[Entry]
     shared: Spread | None
     """Seeds' spread pooled over the column."""
+    scale: MetricScale
 
     @property
     def printed(self) -> list[float]:
         return [entry.published for entry in self.entries if entry.published is not None]
 
     @property
+    def values(self) -> list[float]:
+        return [value for entry in self.entries for value in entry.values]
+
+    @property
     def point(self) -> float:
-        return 0.01 if all(abs(value) < UNIT_VALUES for value in self.printed) else 1.0
+        """`MetricScale.unit` of our values."""
+        return self.scale.unit(self.values)
 
     @property
     def digits(self) -> int:
         """Decimals of our numbers in a reason."""
-        return 2 if self.point == 1 else 4
+        return self.scale.digits(self.values)
 
     @property
     def rounding(self) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.statistics.basics import sureness
 from analysis.statistics.collapse import collapsed
 from analysis.statistics.differences import Difference, differences
 from analysis.statistics.looks import FAMILY, LOOKS, MARGIN, NOMINAL, level
@@ -106,7 +107,7 @@ def _differences(
         scored.index(reference),
         point=column.point,
         level=share,
-        margin=terms.margin * column.point,
+        margin=terms.margin * column.scale.point,
         looks=terms.looks,
     )
     return {index: made[scored.index(index)] for index in rows if scored.index(index) in made}
@@ -129,20 +130,20 @@ def _verdict(
         word: Word = "no signal" if lacking else "undecided"
         return Verdict(word, None, theirs, reason + f"; {lacking}" * bool(lacking), collapsed=fallen)
     needed = seeds_needed(theirs, ours.variance, ours.weight, share) if theirs else None
-    low, high = ours.interval
-    reason = (
-        f"paper {theirs:+.6g}{_faint(theirs, column, _needs(needed))}; "
-        f"ours {round(ours.value, digits) + 0.0:+.{digits}f}, "
-        f"interval {low:+.{digits}f} to {high:+.{digits}f} ({ours.seeds}){note}"
-    )
-    margin = terms.margin * column.point
+    margin = terms.margin * column.scale.point
     word, why, more = _word(ours, theirs, needed, margin, share)
     lacking = no_signal or _lacking_signal(entry, base, word)
     if lacking:
         word, why, more = "no signal", f"; {lacking}", None
+    (low, high), level = (ours.tie_interval, ours.tie_level) if word == "tie" else (ours.interval, ours.level)
+    reason = (
+        f"paper {theirs:+.6g}{_faint(theirs, column, _needs(needed))}; "
+        f"ours {round(ours.value, digits) + 0.0:+.{digits}f}, "
+        f"{sureness(level)} interval {low:+.{digits}f} to {high:+.{digits}f} ({ours.seeds}){note}"
+    )
     if more and terms.seconds:
         why += f" ({2 * more} runs, {math.ceil(2 * more * terms.seconds / 60)} min)"
-    return Verdict(word, ours.interval, theirs, reason + why, needed, more, fallen)
+    return Verdict(word, (low, high), theirs, reason + why, needed, more, level, fallen)
 
 
 def _word(

@@ -1,9 +1,9 @@
 """Names of rows for figures and lists: short, and different for different rows."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
-from analysis.tables.spec import plain
+from analysis.tables.spec import NO_SETTING, Key, SettingDifference, plain
 
 Keys = Sequence[Mapping[str, Any]]
 MINUTE, HOUR = 60, 3600
@@ -42,6 +42,36 @@ def telling(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> list[
         if len({tuple(row[other] for other in without) for row in rows}) == len(rows):
             kept = without
     return [axes[place] for place in kept]
+
+
+def differing(rows: Sequence[tuple[Key, Mapping[str, Any]]], axes: Iterable[str]) -> list[SettingDifference]:
+    """The settings but `axes` in which rows, each a key and its settings, differ; those that all of them have first."""
+    named = set(axes)
+    made = []
+    for name in dict.fromkeys(name for _, settings in rows for name in settings if name not in named):
+        values: dict[str, list[Key]] = {}
+        for key, settings in rows:
+            value = axis_text(plain(settings[name])) if name in settings else NO_SETTING
+            values.setdefault(value, []).append(key)
+        if len(values) > 1:
+            made.append(SettingDifference(name, values))
+    alone = {difference.name: len(difference.values.get(NO_SETTING, ())) for difference in made}
+    return sorted(made, key=lambda difference: (alone[difference.name] > 0, alone[difference.name]))
+
+
+SETTINGS = 6
+"""Settings that are named in a line, of those that every row has; the rest is counted."""
+ROWS = 3
+"""Rows that are named beside a value."""
+
+
+def differing_line(differences: Sequence[SettingDifference], names: Callable[[Key], str], what: str = "Rows") -> str:
+    """`Rows also differ in: method.pooler (cls: simcse; mean: mine)`; empty where they differ in the axes alone."""
+    parts = []
+    for difference in differences:
+        values = [f"{value}: {some([*map(names, keys)], ROWS)}" for value, keys in difference.values.items()]
+        parts.append(f"{difference.name} ({'; '.join(values)})")
+    return f"{what} also differ in: {some(parts, SETTINGS)}" if parts else ""
 
 
 Row = tuple[Any, ...]

@@ -1,7 +1,7 @@
-"""What a table asks for: its cells in order and the published numbers; filled from a space's `paper:` block."""
+"""What a table asks for: its cells in order, the published numbers, and what each column's numbers mean."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -9,6 +9,62 @@ Line = Mapping[str, Any]
 """One result: the axes' values, `seed`, `column`, `value`; optionally `protocol`, `signature`, `state`."""
 Key = Mapping[str, Any]
 """Axis -> value: one row of a table."""
+
+
+Sense = Literal["higher", "lower"]
+"""Which of two values is the better one."""
+UNIT_VALUES = 5.0
+"""A column that nobody describes and whose published values all lie below this is taken for cosines or distances."""
+
+
+@dataclass(frozen=True)
+class MetricScale:
+    """What a metric's numbers mean: which are better, and how wide its range is; a point is a hundredth of that."""
+
+    better: Sense | None = "higher"
+    """None for a metric of which neither is."""
+    span: float | None = 100.0
+    """From its worst value to its best: 100 for percent, 1 for a cosine or a share; None where nobody says it, and then
+    nothing can be called a tie."""
+
+    @property
+    def point(self) -> float:
+        """0 where the range is not known."""
+        return 0.0 if self.span is None else self.span / 100
+
+    def unit(self, values: Iterable[float]) -> float:
+        """A point; of an unknown range a hundredth of the power of ten above all values, which no tie may stand on."""
+        return self.point or 10.0 ** math.ceil(math.log10(max(map(abs, values), default=0.0) or 1.0)) / 100
+
+    def digits(self, values: Iterable[float]) -> int:
+        """Decimals that count: down to a hundredth of a point."""
+        return max(0, 2 - math.floor(math.log10(self.unit(values))))
+
+
+POINTS, UNITS = MetricScale(), MetricScale(span=1.0)
+"""Of percent, and of cosines and shares."""
+
+
+def printed_scale(printed: Sequence[float]) -> MetricScale:
+    """Of a column that nobody describes, by its published values."""
+    return UNITS if printed and all(abs(value) < UNIT_VALUES for value in printed) else POINTS
+
+
+@dataclass(frozen=True)
+class SettingDifference:
+    """A setting that is no axis of a table and has several values among its rows."""
+
+    name: str
+    values: Mapping[str, Sequence[Key]]
+    """Value, in words -> the keys of the rows that have it; NO_SETTING for rows whose method has no such setting."""
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every row has the setting, with one value or another."""
+        return NO_SETTING not in self.values
+
+
+NO_SETTING = "none"
 
 
 class TableError(ValueError):
@@ -44,8 +100,10 @@ class TableSpec:
     notes: list[str] = field(default_factory=list)
     searched: bool = False
     """Whether a sampler drew the rows."""
-    best: Literal["max", "min", "none"] = "max"
-    """Which mean of a column is set in bold."""
+    best: Literal["max", "min", "none"] | None = None
+    """Which mean of every column is set in bold; None where each column's scale says it."""
+    scales: Mapping[str, MetricScale] = field(default_factory=dict)
+    """Column -> what its numbers mean; a column left out is in points, or as its published values look."""
 
 
 PLAIN = frozenset((bool, int, str, type(None)))

@@ -6,6 +6,7 @@ At the paper's own scale values are compared; at another scale only the directio
 import math
 from collections.abc import Mapping
 
+from analysis.statistics.basics import CONFIDENCE
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.columns import Column, Interval, Verdict
 from analysis.tables.directions import Terms, directions
@@ -13,6 +14,9 @@ from analysis.tables.spec import identify
 
 SHARP = 1.0
 """Points: a wider half interval of our mean is too blunt for `reproduced`."""
+
+LEVEL = round(1 - CONFIDENCE, 12)
+"""How often an interval of a mean or of one further seed may miss."""
 
 Verdicts = Mapping[tuple[int, str], Verdict]
 """(row index, column) -> verdict; values that the paper does not print have none."""
@@ -27,7 +31,7 @@ def judge(table: Table, *, same_scale: bool, terms: Terms | None = None) -> Verd
     terms = terms or Terms()
     names = [name for name in table.spec.columns if any(row.entries[name].published is not None for row in table.rows)]
     for name in names:
-        column = Column([row.entries[name] for row in table.rows], table.seed_spread(name))
+        column = Column([row.entries[name] for row in table.rows], table.seed_spread(name), table.scale(name))
         judged = (
             _levels(column)
             if same_scale
@@ -67,12 +71,12 @@ def _level(column: Column, entry: Entry) -> Verdict:
     if _holds(of_mean, published, column.rounding) and half <= SHARP * column.point:
         mean = f"{entry.mean:.{digits}f} ± {half:.{digits}f} ({source})"
         reason = f"{published:g} lies in the interval of our mean, {mean}"
-        return Verdict("reproduced", of_mean, published, reason)
+        return Verdict("reproduced", of_mean, published, reason, level=LEVEL)
     where = f"the interval of one further seed, {entry.mean:.{digits}f} ± {further:.{digits}f} ({source})"
     if _holds(of_seed, published, column.rounding):
-        return Verdict("within seed noise", of_seed, published, f"{published:g} lies in {where}")
+        return Verdict("within seed noise", of_seed, published, f"{published:g} lies in {where}", level=LEVEL)
     side = "above" if published > entry.mean else "below"
-    return Verdict("different", of_seed, published, f"{published:g} lies {side} {where}")
+    return Verdict("different", of_seed, published, f"{published:g} lies {side} {where}", level=LEVEL)
 
 
 def _holds(interval: Interval, published: float, rounding: float) -> bool:

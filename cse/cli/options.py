@@ -1,6 +1,7 @@
 """Options that several commands share, and what they mean."""
 
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -160,6 +161,36 @@ def terms(until: str | None, max_seeds: int | None, margin: float, seeds: int | 
         return directions.Terms(margin=margin, looks=None if until is None else looks_until(max_seeds or LOOKS[-1]))
     except ValueError as error:
         raise ConfigError([str(error)]) from error
+
+
+Spans = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scale",
+        metavar="[COLUMN=]WIDTH",
+        help="How wide a metric's range is, where nobody knows it: 1, 100; a tie is half of a hundredth of it.",
+        show_default=False,
+    ),
+]
+
+
+def positive(value: float | None, name: str) -> float | None:
+    """The number, or None; ConfigError unless it is above 0 and finite."""
+    if value is not None and not 0 < value < math.inf:
+        raise ConfigError([f"wrong {name}: {name}={value:g}; give a number above 0, such as 1 or 100"])
+    return value
+
+
+def spans(given: list[str] | None) -> dict[str, float]:
+    """Column -> the width that `--scale` declares, under "" for every column; ConfigError for what is no width."""
+    widths = {}
+    for word in given or []:
+        column, _, text = word.rpartition("=")
+        try:
+            widths[column] = positive(float(text), "scale") or 0.0
+        except ValueError as error:
+            raise ConfigError([f"wrong scale: scale={word}; write --scale 1, or --scale COLUMN=1"]) from error
+    return widths
 
 
 def fixed_workers(value: object) -> int:

@@ -11,8 +11,10 @@ from typing import Any
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.exchange.merge import Merged, Source
 from analysis.ledger.schema import digest
+from analysis.tables.spec import Sense
 from cse.foreign import IMPORTED, ForeignRun
 from cse.foreign.left import Left
+from cse.foreign.metric import Metric, declared, in_spec
 from cse_train.fields import ConfigError, Scalar, nearest
 
 SEEDS = ("train.seed", "seed")
@@ -29,16 +31,20 @@ class Taking:
     sweep: str
     score: str
     """The metric that becomes the run's best score."""
-    negated: bool = False
-    """Whether the lower value is the better one: its sign is turned."""
+    better: Sense | None = None
+    """Which value is the better one, where a person or the tool says it; of the lower one the sign is turned."""
+    span: float | None = None
+    """How wide the metric's range is, where a person says it."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The tool's name of a setting -> ours."""
 
 
-def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Merged, list[str]]:
-    """Write the finished ones with the score; what changed, and a line for each kind of thing that was not taken.
+def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Merged, list[str], Metric]:
+    """Write the finished ones with the score; what changed, a line for each kind of thing that was not taken, and what
+    the score means.
 
-    ConfigError where nothing could be taken, a name of `taking.names` is none that a run has, or two runs are one.
+    ConfigError where nothing could be taken, a name of `taking.names` is none that a run has, or two runs are one, and
+    for a loss of which nobody says which value is better.
     """
     left = Left.of(runs, taking.score, taking.names)
     finished = [run for run in runs if not run.unfinished]
@@ -50,14 +56,15 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
     if not scored:
         raise ConfigError([_no_score(renamed, taking)])
     _require_foreign(taking.sweep, ledger)
+    metric = declared(taking.score, taking.better, taking.span, [run.metrics[taking.score] for run in scored])
     rows = {row.signature: row for row in ledger.runs(sweep=taking.sweep)}
     told_apart = _told_apart([_kept(run, taking, rows) for run in scored], taking)
-    records = sorted((_record(run, taking) for run in told_apart), key=lambda record: record["signature"])
+    records = sorted((_record(run, taking, metric) for run in told_apart), key=lambda record: record["signature"])
     cells = {_signature(run.id, taking): _cell(run, taking) for run in told_apart}
     hashed = hashlib.sha256(json.dumps(sorted(cells)).encode()).hexdigest()
     source = Source(f"{taking.tool} {taking.source}", hashed, taking.sweep)
     try:
-        merged = ledger.merge([*records, _sweep(cells, records, taking)], source)
+        merged = ledger.merge([*records, _sweep(cells, records, taking, metric)], source)
     except LedgerError as error:
         if not str(error).startswith("two results"):
             raise
@@ -65,7 +72,7 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
         raise ConfigError(
             [f"{line}; the run changed there, or --score is another: give another --as and --ledger"]
         ) from error
-    return merged, left.lines(len(renamed) - len(scored), taking.score)
+    return merged, left.lines(len(renamed) - len(scored), taking.score), metric
 
 
 def require_names(runs: Sequence[ForeignRun], names: Mapping[str, str]) -> Sequence[ForeignRun]:
@@ -151,10 +158,10 @@ def _cell(run: ForeignRun, taking: Taking) -> dict[str, Any]:
     return {"signature": _signature(run.id, taking), "cell_hash": digest(cell), "cell": cell, "seed": _seed(run)}
 
 
-def _record(run: ForeignRun, taking: Taking) -> dict[str, Any]:
+def _record(run: ForeignRun, taking: Taking, metric: Metric) -> dict[str, Any]:
     """The run as a bundle would have it."""
     at = run.begun or 0.0
-    value = -run.metrics[taking.score] if taking.negated else run.metrics[taking.score]
+    value = -run.metrics[taking.score] if metric.turned else run.metrics[taking.score]
     examples = run.settings.get("train.examples")
     details = {"source": f"{taking.tool} {taking.source}", "id": run.id, "metrics": dict(run.metrics)}
     length = {"examples": examples if isinstance(examples, int) else None, "seconds": run.seconds}
@@ -182,15 +189,15 @@ def _record(run: ForeignRun, taking: Taking) -> dict[str, Any]:
 
 
 def _sweep(
-    cells: Mapping[str, Mapping[str, Any]], records: Sequence[Mapping[str, Any]], taking: Taking
+    cells: Mapping[str, Mapping[str, Any]], records: Sequence[Mapping[str, Any]], taking: Taking, metric: Metric
 ) -> dict[str, Any]:
-    score = f"-{taking.score}" if taking.negated else taking.score
+    said = in_spec(metric)
     seeds = sorted({int(cell["seed"]) for cell in cells.values()})
-    title = f"{taking.tool}'s runs of {taking.source} by {score}"
+    title = f"{taking.tool}'s runs of {taking.source} by {said['score']}"
     return {
         "kind": "sweep",
         "id": taking.sweep,
-        "spec": {"title": title, "space": taking.sweep, "seeds": seeds, IMPORTED: taking.tool, "score": score},
+        "spec": {"title": title, "space": taking.sweep, "seeds": seeds, IMPORTED: taking.tool, **said},
         "created": min(record["created"] for record in records),
         "updated": max(record["updated"] for record in records),
         "cells": [cells[name] for name in sorted(cells)],

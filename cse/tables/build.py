@@ -1,28 +1,34 @@
 """`cse table`: a space's table out of the ledger, finished or not, with the published values beside."""
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.aggregate import Baseline, Table, aggregate
-from analysis.tables.labels import some
-from analysis.tables.results import DEV, Planned, results_of
-from analysis.tables.spec import TableSpec
+from analysis.tables.labels import differing, some
+from analysis.tables.results import DEV, PART, Planned, results_of, without_part
+from analysis.tables.spec import MetricScale, SettingDifference, TableSpec, identify
 from cluster.plan.match import match_on
 from cluster.plan.signature import PROMPT
 from cse.foreign import table as imported
 from cse.tables import baselines
+from cse_train.config import completed
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.suites.registry import columns
+from cse_train.evaluate.metric_names import read_span
+from cse_train.evaluate.suites.registry import columns, is_known, metric_of, sense, span
 from search_spaces import cells
 from search_spaces.cell_names import cell_name, setting
 from search_spaces.cells import ResolvedSpace, setups
 from search_spaces.paper import Paper
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+NOTHING_SAID: Mapping[str, MetricScale] = MappingProxyType({})
+SEEDS = ("train.seed", "seed")
+"""The second is that of runs from other tools."""
 SCALE = ("encoder", "corpus", "examples", "batch_size", "evaluations", "max_seq_length", "learning_rate")
 
 
@@ -42,9 +48,10 @@ def build(
     rows = ledger.runs() if ledger else []
     matches, notes = match_on(resolved, rows, seeds, paths=paths, data_hash=data_hash)
     planned, runs = [matched.planned for matched in matches], [matched.run for matched in matches]
+    scales: Mapping[str, MetricScale] = {}
     if not matches:
-        planned, runs, notes = imported.planned_of(resolved, ledger)
-    made = of_planned(resolved, ledger, planned, runs, unevaluated)
+        planned, runs, notes, scales = imported.planned_of(resolved, ledger)
+    made = of_planned(resolved, ledger, planned, runs, unevaluated, scales)
     return replace(made, notes=[*made.notes, *notes])
 
 
@@ -54,16 +61,19 @@ def of_planned(
     planned: Sequence[Planned],
     runs: Sequence[RunRow] | None = None,
     unevaluated: Mapping[str, str] = NOTHING,
+    scales: Mapping[str, MetricScale] = NOTHING_SAID,
 ) -> Table:
     """`build` of the runs that are named: (cell key, signature, seed); `runs` where they were read before.
 
-    `unevaluated`: label of a row of the paper -> why its model could not be scored.
+    `unevaluated`: label of a row of the paper -> why its model could not be scored. `scales`: column -> what its
+    numbers mean, where no suite of ours says it.
     """
     spec = spec_of(resolved)
     if ledger and runs is None:
         runs = ledger.runs(signatures=[signature for _, signature, _ in planned])
     spec = replace(spec, protocol={**spec.protocol, **prompts_of(runs or [])})
     lines = results_of(ledger, planned, spec.columns, spec.scores, runs) if ledger else []
+    spec = replace(spec, scales={**scales_of(spec, lines), **scales})
     data = data_of(lines, runs or [])
     untrained = baselines.stored(setups(resolved), spec.columns, ledger, data) if ledger else []
     rows = [Baseline(row["name"], row["cells"]) for row in untrained]
@@ -72,7 +82,7 @@ def of_planned(
     start = _starting_point(resolved, rows)
     made = aggregate(spec, lines, baselines=rows, untrained=start, models=models, idle=idle.signatures)
     remarks = [*baselines.unscored_models(resolved, models, unevaluated), *idle.lines()]
-    return replace(made, notes=[*made.notes, *remarks])
+    return replace(made, notes=[*made.notes, *remarks], differing=beside_axes(spec, planned, runs or []))
 
 
 def data_of(lines: Sequence[Mapping[str, Any]], runs: Sequence[RunRow]) -> dict[str, set[str]]:
@@ -109,12 +119,43 @@ def spec_of(resolved: ResolvedSpace) -> TableSpec:
         scores=dict(paper.scores) if paper else {},
         default=default if default in rows else None,
         searched=space.sampled,
-        best=paper.best if paper else "max",
+        best=paper.best if paper else None,
         citation=f"{paper.citation}, {paper.table}" if paper else "",
         metric=paper.metric if paper else "",
         protocol=scale(resolved),
         notes=[note for note in (space.notes, *said(paper), *apart(resolved), scaled(resolved)) if note],
     )
+
+
+def scale_of(column: str, values: Iterable[float]) -> MetricScale:
+    """What the numbers of a stored column mean: as its suite says, else as its metric's name and these values say."""
+    width = span(column)
+    return MetricScale(sense(column), read_span(metric_of(column), values) if width is None else width)
+
+
+def scales_of(spec: TableSpec, lines: Sequence[Mapping[str, Any]]) -> dict[str, MetricScale]:
+    """Column -> what its numbers mean; those that the paper alone prints are left out."""
+    values: dict[str, list[float]] = {}
+    for line in lines:
+        if math.isfinite(line["value"]):
+            values.setdefault(line["column"], []).append(line["value"])
+    stored = {column: spec.scores.get(column, column) for column in spec.columns}
+    return {
+        column: scale_of(suite, values.get(column, ()))
+        for column, suite in stored.items()
+        if column in values or suite != column or is_known(suite)
+    }
+
+
+def beside_axes(spec: TableSpec, planned: Sequence[Planned], runs: Sequence[RunRow]) -> list[SettingDifference]:
+    """In what the table's rows differ beside its axes, by the runs that a whole row has."""
+    by_signature = {run.signature: run for run in runs}
+    rows: dict[Any, tuple[Mapping[str, Any], RunRow]] = {}
+    for key, signature, _ in sorted(planned, key=lambda run: PART in run[0]):
+        if signature in by_signature:
+            rows.setdefault(identify(without_part(key)), (without_part(key), by_signature[signature]))
+    settings = [(key, completed({"method": run.method, **run.config})) for key, run in rows.values()]
+    return differing(settings, {*spec.axes, *SEEDS})
 
 
 def said(paper: Paper | None) -> list[str]:

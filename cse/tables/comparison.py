@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,21 @@ import numpy as np
 from analysis.ledger import Ledger
 from analysis.study.comparison import Sides
 from analysis.tables.aggregate import entry_of
+from analysis.tables.labels import differing_line
 from analysis.tables.pair_cosines import ColumnCosines, column_cosines
 from analysis.tables.results import BEST, DEV, Planned, results_of
+from analysis.tables.spec import MetricScale, SettingDifference
 from analysis.tables.untrained import field_text
-from cse.tables.models import DIGITS, Model, ModelScore, differences
+from cse.foreign.metric import of_runs
+from cse.tables.build import scale_of
+from cse.tables.models import DIGITS, Model, ModelScore, beside_asked, differences
 from cse_train.evaluate.suites.registry import is_known, sense
 from cse_train.fields import ConfigError, nearest
 
 NAMES = ("A", "B")
 OF_MODEL = ("pooler", "max_length")
 """Protocol fields that belong to a model: two models may differ in them, and a line says so."""
+NO_SPANS: Mapping[str, float] = MappingProxyType({})
 NO_SEEDS = {"A": -1, "B": -2}
 """Stands for the seed of a folder, which is none, and none in common."""
 
@@ -36,16 +42,35 @@ class Gathered:
     """What is not compared, and in what the models differ."""
     unread: Sequence[str] = ()
     """Why cosines are lacking."""
+    differing: Sequence[SettingDifference] = ()
+    """In what the models differ beside what is asked."""
+
+    def difference_line(self) -> str:
+        """`A and B also differ in: method.pooler (cls: A; mean: B)`; empty for nothing."""
+        return differing_line(self.differing, lambda key: str(key["side"]), "A and B")
+
+    def others(self) -> str:
+        """What stands behind `better` and `worse`: of settings that both sides have, how many differ unasked."""
+        count = sum(setting.everywhere for setting in self.differing)
+        return f", {count} other setting{'s differ' if count > 1 else ' differs'}" if count else ""
 
 
 def gathered(
-    left: Model, right: Model, ledger: Ledger | None, wanted: Sequence[str] | None = None, *, cosines: bool = True
+    left: Model,
+    right: Model,
+    ledger: Ledger | None,
+    wanted: Sequence[str] | None = None,
+    *,
+    spans: Mapping[str, float] = NO_SPANS,
+    cosines: bool = True,
 ) -> Gathered:
     """The columns that both have under one protocol, `wanted` or all; their cosines where `cosines` asks for them.
 
-    ConfigError where a wanted column is lacking, and where none is common.
+    `spans`: column -> how wide its range is, where nobody else says; under "" that of every such column. ConfigError
+    where a wanted column is lacking, and where none is common.
     """
     names = _columns_of(left, right, ledger)
+    scales = _imported(left, right, ledger)
     values = {"A": _values("A", left, names, ledger), "B": _values("B", right, names, ledger)}
     columns: dict[str, Sides] = {}
     data, notes = {}, [*left.notes, *right.notes, *differences(left, right)]
@@ -56,17 +81,41 @@ def gathered(
             if wanted is None or column in wanted:
                 notes.append(problem)
             continue
-        better = sense(column)
-        assert better is not None
         a, b = (entry_of({seed: value for seed, (value, _) in values[name][column].items()}) for name in NAMES)
-        columns[column] = Sides(a, b, better, fine=":" in column and not is_known(column))
+        scale = scales[column] if column in scales else scale_of(column, [*a.values, *b.values])
+        if scale.span is None:
+            scale = replace(scale, span=spans.get(column, spans.get("")))
+        columns[column] = Sides(a, b, scale)
         data[column] = next((str(p["data_hash"]) for _, p in values["A"][column].values() if "data_hash" in p), "")
     chosen = _wanted(columns, wanted, notes)
     kept = _cosines(chosen, left, right, ledger) if cosines else {}
     lacking = [f"{column}: {line}" for column, sides in kept.items() for line in sides.problems]
     pairs = {column: sides for column, sides in kept.items() if sides.rows.keys() >= {0, 1}}
     chosen_columns = {column: columns[column] for column in chosen}
-    return Gathered(chosen_columns, pairs, data, list(dict.fromkeys(notes)), lacking)
+    return Gathered(chosen_columns, pairs, data, list(dict.fromkeys(notes)), lacking, beside_asked(left, right))
+
+
+def _imported(left: Model, right: Model, ledger: Ledger | None) -> dict[str, MetricScale]:
+    """What the score of imported runs means, by its name. ConfigError where it is another thing on the two sides."""
+    metrics = [of_runs(ledger, model.runs) if ledger else None for model in (left, right)]
+    scales = {metric.name: metric.scale for metric in metrics if metric}
+    if not scales or left.dev != right.dev:
+        return scales
+    a, b = (metric.scale if metric else None for metric in metrics)
+    if a != b:
+        said = " and ".join(f"{name} {_told(scale)}" for name, scale in zip(NAMES, (a, b), strict=True))
+        raise ConfigError([f"unlike scores: {left.dev} is {said}; import both alike, see --better and --scale"])
+    if a is not None and a.better is None:
+        line = f"no direction: {left.dev} of A={left.name} was imported without one"
+        raise ConfigError([f"{line}; import it as another sweep with --better lower, or --better higher"])
+    return scales
+
+
+def _told(scale: MetricScale | None) -> str:
+    if scale is None:
+        return "in points of runs of ours"
+    wide = "of unknown width" if scale.span is None else f"{scale.span:g} wide"
+    return f"{scale.better or 'neither'} is better, {wide}"
 
 
 def _wanted(columns: Mapping[str, Sides], wanted: Sequence[str] | None, notes: Sequence[str]) -> list[str]:
@@ -119,7 +168,9 @@ def _values(side: str, model: Model, names: Mapping[str, str], ledger: Ledger | 
     newest = {(s.signature, s.suite): s.protocol for s in ledger.scores([run.signature for run in model.runs])}
     dev = {run.signature: {"data_hash": run.identity["dev"]} for run in model.runs if "dev" in run.identity}
     values: dict[str, dict[int, Value]] = {column: {} for column in columns}
-    for line in results_of(ledger, planned, columns, names, model.runs):
+    metric = of_runs(ledger, model.runs)
+    runs = [metric.measured(run) for run in model.runs] if metric else model.runs
+    for line in results_of(ledger, planned, columns, names, runs):
         if np.isfinite(line["value"]):
             name, column = line["signature"], line["column"]
             protocol = dev.get(name, {}) if names[column] == BEST else newest.get((name, column), {})

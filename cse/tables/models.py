@@ -9,13 +9,14 @@ import numpy as np
 
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.data_sets import LENGTH
-from analysis.tables.labels import some
+from analysis.tables.labels import differing, some
 from analysis.tables.results import DEV
-from analysis.tables.spec import plain
+from analysis.tables.spec import SettingDifference, plain
 from cluster.plan.match import match_on
+from cse.tables.build import SEEDS
 from cse.tables.explain import candidates
 from cse.tables.lookup import by_signature, row_of, space_or_sweep, sweep_of
-from cse_train.config import effective
+from cse_train.config import completed, effective
 from cse_train.fields import ConfigError, Scalar, nearest
 from search_spaces.catalog import catalog
 from search_spaces.cell_names import choose
@@ -23,7 +24,6 @@ from search_spaces.cells import ResolvedSpace, sweep_name
 
 DIGITS = 12
 """Hexadecimal digits shown of a signature."""
-SEED = "train.seed"
 SHOWN = 8
 """Settings that are named."""
 
@@ -49,6 +49,8 @@ class Model:
     folder: Path | None = None
     notes: Sequence[str] = ()
     """Which of its runs are not compared."""
+    axes: Sequence[str] = ()
+    """Of the space that names its cell: in these a comparison is meant to differ."""
     scores: Mapping[str, ModelScore] = field(default_factory=dict)
     """Of a folder."""
 
@@ -143,7 +145,8 @@ def _of_cell(
         raise ConfigError([f"nothing finished: model={name} has no done run{aside}; cse run trains some, cse ls lists"])
     lacking = [f"{name}: {len(runs) - len(done)} of {len(runs)} runs are not done"] if len(runs) > len(done) else []
     label = f"{sweep_name(resolved)}:{cell_words}" if cell_words else sweep_name(resolved)
-    return Model(name, label, tuple(done), notes=[*lacking, *(f"{name}: {note}" for note in notes)])
+    remarks = [*lacking, *(f"{name}: {note}" for note in notes)]
+    return Model(name, label, tuple(done), notes=remarks, axes=resolved.space.axis_names)
 
 
 def _require_one_model(model: Model) -> None:
@@ -164,7 +167,7 @@ def differing_settings(runs: Sequence[RunRow]) -> list[str]:
         {**effective({"method": run.method, **run.config}), **{f"{k} (content)": v for k, v in run.identity.items()}}
         for run in runs
     ]
-    names = dict.fromkeys(name for fact in facts for name in fact if name != SEED)
+    names = dict.fromkeys(name for fact in facts for name in fact if name not in SEEDS)
     return [name for name in names if len({repr(plain(fact.get(name))) for fact in facts}) > 1]
 
 
@@ -174,6 +177,26 @@ def require_two(left: Model, right: Model) -> None:
     if shared or (left.folder is not None and left.folder == right.folder):
         what = f"run {min(shared)[:DIGITS]} is on both sides" if shared else f"both are {left.folder}"
         raise ConfigError([f"one model twice: A={left.name}, B={right.name}: {what}; name two different ones"])
+
+
+def beside_asked(left: Model, right: Model) -> list[SettingDifference]:
+    """The settings in which the two sides differ beside what is asked; none where one is a folder.
+
+    Asked are the axes of the spaces that name the cells; of runs that are named by themselves the method or, where that
+    is the same, a single setting in which they differ.
+    """
+    if not (left.runs and right.runs):
+        return []
+    sides = [
+        ({"side": name}, completed({"method": model.runs[0].method, **model.runs[0].config}))
+        for name, model in (("A", left), ("B", right))
+    ]
+    unlike = differing(sides, {*left.axes, *right.axes, *SEEDS})
+    if left.axes or right.axes:
+        return unlike
+    names = [setting.name for setting in unlike]
+    asked = "method" if "method" in names else names[0] if len(names) == 1 else ""
+    return [setting for setting in unlike if setting.name != asked]
 
 
 def differences(left: Model, right: Model) -> Iterator[str]:
@@ -186,7 +209,7 @@ def differences(left: Model, right: Model) -> Iterator[str]:
         if a != b and name != LENGTH:
             yield f"trained on or by other {name}: A {a}, B {b}"
     settings = [effective({"method": run.method, **run.config}) for run in (first, second)]
-    keys = [key for key in dict.fromkeys([*settings[0], *settings[1]]) if key != SEED]
+    keys = [key for key in dict.fromkeys([*settings[0], *settings[1]]) if key not in SEEDS]
     unlike = [
         f"{k} A {settings[0].get(k)}, B {settings[1].get(k)}" for k in keys if settings[0].get(k) != settings[1].get(k)
     ]

@@ -208,7 +208,7 @@ def with_left_out(made: Table, resolved: ResolvedSpace) -> Table:
 def best_cells(made: Table, winners: Sequence[Any]) -> Table:
     """A search's table: its best cells by the first column, and the paper's own settings wherever they stand."""
     first = made.spec.columns[0]
-    sign = -1.0 if made.spec.best == "min" else 1.0
+    sign = -1.0 if made.best(first) == "min" else 1.0
     finished = [row for row in made.rows if row.entries[first].mean is not None]
     ranked = sorted(finished, key=lambda row: -sign * (row.entries[first].mean or 0.0))
     names = {identify(key) for key in winners}

@@ -17,6 +17,8 @@ from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import Verdicts, judge
 from cluster.plan.data_sets import one_data_set, with_versions
 from cluster.plan.match import match_on
+from cse.foreign import IMPORTED
+from cse.foreign.metric import of_spec
 from cse.tables import build
 from cse.tables.explain import run_command
 from cse.tables.lookup import space_of_sweep
@@ -160,7 +162,13 @@ def _plain_table(sweep: SweepRow, axes: Sequence[str], ledger: Ledger, planned: 
     spec = TableSpec(
         id=sweep.id, title=str(sweep.spec.get("title", "")), axes=list(axes), columns=suites or [BEST], rows=rows
     )
-    return aggregate(spec, results_of(ledger, planned, spec.columns))
+    if IMPORTED not in sweep.spec:
+        lines = results_of(ledger, planned, spec.columns)
+        return aggregate(replace(spec, scales=build.scales_of(spec, lines)), lines)
+    runs = ledger.runs(sweep=sweep.id)
+    metric = of_spec(sweep.spec, runs)
+    lines = results_of(ledger, planned, spec.columns, runs=[metric.measured(run) for run in runs])
+    return aggregate(replace(spec, scales={**build.scales_of(spec, lines), BEST: metric.scale}), lines)
 
 
 def _command(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -11,10 +12,11 @@ from analysis.statistics.needed import MOST
 from analysis.study.comparison import ColumnComparison, GateWord, compared, verdict_of
 from analysis.tables.directions import MARGIN, Terms
 from cse.cli import ledgers, options
+from cse.cli.comparison.text import interval_text, no_ties, worded
 from cse.cli.exit import DONE, MORE_SEEDS, WORSE
 from cse.cli.listing import FormatOption
-from cse.cli.results.compare import Columns, Level, Margin, column_dict, interval_text, model_dict, named, words
-from cse.tables.comparison import gathered
+from cse.cli.results.compare import Columns, Level, Margin, column_dict, model_dict, named, words
+from cse.tables.comparison import Gathered, gathered
 from cse.tables.models import Model
 from cse_train.fields import ConfigError
 
@@ -39,6 +41,7 @@ def gate(
     against: Against,
     column: Columns = None,
     margin: Margin = MARGIN,
+    scale: options.Spans = None,
     level: Level = FAMILY,
     looks: Looks = None,
     profile: options.Profile = None,
@@ -56,13 +59,15 @@ def gate(
     opened = ledgers.existing_ledger(ledger, storage)
     models = named([candidate, against], opened, profile, options.settings(settings), data_hash)
     _require_seeds(models)
-    common = gathered(models[0], models[1], opened, words(column) or _dev(*models), cosines=False)
+    wanted = words(column) or _dev(*models)
+    common = gathered(models[0], models[1], opened, wanted, spans=options.spans(scale), cosines=False)
     columns = compared(common.columns, terms)
     word, more = verdict_of(columns)
     if form == "json":
-        print(json.dumps(_as_dict(models, terms, columns, word, more, common.notes), indent=1, allow_nan=False))
+        print(json.dumps(_as_dict(models, terms, columns, word, more, common), indent=1, allow_nan=False))
     else:
-        print(line(word, more, columns))
+        apart = common.difference_line()
+        print("\n".join([line(word, more, columns, common.others()), *([apart] if apart else [])]))
     return EXIT_CODES[word]
 
 
@@ -89,10 +94,10 @@ def _dev(left: Model, right: Model) -> list[str]:
     return [str(left.dev)]
 
 
-def line(word: GateWord, more: int | None, columns: list[ColumnComparison]) -> str:
-    """`better: sts_dev +3.00 (+0.52 to +5.48, better, 3 seeds)`, with the seeds that are lacking."""
+def line(word: GateWord, more: int | None, columns: list[ColumnComparison], others: str = "") -> str:
+    """`better: sts_dev +3.00 (+0.52 to +5.48: better, the 95% interval excludes 0)`, with the seeds that it lacks."""
     lacking = "" if word != "more-seeds" else f" {more}" if more is not None else f" over {MOST}"
-    return f"{word}{lacking}: " + "; ".join(map(_column, columns))
+    return f"{worded(word, others)}{lacking}: " + "; ".join([*map(_column, columns), *no_ties(columns)])
 
 
 def _column(column: ColumnComparison) -> str:
@@ -102,10 +107,16 @@ def _column(column: ColumnComparison) -> str:
 
 
 def _as_dict(
-    models: Sequence[Model], terms: Terms, columns: list[ColumnComparison], word: GateWord, more: int | None, notes: Any
+    models: Sequence[Model],
+    terms: Terms,
+    columns: list[ColumnComparison],
+    word: GateWord,
+    more: int | None,
+    common: Gathered,
 ) -> dict[str, Any]:
     return {
         "verdict": word,
+        **({"differing": apart} if (apart := common.difference_line()) else {}),
         "more_seeds": more,
         "exit_code": EXIT_CODES[word],
         "margin": terms.margin,
@@ -114,5 +125,6 @@ def _as_dict(
         "columns": [column_dict(column) for column in columns],
         "candidate": model_dict(models[0]),
         "reference": model_dict(models[1]),
-        "notes": list(notes),
+        "settings": [asdict(setting) for setting in common.differing],
+        "notes": list(common.notes),
     }

@@ -9,9 +9,13 @@ import typer
 from analysis.bundles.reader import Bundle
 from analysis.ledger import shown_url
 from analysis.ledger.exchange.merge import Merged, Source
+from analysis.statistics.looks import MARGIN
 from analysis.tables.labels import number_of
-from cse.cli import exit, ledgers
+from analysis.tables.spec import Sense
+from cse.cli import exit, ledgers, options
+from cse.cli.options import positive
 from cse.foreign import sources
+from cse.foreign.metric import Metric
 from cse.foreign.take import Taking, take
 from cse_train.fields import ConfigError, nearest
 
@@ -45,7 +49,25 @@ Rename = Annotated[
     list[str] | None,
     typer.Option("--rename", metavar="NAME=KEY", help="A setting's name here; may be given again.", show_default=False),
 ]
-Negate = Annotated[bool, typer.Option("--negate", help="The lower score is the better one: turn its sign.")]
+Negate = Annotated[bool, typer.Option("--negate", help="The lower score is the better one, as --better lower.")]
+Better = Annotated[
+    str | None,
+    typer.Option(
+        parser=options.choice("better", ("lower", "higher")),
+        metavar="lower|higher",
+        help="Of a tool: which score is the better one (higher; Optuna says it).",
+        show_default=False,
+    ),
+]
+Width = Annotated[
+    float | None,
+    typer.Option(
+        "--scale",
+        metavar="WIDTH",
+        help="Of a tool: how wide the score's range is, 1 or 100; a tie is half of a hundredth of it.",
+        show_default=False,
+    ),
+]
 
 
 def import_(
@@ -57,12 +79,13 @@ def import_(
     study: Study = None,
     rename: Rename = None,
     negate: Negate = False,
+    better: Better = None,
+    scale: Width = None,
 ) -> None:
     """Take the runs of a bundle, or finished runs of another tool, over into a ledger."""
     if source is None:
-        _require_no_options(
-            what, {"--as": name, "--score": score, "--study": study, "--rename": rename, "--negate": negate}
-        )
+        of_tools = {"--as": name, "--score": score, "--study": study, "--rename": rename, "--negate": negate}
+        _require_no_options(what, {**of_tools, "--better": better, "--scale": scale})
         _import_bundle(Path(what), ledger)
         return
     if what not in TOOLS:
@@ -74,12 +97,12 @@ def import_(
         raise ConfigError([f"nothing given: {option}; give it too" for option, value in lacking.items() if not value])
     names = _names(rename or [])
     runs = module.read(source, study)
-    if any(score in run.lower and not run.unfinished for run in runs) and not negate:
-        raise ConfigError([f"lower is better: score={score}; give --negate, since here the higher score wins"])
-    taking = Taking(tool=what, source=shown_url(source), sweep=name, score=score, negated=negate, names=names)
+    sense = _sense(score, negate, better, any(score in run.lower and not run.unfinished for run in runs))
+    span = positive(scale, "scale")
+    taking = Taking(tool=what, source=shown_url(source), sweep=name, score=score, better=sense, span=span, names=names)
     with ledgers.ledger_to_fill(ledger) as opened:
-        merged, left_out = take(runs, taking, opened)
-    print(f"{counted(merged)} as {name}  (ledger {opened.url})")
+        merged, left_out, metric = take(runs, taking, opened)
+    print(f"{counted(merged)} as {name}  (ledger {opened.url})\n{described(metric)}")
     exit.say(left_out)
 
 
@@ -88,6 +111,22 @@ def _require_no_options(what: str, options: Mapping[str, object]) -> None:
     given = ", ".join(option for option, value in options.items() if value)
     if given and what not in TOOLS:
         raise ConfigError([f"options of a tool: {given} with the bundle {what}; leave them out, or name a tool first"])
+
+
+def _sense(score: str, negate: bool, better: str | None, minimised: bool) -> Sense | None:
+    """Which score is better, by the options and by the tool. ConfigError where they contradict each other."""
+    if better == "higher" and (negate or minimised):
+        other = "--negate" if negate else "the study minimises it"
+        raise ConfigError([f"two directions: --better={better} of score={score}, and {other}; leave one out"])
+    return "lower" if negate or minimised or better == "lower" else "higher" if better else None
+
+
+def described(metric: Metric) -> str:
+    """What is taken for granted of the score."""
+    span = metric.scale.span
+    unknown = "its range is not known, so that nothing is called a tie: --scale 1, or 100, says it"
+    width = unknown if span is None else f"its range is {span:g} wide, and a tie within ±{MARGIN * span / 100:g}"
+    return f"{metric.name}: the {metric.scale.better} value is the better one; {width}"
 
 
 def _names(pairs: list[str]) -> dict[str, str]:

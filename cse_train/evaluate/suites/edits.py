@@ -18,6 +18,7 @@ NAME = "edits"
 COLUMNS = tuple(f"{NAME}:{edit}" for edit in EDITS)
 NEEDS = ()
 UNRANKED = tuple(EDITS)
+SPANS = dict.fromkeys(UNRANKED, 1.0)
 
 
 def evaluate(model: TextModel, _paths: DataPaths) -> list[Score]:

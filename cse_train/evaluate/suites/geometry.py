@@ -39,6 +39,8 @@ COLUMNS = (
 )
 NEEDS = (SET,)
 LOWER, UNRANKED = ("alignment", "uniformity"), ("mean_cosine",)
+SPANS = dict.fromkeys((*LOWER, *UNRANKED), 1.0)
+"""A point of a distance is that of a cosine."""
 
 
 def alignment(left_PD: np.ndarray, right_PD: np.ndarray) -> float:

@@ -4,7 +4,9 @@ A suite states `NAME`; `COLUMNS`, what its scores are stored as (`Score.column`)
 computed; `NEEDS`, the sets, tasks and corpora that it reads; and `evaluate(model, paths, **options) -> list[Score]`,
 which takes those of `run_suites.Options` that it names. Where `MEMBERS` names sets or tasks, each can be asked for
 alone: `evaluate` takes them as `members`. `LOWER` names the metrics whose lower value is the better one, `UNRANKED`
-those of which none is better. Suites of a user's own come from `cse_train.plugins`, and have no members. Where a suite
+those of which none is better, `HIGHER` the others where a name such as `loss` would let one think otherwise. `SPANS`
+says of a metric how wide its range is, where that is not 100: 1 for a cosine. Suites of a user's own come from
+`cse_train.plugins`, and have no members; of their metrics only what `SPANS` says is known. Where a suite
 has a `PREFIX`, it is no suite by itself: every name that begins so is one of its members, `member_hash(name)` is the
 hash of what that reads, and `NAME` is how help writes them.
 """
@@ -19,8 +21,9 @@ from typing import Any, Literal
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate import suites as folder
+from cse_train.evaluate.metric_names import needs_direction
 from cse_train.evaluate.pairs import load_pairs, set_name
-from cse_train.evaluate.protocol import CODE_VERSION
+from cse_train.evaluate.protocol import CODE_VERSION, RULED
 from cse_train.evaluate.transfer.loaders import EVERY_TASK, load_task
 from cse_train.evaluate.user_sets import judgements
 from cse_train.evaluate.user_sets.kinds import opened
@@ -96,7 +99,17 @@ def _is_suite(name: str) -> bool:
 
 def _suite(name: str) -> ModuleType:
     plugin = plugins.get("suite", name)
-    return shipped()[name] if plugin is None else plugins.load(plugin)
+    return shipped()[name] if plugin is None else _directed(plugins.load(plugin))
+
+
+def _directed(suite: ModuleType) -> ModuleType:
+    """The suite; ConfigError with a line for each metric, such as a loss, of which it does not say which is better."""
+    said = {metric for names in ("LOWER", "HIGHER", "UNRANKED") for metric in getattr(suite, names, ())}
+    metrics = dict.fromkeys(metric_of(column) or column for column in suite.COLUMNS)
+    if silent := [metric for metric in metrics if needs_direction(metric) and metric not in said]:
+        line = "no direction: suite={} metric={}; name it in LOWER of the suite, or in HIGHER"
+        raise ConfigError([line.format(suite.NAME, metric) for metric in silent])
+    return suite
 
 
 def columns(name: str) -> tuple[str, ...]:
@@ -107,14 +120,43 @@ def columns(name: str) -> tuple[str, ...]:
     return tuple(_suite(name).COLUMNS) if _is_suite(name) else (name,)
 
 
+def metric_of(column: str) -> str:
+    """The metric in the name of a stored column; empty for a set's or a task's own."""
+    return column.partition(":")[2].partition(" (")[0]
+
+
 def sense(column: str) -> Literal["higher", "lower"] | None:
     """Which value of a stored column is the better one; None where none is."""
-    metric = column.partition(":")[2].partition(" (")[0]
+    metric = metric_of(column) or column
     by_metric: dict[str, Literal["higher", "lower"] | None] = {}
-    for suite in map(_suite, suites()):
+    for suite in _describing(column):
         by_metric |= dict.fromkeys(getattr(suite, "LOWER", ()), "lower")
         by_metric |= dict.fromkeys(getattr(suite, "UNRANKED", ()))
     return by_metric.get(metric, "higher")
+
+
+def span(column: str) -> float | None:
+    """How wide the range of a stored column is; None for a metric of a plug-in's that its `SPANS` does not name."""
+    metric, describing = metric_of(column) or column, _describing(column)
+    spans = [suite.SPANS[metric] for suite in describing if metric in getattr(suite, "SPANS", {})]
+    if spans:
+        return float(spans[0])
+    if describing[0] not in shipped().values():
+        return None
+    ours = not metric_of(column) or is_known(column) or metric in _metrics() or metric.startswith(RULED)
+    return 100.0 if ours else None
+
+
+def _describing(column: str) -> list[ModuleType]:
+    """The plug-in whose column it is, else the suites that ship."""
+    loaded = (_suite(name) for name in suites() if name not in shipped())
+    return [suite for suite in loaded if column in suite.COLUMNS] or list(shipped().values())
+
+
+@functools.cache
+def _metrics() -> frozenset[str]:
+    """The metrics of ours, a user's own sets included."""
+    return frozenset([*judgements.METRICS, *(metric_of(c) for suite in shipped().values() for c in suite.COLUMNS)])
 
 
 def unscored(suites: Iterable[str], have: Container[str]) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def test_markdown(table: Table, cosines: dict[str, ColumnCosines]) -> None:
     text = render(table, "md", judge(table, same_scale=False), orderings(table, cosines))
     lines = text.splitlines()
     (line,) = [line for line in lines if "| ✗ opposite direction | paper -0.1 " in line]
-    assert line.startswith("| 0.2 ") and "ours +1.00, interval +0.74 to +1.26 (3 seeds)" in line
+    assert line.startswith("| 0.2 ") and "ours +1.00, 97.5% interval +0.74 to +1.26 (3 seeds)" in line
     (order,) = [line for line in lines if line.startswith("- dev: undecided; tau -1.00")]
     assert order.endswith("interval -1.00 to -1.00 over seeds, 3 rows; rows in random order reach it with p 0.33")
     assert "- dev: 3 seeds rank 3 rows alike with W 1.00 (1: every seed the same order; rows" in text

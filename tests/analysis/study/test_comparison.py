@@ -10,15 +10,15 @@ from analysis.statistics.looks import LOOKS
 from analysis.study.comparison import ColumnComparison, Sides, compared, verdict_of
 from analysis.tables.aggregate import entry_of
 from analysis.tables.directions import Terms
-from analysis.tables.spec import TableError
+from analysis.tables.spec import MetricScale, TableError
 
 T2 = 4.302653
 """Student's t(0.975) at 2 degrees of freedom."""
 
 
-def sides(left: list[float], right: list[float], first: int = 0, **about: bool) -> Sides:
+def sides(left: list[float], right: list[float], first: int = 0) -> Sides:
     """Values by seed; B's seeds count from `first`."""
-    return Sides(entry_of(dict(enumerate(left))), entry_of(dict(enumerate(right, first))), **about)
+    return Sides(entry_of(dict(enumerate(left))), entry_of(dict(enumerate(right, first))))
 
 
 def compare(left: list[float], right: list[float], terms: Terms | None = None, first: int = 0) -> ColumnComparison:
@@ -37,7 +37,10 @@ def test_better_by_hand() -> None:
 def test_what_is_surely_within_the_margin_is_a_tie_and_not_better() -> None:
     """Differences 0.19, 0.20, 0.21: half interval 0.0248, so that 0 and 0.5 both lie outside of it."""
     made = compare([60.19, 61.20, 62.21], [60.0, 61.0, 62.0])
-    assert made.word == "tie" and made.reason == "surely within ±0.5, and above 0 (3 seeds)"
+    assert (made.word, made.reason) == (
+        "tie",
+        "the 90% interval is within ±0.5, and the 95% interval above 0 (3 seeds)",
+    )
     assert compare([60.19, 61.20, 62.21], [60.0, 61.0, 62.0], Terms(margin=0.1)).word == "better"
 
 
@@ -110,7 +113,8 @@ def test_collapsed_seeds_are_counted_and_averaged_into_nothing() -> None:
 
 def test_a_lower_value_may_be_the_better_one_and_a_point_small() -> None:
     """Uniformity falls by 0.02, 0.03 and 0.04: two to four of its points."""
-    about = Sides(entry_of({0: -2.02, 1: -2.04, 2: -2.06}), entry_of({0: -2.0, 1: -2.01, 2: -2.02}), "lower", fine=True)
+    a, b = entry_of({0: -2.02, 1: -2.04, 2: -2.06}), entry_of({0: -2.0, 1: -2.01, 2: -2.02})
+    about = Sides(a, b, MetricScale("lower", 1.0))
     (made,) = compared({"sts_test:uniformity": about}, Terms())
     assert (made.word, made.point, made.digits) == ("better", 0.01, 4)
     plain = Sides(about.left, about.right)

@@ -93,7 +93,7 @@ def test_directions_by_hand() -> None:
     assert up.word == "same direction" and up.published == 0.5
     assert up.interval == pytest.approx((1 - 0.248414, 1 + 0.248414), abs=1e-5)
     notes = "(less than the 2 between seeds, needs 3 seeds)"
-    assert up.reason == f"paper +0.5 {notes}; ours +1.00, interval +0.75 to +1.25 (3 seeds)"
+    assert up.reason == f"paper +0.5 {notes}; ours +1.00, 95% interval +0.75 to +1.25 (3 seeds)"
     _, against = verdicts(([60.0, 60.2, 59.8], 84.0), ([61.0, 61.1, 60.9], 81.0), same_scale=False)
     assert against.word == "opposite direction" and "less than" not in against.reason
 

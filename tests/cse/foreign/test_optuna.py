@@ -110,14 +110,18 @@ def test_a_complete_trial_that_lost_its_value_is_left_out(
     assert err == "cse: left out: runs: 1 without value; import again when they have ended\n"
 
 
-def test_a_study_that_minimises_is_negated(tmp_path: Path, ledger: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_that_minimises_says_the_direction_itself(
+    tmp_path: Path, ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     filled(f"sqlite:///{tmp_path / 'loss.db'}", direction="minimize")
-    assert imported(tmp_path / "loss.db", ledger) == 2
-    assert capsys.readouterr().err == (
-        "cse: lower is better: score=value; give --negate, since here the higher score wins\n"
-    )
-    assert imported(tmp_path / "loss.db", ledger, "--negate") == 0
+    assert imported(tmp_path / "loss.db", ledger, "--better", "higher") == 2
+    said = "cse: two directions: --better=higher of score=value, and the study minimises it; leave one out\n"
+    assert capsys.readouterr().err == said
+    assert imported(tmp_path / "loss.db", ledger) == 0
+    assert "value: the lower value is the better one; its range is not known" in capsys.readouterr().out
     assert max(run.best or 0.0 for run in Ledger.open(ledger).runs()) == -68.0
+    assert main(["table", "mine", "--ledger", ledger, "--format", "csv"]) == 0
+    assert "68.0" in (shown := capsys.readouterr().out) and "-68.0" not in shown
 
 
 def test_a_value_that_changed_at_the_source_is_a_conflict(

@@ -263,7 +263,7 @@ def test_the_gates_line_json_and_exit_codes(
     capsys: pytest.CaptureFixture[str], two: tuple[list[str], list[str]], ledger: Ledger
 ) -> None:
     better = printed(capsys, "gate", A, "--against", B)
-    assert better == "better: sts_dev +3.00 (+0.52 to +5.48: better, the interval excludes 0 (3 seeds))\n"
+    assert better == "better: sts_dev +3.00 (+0.52 to +5.48: better, the 95% interval excludes 0 (3 seeds))\n"
     worse = facts(capsys, "gate", B, "--against", A, code=3)
     assert (worse["verdict"], worse["exit_code"], worse["columns"][0]["difference"]) == ("worse", 3, -3.0)
     book(ledger, 0.32, [60.01, 61.02, 62.0])

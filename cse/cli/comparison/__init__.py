@@ -1,0 +1,1 @@
+"""What `cse compare` and `cse gate` print."""
