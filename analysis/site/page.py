@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from analysis.render.grid import remark_lines
+from analysis.render.grid import difference_line, remark_lines
 from analysis.render.verdicts import order_said
 from analysis.report.page import boxed
 from analysis.site.citation import Citation, read
@@ -92,6 +92,7 @@ def _scale(sheet: Sheet, scale: Scale) -> str:
     parts = [
         f'<section class="scale" aria-labelledby="{id}"><h2 id="{id}">Profile {escape(scale.name)}</h2>',
         f'<p class="soft">{escape(facts)}.</p>',
+        f'<p class="soft">{escape(difference_line(scale.table))}.</p>' if scale.table.differing else "",
         toggles(id) if any(scale.verdicts) else "",
         boxed(sheet_table(sheet, scale.table, scale.verdicts, scale), 0, f"{sheet.id} at profile {scale.name}"),
         legend(scale.verdicts),

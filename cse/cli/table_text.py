@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from analysis.render.formats import render
-from analysis.render.grid import baseline_grid, grid, remark_lines, text_columns, title
+from analysis.render.grid import baseline_grid, difference_line, grid, remark_lines, text_columns, title
 from analysis.render.markup import Markup
 from analysis.render.verdicts import order_lines
 from analysis.tables.aggregate import Table
@@ -41,7 +41,7 @@ def shown(table: Table, verdicts: Verdicts | None = None, ordering: Sequence[Ord
     keys = text_columns(table) + 1
     if screen.least_width(header[:keys], [line[:keys] for line in body]) > columns / 2:
         header, body, keys = _one_name(table, header, body, keys)
-    parts = [screen.bold(title(table)), _part(header, body, keys, columns)]
+    parts = [screen.bold(title(table)), screen.prose(difference_line(table)), _part(header, body, keys, columns)]
     if table.baselines:
         parts.append(_part(*baseline_grid(table, TERMINAL), 1, columns))
     parts.append(listed(remark_lines(table)))

@@ -3,12 +3,14 @@
 import csv
 import io
 from collections.abc import Sequence
+from typing import Any
 
-from analysis.render.grid import difference, reference_name
+from analysis.render.grid import difference, reference_name, shown_differences
 from analysis.render.markup import plain_text
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import axis_text
 from analysis.tables.ordering import Ordering
+from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts
 
 FORMULA = ("=", "+", "-", "@")
@@ -30,16 +32,22 @@ def _is_number(text: str) -> bool:
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
-    """One line per row in full numbers; rows without training follow, named in the column `row`."""
+    """One line per row in full numbers, and what it has of the settings in which rows differ beside the axes; rows
+    without training follow, named in the column `row`."""
     spec, names = table.spec, ("n", "mean", "sd", "published", "delta")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     results = [f"{column} {name}" for column in spec.columns for name in names]
-    writer.writerow(["row", *map(cell, [*spec.axes, *results])])
+    settings: list[tuple[str, dict[Any, str]]] = [
+        (setting.name, {identify(key): value for value, keys in setting.values.items() for key in keys})
+        for setting in shown_differences(table)
+    ]
+    writer.writerow(["row", *map(cell, [*spec.axes, *results, *(name for name, _ in settings)])])
     for row in table.rows:
         entries = [row.entries[column].as_dict() for column in spec.columns]
         key = [cell(axis_text(row.key[axis])) for axis in spec.axes]
-        writer.writerow(["trained", *key, *(entry[name] for entry in entries for name in names)])
+        also = [cell(values.get(identify(row.key), "")) for _, values in settings]
+        writer.writerow(["trained", *key, *(entry[name] for entry in entries for name in names), *also])
     for alone in spec.references:
         model, printed = table.untrained.get(alone["label"]), alone["cells"]
         pairs = [(model.values.get(column) if model else None, printed.get(column)) for column in spec.columns]

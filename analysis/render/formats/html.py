@@ -3,7 +3,7 @@
 import html
 from collections.abc import Sequence
 
-from analysis.render.grid import baseline_grid, grid, remark_lines, text_columns, title
+from analysis.render.grid import baseline_grid, difference_line, grid, remark_lines, text_columns, title
 from analysis.render.markup import Markup, plain_text
 from analysis.render.verdicts import with_summary
 from analysis.tables.aggregate import Table
@@ -24,7 +24,8 @@ HTML = Markup(
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
     """The table with its caption, the rows without training, the remarks as a list."""
     table = with_summary(table, verdicts, ordering)
-    parts = [_part(*grid(table, HTML), text_columns(table), HTML.escape(title(table)))]
+    caption = "<br>".join(HTML.escape(line) for line in (title(table), difference_line(table)) if line)
+    parts = [_part(*grid(table, HTML), text_columns(table), caption)]
     if table.baselines:
         parts.append(_part(*baseline_grid(table, HTML), 1, "Without training"))
     lines = [f"<li>{HTML.escape(line)}</li>" for line in remark_lines(table)]

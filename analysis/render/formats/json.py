@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from analysis.render.grid import difference, misprints
+from analysis.render.grid import difference, difference_line, misprints, shown_differences
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.ordering import Ordering
-from analysis.tables.spec import identify
+from analysis.tables.spec import SettingDifference, identify
 from analysis.tables.verdict import Verdicts
 
 PAIR = ("difference", "interval", "p", "corrected", "differs")
@@ -28,8 +28,10 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
 def _table(table: Table) -> dict[str, Any]:
     """The table in the shape of a space's `paper:` block, numbers in full."""
     wrong = misprints(table.spec)
+    settings = [{"name": s.name, "values": _rows_by_value(s)} for s in shown_differences(table)]
     return {
         "id": table.spec.id,
+        **({"differing": difference_line(table)} if difference_line(table) else {}),
         "axes": list(table.spec.axes),
         "columns": list(table.spec.columns),
         "rows": [
@@ -38,7 +40,12 @@ def _table(table: Table) -> dict[str, Any]:
         "no_signal": table.no_signal,
         "references": [row | _untrained(table, row) for row in table.spec.references],
         "protocol": table.protocol,
+        **({"settings": settings} if settings else {}),
     }
+
+
+def _rows_by_value(setting: SettingDifference) -> list[dict[str, Any]]:
+    return [{"value": value, "rows": list(keys)} for value, keys in setting.values.items()]
 
 
 def _untrained(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:

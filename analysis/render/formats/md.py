@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from analysis.render.grid import baseline_grid, grid, remark_lines, text_columns, title
+from analysis.render.grid import baseline_grid, difference_line, grid, remark_lines, text_columns, title
 from analysis.render.markup import MARKDOWN, aligned
 from analysis.render.signs import signed
 from analysis.render.verdicts import order_lines
@@ -13,7 +13,8 @@ from analysis.tables.verdict import Verdicts
 
 
 def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering] | None) -> str:
-    parts = [f"**{MARKDOWN.escape(title(table))}**", aligned(*grid(table, MARKDOWN), text_columns(table))]
+    above = [f"**{MARKDOWN.escape(title(table))}**", MARKDOWN.escape(difference_line(table))]
+    parts = [*above, aligned(*grid(table, MARKDOWN), text_columns(table))]
     if table.baselines:
         parts.append(aligned(*baseline_grid(table, MARKDOWN), 1))
     parts.append("\n".join(f"- {line}" for line in remark_lines(table)))

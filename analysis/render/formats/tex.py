@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from analysis.render.grid import baseline_grid, grid, remark_lines, text_columns, title
+from analysis.render.grid import baseline_grid, difference_line, grid, remark_lines, text_columns, title
 from analysis.render.markup import Markup, plain_text
 from analysis.render.verdicts import with_summary
 from analysis.tables.aggregate import Table
@@ -50,7 +50,9 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
 
 
 def _caption(table: Table) -> str:
-    sentences = [line.rstrip(".") + "." for line in (title(table), *remark_lines(table))]
+    sentences = [
+        line.rstrip(".") + "." for line in (title(table), difference_line(table), *remark_lines(table)) if line
+    ]
     return " ".join(LATEX.escape(sentence) for sentence in sentences)
 
 

@@ -40,6 +40,18 @@ def test_a_new_method_and_its_space_are_valid_as_written(capsys: pytest.CaptureF
     ]
 
 
+def test_a_new_method_starts_from_simcses_pooler_and_rate() -> None:
+    """Beside SimCSE in one space nothing differs but the method."""
+    assert main(["new", "method", "margin_loss"]) == 0
+    Path("both.yaml").write_text(
+        "version: 1\nid: both\nplugins: [margin_loss.py]\nprofile: small\nseeds: 1\n"
+        "space: {method: {grid: [simcse, margin_loss]}}\n"
+    )
+    ours, mine = (cell.flat for cell in resolve(load_space("both.yaml")).cells())
+    assert [name for name in ours if name in mine and ours[name] != mine[name]] == ["method"]
+    assert (mine["method.pooler"], mine["train.learning_rate"]) == ("cls_train_only", 5e-4)
+
+
 def test_the_start_of_a_method_keeps_the_contract_and_trains(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "method", "margin_loss"]) == 0
     assert main(["check-method", "margin_loss.py"]) == 0
