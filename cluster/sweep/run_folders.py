@@ -28,10 +28,11 @@ KEPT = ("best", "last")
 
 def begin(home: Path, claim: Claim, provenance: Mapping[str, Any]) -> Path:
     """Make the folder of an attempt: it is nobody else's, also where two drivers ask at one moment. OSError."""
+    home.mkdir(parents=True, exist_ok=True)
     for number in itertools.count(1):
         folder = home / f"attempt-{claim.attempt}{f'-{number}' if number > 1 else ''}"
         try:
-            folder.mkdir(parents=True)
+            folder.mkdir()
         except FileExistsError:
             continue
         if any(other.is_dir() for other in _names(folder) if other != folder):

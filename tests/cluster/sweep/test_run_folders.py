@@ -200,6 +200,14 @@ def test_a_driver_killed_before_it_marked_its_folder_is_in_nobodys_way(tmp_path:
     assert plan_cleaning(driver.ledger, tmp_path, None, None).over == 0
 
 
+def test_a_home_that_is_no_folder_is_an_error_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("")
+    for name in ("gone", "file"):
+        with pytest.raises(OSError):
+            run_folders.begin(tmp_path / name, Claim("s", 1, "me"), {})
+
+
 @pytest.mark.parametrize("mark", ["", "[]", "{}", '{"provenance": 3, "attempt": [1]}', "[" * 100_000])
 def test_a_mark_that_says_nothing_leaves_a_run_that_can_be_taken_over(used: Path, mark: str) -> None:
     (used / "runs" / "signature1" / "final-1" / run_folders.MARK).write_text(mark)
