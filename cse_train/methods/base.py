@@ -25,6 +25,9 @@ plan is quick: `VERSION`, `Config`, and where there is something to say
 `ADDED: dict[str, Added]`   options that came after runs had been trained: those runs keep their signatures; none
 `inputs(config) -> dict[str, str]`      name -> content hash of what it reads beside encoder and corpus; nothing
 `rank_dependent(config) -> bool`        whether the world size changes the result; no
+`first_token(config) -> str | None`     the setting (name=value) that reads position 0, beside a `pooler` of [CLS]; none
+`both_ends(config) -> str | None`       the setting that edits between a text's special tokens; none
+`dropout_alone(config) -> str | None`   the setting under which dropout alone tells two views apart; none
 `WORDS: bool`               whether it builds on word vectors: `backbone.encoder` is `WordVectors`; no
 
 A method may be fitted instead of trained: no parameter of its module requires a gradient, `forward` takes a batch's
