@@ -11,9 +11,12 @@ from typing import Any
 from analysis.ledger import Ledger, RunRow
 from analysis.statistics import surface
 from analysis.tables.data_sets import told_apart
-from analysis.tables.labels import varying
+from analysis.tables.labels import differing, varying
+from analysis.tables.spec import SettingDifference
 from cluster.plan.data_sets import with_versions
 from cse.foreign import IMPORTED
+from cse.tables.build import SEEDS
+from cse_train.config import completed
 from cse_train.fields import ConfigError
 
 RULE = "highest mean dev score over seeds"
@@ -113,6 +116,15 @@ def _shown(cells: Sequence[dict[str, Any]], imported: bool) -> Sequence[dict[str
         return cells
     axes = varying(cells, list(dict.fromkeys(itertools.chain(*cells))))
     return [{axis: cell[axis] for axis in axes if axis in cell} for cell in cells]
+
+
+def beside_cells(cells: Sequence[CellRuns]) -> list[SettingDifference]:
+    """In what the cells differ beside their axes."""
+    axes = {axis for cell in cells for axis in cell.cell}
+    rows = [(cell.cell, completed({"method": cell.runs[0].method, **cell.runs[0].config})) for cell in cells]
+    return differing(
+        rows, {*axes, *SEEDS, *({"method"} if any(IMPORTED in row.runs[0].identity for row in cells) else ())}
+    )
 
 
 @dataclass(frozen=True)

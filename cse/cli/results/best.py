@@ -10,20 +10,23 @@ import typer
 
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.selection import Selection, select
-from analysis.tables.labels import label
+from analysis.tables.labels import differing_line, label
 from cluster.plan.user_files import with_user_files
 from cse.cli import exit, options, screen
 from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, listing
 from cse.cli.loader import load
 from cse.cli.options import sweep_named
+from cse.foreign.metric import of_runs
 from cse.tables import baselines
 from cse.tables.lookup import space_of_sweep, sweep_of
-from cse.tables.selection import CellRuns, HeldOutScores, finished, ranked
+from cse.tables.selection import CellRuns, HeldOutScores, beside_cells, finished, ranked
 from cse_train.fields import ConfigError
 from cse_train.user_files import named_files
 from search_spaces.user_data.references import of_suites
 
+SHOWN = 200
+"""Cells, of a sweep with more of which only those in the list are compared."""
 DIGITS = 12
 """Hexadecimal digits shown of a signature."""
 Sweep = Annotated[str, typer.Argument(metavar="ID|FILE|SWEEP", help="A sweep (cse ls), or a space that has one.")]
@@ -64,14 +67,20 @@ def best(
         paths = with_user_files(options.data_paths(data, None, senteval), files.values())
         score_once = load("cse.experiments.held_out").score_once
         scores = score_once(sweep, cells, opened, names, paths)
+    shown = cells if len(cells) <= SHOWN else cells[:top]
+    apart = differing_line(beside_cells(shown), label, "Cells")
+    metric = of_runs(opened, cells[0].runs) if cells else None
+    signs = [f"scores are -{metric.name}: its lower value is the better one"] if metric and metric.turned else []
     if form == "json":
+        above = {"differing": apart} if apart else {}
         said = {"remarks": baselines.idle(cells[0].runs, opened).lines()} if cells else {}
-        print(json.dumps({"cells": rows, **_facts(cells, scores), **said}, indent=1, default=str))
+        print(json.dumps({**above, "cells": rows, **_facts(cells, scores), **said}, indent=1, default=str))
         return
     short = [
         row | {"cell": label(cell.cell), "signature": row["signature"][:DIGITS]}
         for row, cell in zip(rows, cells, strict=False)
     ]
+    print("".join(f"{line}\n\n" for line in (apart, *signs) if line), end="")
     print(listing(short, form, "no finished run yet", spare=("folder", "best")))
     if cells:
         remarks = [f"of the pick: {line}" for line in baselines.idle(cells[0].runs, opened).lines()]

@@ -84,6 +84,32 @@ def test_each_mistake_is_one_line(
     assert said.startswith(f"cse: {line.replace('PATH', str(place))}") and said.count("\n") == 1
 
 
+def test_a_loss_without_a_direction_is_refused_and_with_one_the_lower_wins(
+    tmp_path: Path, ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """0.60 against 0.63 of a loss with a range of 1: better, by the values as W&B has them."""
+    seeds = (0, 1, 2)
+    arms = [(arm, seed, base + seed / 1000) for arm, base in (("a", 0.60), ("b", 0.63)) for seed in seeds]
+    table = tmp_path / "runs.csv"
+    table.write_text(
+        "id,method.arm,train.seed,eval/loss\n"
+        + "".join(f"{arm}{seed},{arm},{seed},{loss + seed * seed * 1e-4}\n" for arm, seed, loss in arms)
+    )
+    assert imported(table, ledger, score="eval/loss") == 2
+    said = capsys.readouterr().err
+    assert said == "cse: no direction: score=eval/loss; give --better lower, or --better higher\n"
+    assert imported(table, ledger, "--better", "lower", "--scale", "1", score="eval/loss") == 0
+    assert "the lower value is the better one; its range is 1 wide, and a tie within ±0.005" in capsys.readouterr().out
+    assert main(["trials", "w", "--ledger", ledger, "--format", "json"]) == 0
+    runs = json.loads(capsys.readouterr().out)
+    a, b = (",".join(run["signature"] for run in runs if run["config"]["method.arm"] == arm) for arm in "ab")
+    assert main(["gate", a, "--against", b, "--ledger", ledger]) == 0
+    assert capsys.readouterr().out.startswith("better: eval/loss -0.0300 (")
+    assert main(["gate", b, "--against", a, "--ledger", ledger]) == 3
+    assert main(["best", "w", "--ledger", ledger]) == 0
+    assert "scores are -eval/loss: its lower value is the better one" in capsys.readouterr().out
+
+
 def test_a_file_that_is_absent_is_one_line(ledger: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert imported("absent.csv", ledger) == 2
     assert capsys.readouterr().err.startswith("cse: no such file: source=absent.csv; name a folder of offline runs")
