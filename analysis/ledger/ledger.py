@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Engine, update
+from sqlalchemy import ColumnElement, Connection, Engine, delete, select, update
 from sqlalchemy.exc import IntegrityError
 
 from analysis.ledger import baselines as baseline_rows
@@ -262,13 +262,17 @@ class Ledger:
             connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
 
     def link(self, sweep: str, rows: Iterable[tuple[str, Mapping[str, Any], int]]) -> None:
-        """Says which run answers each `(signature, cell, seed)` of a recorded sweep; it need not exist yet."""
+        """Says which run answers each `(signature, cell, seed)` of a recorded sweep; it need not exist yet.
+
+        A cell that names other paths than before takes the place of the one that the run answered.
+        """
         values = [
             {"sweep": sweep, "signature": signature, "cell_hash": schema.digest(cell), "cell": dict(cell), "seed": seed}
             for signature, cell, seed in rows
         ]
         if values:
             with self._writes() as connection:
+                _unlink_moved(connection, sweep, values)
                 connection.execute(self._insert(schema.sweep_runs).on_conflict_do_nothing(), values)
 
     def _note_storage(self, connection: Connection, storage: Path | None) -> None:
@@ -288,3 +292,23 @@ class Ledger:
 
     def _writes(self) -> AbstractContextManager[Connection]:
         return transaction(self._engine, writes=True)
+
+
+def _unlink_moved(connection: Connection, sweep: str, links: Sequence[Mapping[str, Any]]) -> None:
+    """Take out what the sweep says of these runs under cells that differ from the new ones in absolute paths alone."""
+    moved = {link["signature"]: link["cell"] for link in links if _paths(link["cell"])}
+    if not moved:
+        return
+    table, new = schema.sweep_runs, {(link["signature"], link["cell_hash"]) for link in links}
+    known = table.c.sweep == sweep, table.c.signature.in_(moved)
+    for row in connection.execute(select(table.c.signature, table.c.cell_hash, table.c.cell).where(*known)).all():
+        cell = moved[row.signature]
+        differing = {key for key in {*cell, *row.cell} if cell.get(key) != row.cell.get(key)}
+        if (row.signature, row.cell_hash) not in new and differing <= _paths(cell) & _paths(row.cell):
+            which = table.c.signature == row.signature, table.c.cell_hash == row.cell_hash
+            connection.execute(delete(table).where(table.c.sweep == sweep, *which))
+
+
+def _paths(cell: Mapping[str, Any]) -> set[str]:
+    """The axes whose value is an absolute path."""
+    return {axis for axis, value in cell.items() if isinstance(value, str) and value.startswith("/")}

@@ -5,6 +5,7 @@ dev truncation), content hashes of encoder, tokenizer, corpus and dev set, the r
 number of ranks where the method says that it matters. Out: paths, names of what a content hash stands for, Ray.
 """
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -79,6 +80,13 @@ def inputs_at_hand(run: RunConfig, paths: DataPaths) -> Identity:
         hashes = identity(run, paths, absent={})
     beside = ("workers", CODE)
     return {k: v for k, v in hashes.items() if k not in beside and not str(v).startswith("absent")}
+
+
+def encoder_hash(name: str) -> str | None:
+    """The content hash of an encoder that is at hand; None for one that is not. Nothing is fetched."""
+    with hub_left_alone(), contextlib.suppress(ConfigError):
+        return _backbone(name)[0]
+    return None
 
 
 def wrong_inputs(run: RunConfig, paths: DataPaths, planned: Mapping[str, str | int]) -> dict[str, str]:

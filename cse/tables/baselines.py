@@ -10,6 +10,7 @@ from analysis.ledger.baselines import Key
 from analysis.tables.results import DEV
 from analysis.tables.spec import TableSpec
 from analysis.tables.untrained import UntrainedModel, of_scores
+from cluster.plan.signature import encoder_hash
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
 
@@ -49,18 +50,29 @@ def stored(
     but not those of early ledgers, which do not say.
     """
     entries = {
-        entry.key: entry.rows
+        entry.key: entry
         for entry in ledger.baselines()
         if entry.suite not in data or entry.inputs.get("suite") in {None, *data[entry.suite]}
     }
     named = distinct(setups)
     parts: dict[str, list[tuple[Settings, dict[str, float]]]] = {}
     for setup in named:
-        of_column = {column: entries.get(key_of(setup, column), {}) for column in columns}
+        of_column = {column: _of_content(entries, key_of(setup, column)) for column in columns}
         for name in dict.fromkeys(name for rows in of_column.values() for name in rows):
             cells = {column: rows[name] for column, rows in of_column.items() if name in rows}
             parts.setdefault(name, []).append((setup, cells))
     return [row for name, cells in parts.items() for row in _rows(name, cells, named)]
+
+
+def _of_content(entries: Mapping[Key, Baselines], key: Key) -> Mapping[str, float]:
+    """The rows of an encoder: of a path, those of what it holds, whatever path that had when they were computed."""
+    suite, encoder, corpus, length = key
+    digest = encoder_hash(encoder) if encoder.startswith("/") else None
+    alike = [entry for entry in entries.values() if entry.key == (suite, entry.encoder, corpus, length)]
+    found = next((entry for entry in alike if digest and entry.inputs.get("encoder") == digest), entries.get(key))
+    if found is None or (digest and found.inputs.get("encoder", digest) != digest):
+        return {}
+    return found.rows
 
 
 def _rows(

@@ -1,15 +1,19 @@
 """A sweep's space is known from the ledger alone, wherever the shell stands and its file is by now."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from analysis.ledger import Ledger
+from analysis.ledger import Baselines, Ledger
+from cluster.plan.signature import encoder_hash
 from cluster.runtime.options import SweepOptions
 from cse.cli.options import data_paths
 from cse.experiments import request as sweeping
 from cse.experiments.request import record
+from cse.tables.baselines import stored
 from cse.tables.lookup import space_of_sweep, space_or_sweep
+from cse_train.backbone.folders import shipped_folder
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
@@ -84,3 +88,38 @@ def test_a_shipped_space_needs_no_copy(tmp_path: Path, monkeypatch: pytest.Monke
     ledger = recorded(tmp_path / "project", monkeypatch, "E7")
     (sweep,) = ledger.sweeps()
     assert "yaml" not in sweep.spec and space_of_sweep(sweep) is not None
+
+
+def test_a_sweep_has_each_run_once_after_its_encoder_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else best and report would list it under both paths; another cell that the run answers too stays."""
+    ledger = recorded(tmp_path / "project", monkeypatch)
+    (sweep,) = ledger.sweeps()
+    rates = {"train.learning_rate": 1e-4}
+    ledger.link(sweep.id, [("a" * 24, {"train.encoder": "/old/enc", **rates}, 0)])
+    ledger.link(sweep.id, [("a" * 24, {"train.encoder": "/old/enc", "train.learning_rate": 2e-4}, 0)])
+    ledger.link(sweep.id, [("a" * 24, {"train.encoder": "/new/enc", **rates}, 0)])
+    cells = [link.cell for link in ledger.cells(sweep.id)]
+    assert sorted((cell["train.encoder"], cell["train.learning_rate"]) for cell in cells) == [
+        ("/new/enc", 1e-4),
+        ("/old/enc", 2e-4),
+    ]
+
+
+def test_rows_without_training_are_those_of_what_the_encoders_path_holds(tmp_path: Path) -> None:
+    def folder(name: str, content: str) -> str:
+        shutil.copytree(shipped_folder() / content, tmp_path / name)
+        shutil.copy(shipped_folder() / "tokenizer" / "tokenizer.json", tmp_path / name)
+        return str(tmp_path / name)
+
+    ledger, old = Ledger.open(tmp_path / "ledger.db", create=True), folder("old", "wiki-l1-h64")
+    setup = {"train.encoder": old, "train.corpus": "generated", "train.dev_max_length": 512}
+    inputs = {"encoder": encoder_hash(old) or "", "corpus": "c", "suite": "s"}
+    ledger.store_baselines([Baselines("generated_dev:20", old, "generated", 512, inputs, {"untrained mean": 1.5})])
+    new = setup | {"train.encoder": folder("new", "wiki-l1-h64")}
+    other = setup | {"train.encoder": folder("other", "wiki-l2-h128")}
+    rows = [stored([each], ["generated_dev:20"], ledger) for each in (setup, new, other)]
+    assert rows == [[{"name": "untrained mean", "cells": {"generated_dev:20": 1.5}}]] * 2 + [[]]
+    shutil.copy(shipped_folder() / "wiki-l2-h128" / "model.safetensors", old)
+    assert stored([setup], ["generated_dev:20"], ledger) == []
+    shutil.rmtree(old)
+    assert len(stored([setup], ["generated_dev:20"], ledger)) == 1  # not here: by its name
