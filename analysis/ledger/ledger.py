@@ -300,8 +300,8 @@ def _unlink_moved(connection: Connection, sweep: str, links: Sequence[Mapping[st
     if not moved:
         return
     table, new = schema.sweep_runs, {(link["signature"], link["cell_hash"]) for link in links}
-    known = table.c.sweep == sweep, table.c.signature.in_(moved)
-    for row in connection.execute(select(table.c.signature, table.c.cell_hash, table.c.cell).where(*known)).all():
+    where = table.c.sweep == sweep, table.c.signature.in_(moved)
+    for row in connection.execute(select(table.c.signature, table.c.cell_hash, table.c.cell).where(*where)).all():
         cell = moved[row.signature]
         differing = {key for key in {*cell, *row.cell} if cell.get(key) != row.cell.get(key)}
         if (row.signature, row.cell_hash) not in new and differing <= _paths(cell) & _paths(row.cell):

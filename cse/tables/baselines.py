@@ -69,10 +69,10 @@ def _of_content(entries: Mapping[Key, Baselines], key: Key) -> Mapping[str, floa
     suite, encoder, corpus, length = key
     digest = encoder_hash(encoder) if encoder.startswith("/") else None
     alike = [entry for entry in entries.values() if entry.key == (suite, entry.encoder, corpus, length)]
-    found = next((entry for entry in alike if digest and entry.inputs.get("encoder") == digest), entries.get(key))
-    if found is None or (digest and found.inputs.get("encoder", digest) != digest):
+    entry = next((each for each in alike if digest and each.inputs.get("encoder") == digest), entries.get(key))
+    if entry is None or (digest and entry.inputs.get("encoder", digest) != digest):
         return {}
-    return found.rows
+    return entry.rows
 
 
 def _rows(
