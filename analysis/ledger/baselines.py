@@ -9,13 +9,15 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, inspect, select
+from sqlalchemy import JSON, Connection, Table, Text, cast, delete, insert, inspect, select
 
 from analysis.ledger import schema
-from analysis.ledger.integrity import edited, intact
+from analysis.ledger.integrity import edited, intact, sound_rows
 
 OLD_FILE = "baselines.json"
 OLD_KEY = re.compile(r"(.+) train\.corpus=(.+) train\.dev_max_length=(\d+) train\.encoder=(.+)")
@@ -65,14 +67,25 @@ class UntrainedScore:
 
 
 def read(connection: Connection) -> list[Baselines]:
-    """All of them; a ledger without the table is asked for its old file. LedgerError for a row edited by hand."""
+    """All of them; a ledger without the table is asked for its old file. A line is said of a row edited by hand."""
     if not inspect(connection).has_table(schema.baselines.name):
         return from_old_file(connection)
-    query = select(*(schema.baselines.c[name] for name in Baselines.__dataclass_fields__))
-    entries = [entry._asdict() for entry in connection.execute(query)]
-    for entry in entries:
-        intact(schema.baselines, entry)
-    return [Baselines(**(entry | {"rows": _rows(entry)})) for entry in entries]
+    table = schema.baselines
+    rows = _with_texts(connection, table, Baselines.__dataclass_fields__)
+    return [Baselines(**(entry | {"rows": _rows(entry)})) for entry in sound_rows(table, rows, check_baselines)]
+
+
+def check_baselines(entry: Mapping[str, Any]) -> None:
+    """Raise LedgerError for a row edited by hand."""
+    intact(schema.baselines, entry)
+    _rows(entry)
+
+
+def _with_texts(connection: Connection, table: Table, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Rows with their JSON as text."""
+    columns = [table.c[name] for name in names]
+    texts = [cast(column, Text).label(column.name) if isinstance(column.type, JSON) else column for column in columns]
+    return [row._asdict() for row in connection.execute(select(*texts))]
 
 
 def store(connection: Connection, entries: Iterable[Baselines]) -> None:
@@ -86,16 +99,14 @@ def store(connection: Connection, entries: Iterable[Baselines]) -> None:
 
 
 def untrained_scores(connection: Connection) -> list[UntrainedScore]:
-    """All scores of models that a paper prints, oldest first; LedgerError for a row edited by hand."""
+    """All scores of models that a paper prints, oldest first; a line is said of a row edited by hand."""
     table = schema.untrained_scores
     if not inspect(connection).has_table(table.name):
         return []
-    query = select(*(table.c[name] for name in (*UntrainedScore.__dataclass_fields__, "protocol_hash")))
-    rows = [row._asdict() for row in connection.execute(query.order_by(table.c.at))]
-    for row in rows:
-        intact(table, row)
-        del row["protocol_hash"]
-    return [UntrainedScore(**row) for row in rows]
+    fields = tuple(UntrainedScore.__dataclass_fields__)
+    rows = _with_texts(connection, table, (*fields, "protocol_hash", "at"))
+    sound = list(sound_rows(table, rows, partial(intact, table)))
+    return [UntrainedScore(**{name: row[name] for name in fields}) for row in sorted(sound, key=itemgetter("at"))]
 
 
 def store_untrained(connection: Connection, scores: Iterable[UntrainedScore]) -> None:

@@ -184,7 +184,7 @@ def _broken_json(engine: Engine, error: Exception) -> Exception:
                         named = " ".join(f"{k.name}={value}" for k, value in zip(keys, key, strict=True))
                         return LedgerError(
                             f"ledger row: {table.name} {named} has broken JSON in {column.name} ({reason}); "
-                            "mend it there or restore a copy"
+                            "cse doctor --repair --yes takes it out"
                         )
     return error
 

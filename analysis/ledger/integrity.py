@@ -1,7 +1,12 @@
-"""A row that a hand has changed: databases such as SQLite take any value in any column."""
+"""A row that a hand or another's bundle has spoilt: databases such as SQLite take any value in any column.
 
+What is about such a row ends with its line; what is about others says the line once, and goes on without it.
+"""
+
+import json
+import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -9,6 +14,8 @@ from sqlalchemy import JSON, Column, Float, Integer, String, Table
 
 from analysis.ledger import schema
 from analysis.ledger.errors import LedgerError
+
+log = logging.getLogger(__name__)
 
 NUMBERS = (int, float)
 TIMES = ("created", "updated", "at", "began", "ended", "lease_until")
@@ -104,10 +111,43 @@ def intact_spec(row: Mapping[str, Any]) -> None:
             raise edited(schema.sweeps, row, f"spec.{name}={shortened(value)} is no {kinds[0].__name__}")
 
 
+def sound_rows(
+    table: Table, rows: Iterable[Mapping[str, Any]], check: Callable[[Mapping[str, Any]], object]
+) -> Iterator[dict[str, Any]]:
+    """The rows that pass, their JSON read out of its text; of each other one a line is said."""
+    for row in rows:
+        try:
+            yield read_row(table, row, check)
+        except LedgerError as error:
+            say_once(str(error))
+
+
+def read_row(table: Table, row: Mapping[str, Any], check: Callable[[Mapping[str, Any]], object]) -> dict[str, Any]:
+    """A row whose JSON columns are texts, with what these say. Raises LedgerError."""
+    read = dict(row)
+    for name in (name for name in row if isinstance(table.c[name].type, JSON)):
+        try:
+            read[name] = None if row[name] is None else json.loads(row[name])
+        except (ValueError, TypeError, RecursionError) as error:
+            raise edited(table, row, f"has broken JSON in {name}") from error
+    check(read)
+    return read
+
+
+@cache
+def say_once(line: str) -> None:
+    """Name a row that is left out."""
+    log.warning("cse: left out: %s", line)
+
+
 def shortened(value: object) -> str:
     """A value in a message."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+MEND = "cse doctor --repair --yes takes it out"
+"""What to do about a row that cannot be read."""
 
 
 @cache
@@ -124,4 +164,4 @@ def _columns(table: Table) -> tuple[tuple[Column[Any], tuple[type, ...], str], .
 def edited(table: Table, row: Mapping[str, Any], what: str) -> LedgerError:
     """The one line for a row that a hand has changed."""
     keys = " ".join(f"{key.name}={row.get(key.name)}" for key in table.primary_key)
-    return LedgerError(f"ledger row: {table.name} {keys} {what}; mend it there or restore a copy")
+    return LedgerError(f"ledger row: {table.name} {keys} {what}; {MEND}")

@@ -21,6 +21,7 @@ from analysis.ledger.errors import LedgerAway, LedgerError, LostClaim, shown_url
 from analysis.ledger.exchange import imports as import_rows
 from analysis.ledger.exchange import merge as merging
 from analysis.ledger.exchange import records
+from analysis.ledger.exchange import unsound as unsound_rows
 from analysis.ledger.rows import Claim, RunRow
 
 LEASE_SECONDS = 60.0
@@ -111,6 +112,8 @@ class Ledger:
     untrained_records = _transaction(records.untrained_records)
     imports = _transaction(import_rows.read_imports)
     pairs = _transaction(import_rows.read_pairs)
+    unsound = _transaction(unsound_rows.unsound)
+    take_out = _transaction(unsound_rows.take_out, writes=True)
     join_cluster = _transaction(cluster_log.begin, writes=True)
     leave_cluster = _transaction(cluster_log.end, writes=True)
 

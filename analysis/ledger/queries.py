@@ -1,5 +1,6 @@
 """The ledger's reads, each on an open connection."""
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
@@ -10,7 +11,6 @@ from sqlalchemy import (
     JSON,
     ColumnElement,
     Connection,
-    Row,
     Select,
     Table,
     Text,
@@ -23,7 +23,8 @@ from sqlalchemy import (
 )
 
 from analysis.ledger import places, schema
-from analysis.ledger.integrity import all_intact, intact, intact_point, intact_spec
+from analysis.ledger.errors import LedgerError
+from analysis.ledger.integrity import all_intact, intact, intact_point, intact_spec, sound_rows
 from analysis.ledger.rows import Claim, HistoryRow, Objects, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
 
 CHUNK = 500
@@ -54,7 +55,8 @@ def runs(
         query = query.where(table.c.signature.in_(linked))
     if states is not None:
         query = query.where(table.c.state.in_(list(states)))
-    return _run_rows(connection, by_signature(query, table.c.signature, signatures))
+    asked = sweep is not None or signatures is not None
+    return _run_rows(connection, by_signature(query, table.c.signature, signatures), strict=asked)
 
 
 def changed(connection: Connection, since: float | None) -> tuple[list[RunRow], float]:
@@ -71,18 +73,33 @@ def changed(connection: Connection, since: float | None) -> tuple[list[RunRow], 
     return _run_rows(connection, [query]), now
 
 
-def _run_rows(connection: Connection, statements: Iterable[Select[Any]]) -> list[RunRow]:
-    rows, where, objects = list[RunRow](), places.of(connection), Objects()
+def _run_rows(connection: Connection, statements: Iterable[Select[Any]], *, strict: bool = False) -> list[RunRow]:
+    """LedgerError where a row cannot be read and `strict` holds; else such rows are said and left out."""
+    rows = list[RunRow]()
     for statement in statements:
-        columns = _columns_of(connection, statement, (*RUN_NAMES, "live"))
-        configs = [objects.config(text) for text in columns["config"]]
-        columns["config"], columns["identity"] = [c for c, _ in configs], list(map(objects.read, columns["identity"]))
-        live = map(bool, columns.pop("live"))
-        all_intact(schema.runs, columns)
-        columns["folder"] = list(map(where.path, columns["folder"], columns["signature"]))
-        made = map(RunRow, *columns.values(), live, [settings for _, settings in configs])
-        rows += sorted(made, key=attrgetter("created", "signature"))
+        try:
+            rows += _run_rows_of(connection, statement)
+        except (LedgerError, ValueError):
+            if strict:
+                raise
+            texts = (row._asdict() for row in connection.execute(select(*_texts(schema.runs, schema.runs.c.keys()))))
+            check = functools.partial(intact, schema.runs)
+            sound = [row["signature"] for row in sound_rows(schema.runs, texts, check)]
+            for part in by_signature(statement, schema.runs.c.signature, sound):
+                rows += _run_rows_of(connection, part)
     return rows
+
+
+def _run_rows_of(connection: Connection, statement: Select[Any]) -> list[RunRow]:
+    where, objects = places.of(connection), Objects()
+    columns = _columns_of(connection, statement, (*RUN_NAMES, "live"))
+    configs = [objects.config(text) for text in columns["config"]]
+    columns["config"], columns["identity"] = [c for c, _ in configs], list(map(objects.read, columns["identity"]))
+    live = map(bool, columns.pop("live"))
+    all_intact(schema.runs, columns)
+    columns["folder"] = list(map(where.path, columns["folder"], columns["signature"]))
+    made = map(RunRow, *columns.values(), live, [settings for _, settings in configs])
+    return sorted(made, key=attrgetter("created", "signature"))
 
 
 def _texts(table: Table, names: Iterable[str]) -> list[ColumnElement[Any]]:
@@ -256,21 +273,21 @@ def sweeps(connection: Connection) -> list[SweepRow]:
     """All sweeps, oldest first, with the number of their runs by state."""
     counts = _counts(connection)
     return [
-        SweepRow(row.id, row.spec, row.created, row.updated, counts[row.id].total(), dict(counts[row.id]))
-        for row in _sweeps(connection)
+        SweepRow(**row, runs=counts[row["id"]].total(), states=dict(counts[row["id"]])) for row in _sweeps(connection)
     ]
 
 
 def specs(connection: Connection) -> dict[str, Mapping[str, Any]]:
     """Sweep -> what was recorded of it, oldest first; `sweeps` counts all runs too."""
-    return {row.id: row.spec for row in _sweeps(connection)}
+    return {row["id"]: row["spec"] for row in _sweeps(connection)}
 
 
-def _sweeps(connection: Connection) -> Sequence[Row[Any]]:
-    rows = connection.execute(select(schema.sweeps).order_by(schema.sweeps.c.created, schema.sweeps.c.id)).all()
-    for row in rows:
-        intact_spec(row._asdict())
-    return rows
+def _sweeps(connection: Connection) -> list[dict[str, Any]]:
+    """Those that can be read; a line is said of each other one."""
+    names = ("id", "spec", "created", "updated")
+    query = select(*_texts(schema.sweeps, names)).order_by(schema.sweeps.c.created, schema.sweeps.c.id)
+    rows = (dict(zip(names, row, strict=True)) for row in connection.execute(query).all())
+    return list(sound_rows(schema.sweeps, rows, intact_spec))
 
 
 def _counts(connection: Connection) -> dict[str, Counter[str]]:

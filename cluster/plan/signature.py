@@ -39,13 +39,15 @@ DIGITS = 24
 """Hexadecimal digits of a signature."""
 PLACE = "\0seed"
 """Stands for a seed in a text into which many are put."""
+TRAINING = 1
+"""Raised whenever the loop's numbers change for every method."""
 RULES = {
-    "training": 1,
+    "training": TRAINING,
     "best": "first strict maximum of dev Spearman",
     "evaluations": "evenly spaced in examples",
     "batches": "ragged last batch of an epoch dropped",
 }
-"""What no field says; raise `training` whenever the loop's numbers change for every method."""
+"""What no field says."""
 PROTOCOL = {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
 """How dev scores are taken."""
 
@@ -176,6 +178,21 @@ def versioned_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> d
     """What gives the run's signature with a seed, for each VERSION up to today's, the newest first."""
     payload, today = described(run, identity), methods.version(run.method, run.options)
     return {version: _of_seed(payload | {"version": version}) for version in range(today, 0, -1)}
+
+
+def possible_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> dict[tuple[int, int, int], str]:
+    """(VERSION, rules of training, of evaluation) -> the run's signature under them, for all up to today's."""
+    payload, today = described(run, identity), methods.version(run.method, run.options)
+    return {
+        (version, training, code): _of_seed(
+            payload
+            | {"version": version, "rules": RULES | {"training": training}}
+            | {"protocol": PROTOCOL | {"code_version": str(code)}}
+        )(run.train.seed)
+        for version in range(today, 0, -1)
+        for training in range(TRAINING, 0, -1)
+        for code in range(int(CODE_VERSION), 0, -1)
+    }
 
 
 def _of_seed(payload: Mapping[str, Any]) -> Callable[[int], str]:

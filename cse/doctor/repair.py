@@ -27,8 +27,14 @@ class Repair:
 
 def repairs(ledger: Ledger, storage: Path) -> list[Repair]:
     """Everything that can be put right. Each finished run's model is read, which takes a while for many."""
+    unsound = [Repair(f"{row.line}; is taken out", partial(ledger.take_out, row)) for row in ledger.unsound()]
     rows = ledger.runs()
-    return [*_orphans(ledger, rows), *_without_files(ledger, rows, storage), *_partial_files(storage / "runs")]
+    return [
+        *unsound,
+        *_orphans(ledger, rows),
+        *_without_files(ledger, rows, storage),
+        *_partial_files(storage / "runs"),
+    ]
 
 
 def _orphans(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:

@@ -25,7 +25,7 @@ def write(path: Path, contents: Contents) -> None:
     body = []
     for record in contents.records:
         if what := problem(record):
-            raise BundleError(f"ledger row: {what} (kind={record['kind']}); mend it there or restore a copy")
+            raise BundleError(f"ledger row: {what} (kind={record['kind']}); cse doctor --repair --yes takes it out")
         body.append(f"{schema.dumps(record)}\n".encode())
     digest = hashlib.sha256(b"".join(body)).hexdigest()
     counts = Counter(str(record["kind"]) for record in contents.records)

@@ -13,6 +13,7 @@ from sqlalchemy import JSON, Column, Float, Integer, String, Table
 
 from analysis.ledger import schema
 from analysis.ledger.exchange.imports import pairs
+from analysis.ledger.exchange.soundness import contradiction
 
 Record = dict[str, Any]
 
@@ -109,7 +110,8 @@ def problem(record: Any) -> str | None:
     kind = record.get("kind") if isinstance(record, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
         return f"kind={_shown(kind)} is none of {', '.join(KINDS)}"
-    return next(_problems({name: value for name, value in record.items() if name != "kind"}, KINDS[kind]), None)
+    columns = {name: value for name, value in record.items() if name != "kind"}
+    return next(_problems(columns, KINDS[kind]), None) or contradiction(record)
 
 
 def _problems(record: Any, shape: Shape) -> Iterator[str]:

@@ -46,9 +46,9 @@ def _add_parts(connection: Connection, runs: Mapping[str, Record], name: str, sh
 
 def sweep_records(connection: Connection, names: Collection[str] | None = None) -> list[Record]:
     """Sweeps with their cells and the looks at test sets that were made for them; all, or those that are named."""
-    rows = connection.execute(select(*SWEEP.columns)).all()
-    wanted = [row for row in rows if names is None or row.id in names]
-    return [_sweep(connection, row._asdict()) for row in sorted(wanted, key=lambda row: row.id)]
+    query = select(*SWEEP.columns).order_by(schema.sweeps.c.id)
+    wanted = query if names is None else query.where(schema.sweeps.c.id.in_(list(names)))
+    return [_sweep(connection, row._asdict()) for row in connection.execute(wanted).all()]
 
 
 def _sweep(connection: Connection, row: Mapping[str, Any]) -> Record:

@@ -14,6 +14,7 @@ from analysis.tables.labels import number_of
 from analysis.tables.spec import Sense
 from cse.cli import exit, ledgers, options
 from cse.cli.options import positive
+from cse.cli.sharing.strangers import checked_records
 from cse.foreign import sources
 from cse.foreign.metric import Metric
 from cse.foreign.take import Taking, take
@@ -143,7 +144,7 @@ def _import_bundle(file: Path, ledger: str | None) -> None:
         raise ConfigError([f"no such file: file={file}; {hint}"])
     bundle = Bundle(file)
     with ledgers.ledger_to_fill(ledger) as opened:
-        merged = opened.merge(bundle.records(), Source(file.name, bundle.header.sha256))
+        merged = opened.merge(checked_records(bundle), Source(file.name, bundle.header.sha256))
     print(f"{counted(merged)}  (ledger {opened.url})")
     exit.say(left(merged))
 

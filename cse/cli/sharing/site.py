@@ -14,6 +14,7 @@ from analysis.ledger import Ledger, shown_url
 from analysis.ledger.exchange.merge import Source
 from cse.cli import ledgers, screen
 from cse.cli.loader import Deferred
+from cse.cli.sharing.strangers import checked_records
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
 
@@ -65,7 +66,7 @@ def _opened(files: list[Path], url: str | None) -> Iterator[tuple[Ledger, list[s
         with contextlib.closing(opened):
             for file in sorted(files, key=lambda file: file.name):
                 bundle = Bundle(file)
-                opened.merge(bundle.records(), Source(file.name, bundle.header.sha256))
+                opened.merge(checked_records(bundle), Source(file.name, bundle.header.sha256))
             yield opened, sorted(file.name for file in files)
 
 

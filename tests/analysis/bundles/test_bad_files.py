@@ -185,8 +185,9 @@ def test_a_row_that_somebody_edited_is_not_written(lab: Ledger, tmp_path: Path) 
         jsonl.write(tmp_path / "lab.jsonl.gz", gather(lab))
     with lab._engine.begin() as connection:
         connection.execute(schema.runs.update().values(state="won"))
+    assert lab.runs() == []
     with pytest.raises(LedgerError, match="cse_runs"):
-        lab.runs()
+        lab.runs(sweep="A")
     assert list(tmp_path.glob("*lab.jsonl.gz*")) == []
 
 

@@ -31,28 +31,31 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "l.db"
 
 
-def refused(capsys: pytest.CaptureFixture[str], ledger: Path, edit: str, command: str) -> str:
+def refused(capsys: pytest.CaptureFixture[str], ledger: Path, edit: str, *command: str) -> str:
     with sqlite3.connect(ledger) as connection:
         connection.execute(edit)
-    assert main([command, "--ledger", str(ledger)]) == 2
+    assert main([*command, "--ledger", str(ledger)]) == 2
     said = capsys.readouterr()
     assert "Traceback" not in said.out + said.err
     (line,) = said.err.strip().splitlines()
-    assert line.startswith("cse: ledger row: ") and line.endswith("mend it there or restore a copy")
+    assert line.startswith("cse: ledger row: ") and line.endswith("cse doctor --repair --yes takes it out")
     return line
 
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_the_row_is_named(ledger: Path, capsys: pytest.CaptureFixture[str], edit: str) -> None:
-    assert EDITS[edit] in refused(capsys, ledger, edit, "trials")
+    assert EDITS[edit] in refused(capsys, ledger, edit, "trials", "mine")
 
 
 @pytest.mark.parametrize("edit", [one for one in EDITS if any(part in one for part in SHOWN_BY_STATUS)])
 def test_the_progress_names_it_too(ledger: Path, capsys: pytest.CaptureFixture[str], edit: str) -> None:
-    assert "cse_runs signature=aa " in refused(capsys, ledger, edit, "status")
+    assert "cse_runs signature=aa " in refused(capsys, ledger, edit, "status", "mine")
 
 
 @pytest.mark.parametrize("command", ["ls", "status"])
 def test_a_sweep_is_named(ledger: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
-    line = refused(capsys, ledger, "update cse_sweeps set spec = '[]'", command)
-    assert "cse_sweeps id=mine spec=[] is not a JSON object" in line
+    with sqlite3.connect(ledger) as connection:
+        connection.execute("update cse_sweeps set spec = '[]'")
+    assert main([command, "--ledger", str(ledger)]) == 0, "other sweeps would be shown"
+    assert not capsys.readouterr().out.startswith("mine")
+    assert Ledger.open(ledger).sweeps() == []

@@ -66,4 +66,4 @@ def test_a_row_that_a_hand_has_broken_is_named(capsys: pytest.CaptureFixture[str
         connection.execute("update cse_provenance set details = ?", (json.dumps({"code_digest": "a"})[:-1],))
     (line,) = run(capsys, "b" * 16)
     assert line.startswith("cse: ledger row: cse_provenance signature=")
-    assert "has broken JSON in details (malformed JSON); mend it there or restore a copy" in line
+    assert "has broken JSON in details (malformed JSON); cse doctor --repair --yes takes it out" in line

@@ -1,0 +1,180 @@
+"""What a record of well-formed columns may still say that no run can have done: a bundle is a stranger's.
+
+Rules hold for what this project writes: all shipped bundles pass. Runs that came from other tools have their scales.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from analysis.ledger import schema
+from analysis.ledger.rows import SEED
+
+Record = Mapping[str, Any]
+
+SIGNATURE = re.compile("[0-9A-Za-z]{1,64}")
+METHOD = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.@+ -]{0,63}")
+UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069/\\]|^\.{1,2}$")
+"""Of a name that may become a file's: control characters, changes of direction, parts of a path."""
+DIGEST = re.compile("[0-9a-f]{16}|[0-9a-f]{64}")
+ENDED = ("done", *schema.OPEN)
+TIMES = ("created", "updated", "at")
+LONGEST = 10 * 365 * 86_400.0
+"""Seconds of one run: ten years."""
+POINTS = 100.0
+"""Correlations and accuracies, times 100, lie between this and its negative."""
+MOST = 1e6
+"""Of a metric that a plug-in made."""
+LATEST = 4_102_444_800.0
+"""The year 2100."""
+
+
+def contradiction(record: Record) -> str | None:
+    """What is wrong with a record whose columns are sound, as `name=value` and the rule; None for a sound one."""
+    return next(RULES[record["kind"]](record), None)
+
+
+def is_foreign(run: Record) -> bool:
+    """Whether another tool made it: its score has that tool's scale."""
+    return "imported" in run["identity"]
+
+
+def _run(run: Record) -> Iterator[str]:
+    yield from _unless(SIGNATURE.fullmatch(run["signature"]), run, "signature", "is not letters and digits")
+    yield from _unless(run["state"] in ENDED, run, "state", f"is none of {', '.join(ENDED)}: nobody holds such a run")
+    yield from _unless(METHOD.fullmatch(run["method"]), run, "method", "is no name of a method")
+    yield from _unless(run["attempt"] >= 1, run, "attempt", "is below 1")
+    yield from _unless(run["seed"] >= 0, run, "seed", "is below 0")
+    config = run["config"]
+    for name, here in (("method", run["method"]), (SEED, run["seed"])):
+        if config.get(name, here) != here and not is_foreign(run):
+            yield f"config.{name}={_shown(config[name])} is not the run's {name.rpartition('.')[2]}={_shown(here)}"
+    yield from _times(run)
+    if run["updated"] < run["created"]:
+        yield f"updated={run['updated']} is before created={run['created']}"
+    yield from _amounts(run)
+    if not is_foreign(run):
+        yield from _unless(_within(run["best"], POINTS), run, "best", f"is beyond {POINTS:g}")
+        yield from _curve(run)
+    for score in run["scores"]:
+        yield from _score(score)
+    for name in ("history", "attempts"):
+        for part in run[name]:
+            yield from (f"{name}: {line}" for line in _times(part))
+            yield from (f"{name}: {line}" for line in _amounts(part))
+            if not 1 <= part["attempt"] <= run["attempt"]:
+                yield f"{name}: attempt={part['attempt']} is none of 1 to {run['attempt']}"
+    if not run["history"] or run["history"][-1]["state"] != run["state"]:
+        yield f"state={run['state']} is not how its history ends"
+
+
+def _curve(run: Record) -> Iterator[str]:
+    """A curve's own order, and, of a finished run, that its last best is the run's."""
+    curve = run["curve"]
+    for point in curve:
+        yield from (f"curve: {line}" for line in _amounts(point))
+        yield from _unless(_within(point["best"], POINTS), point, "best", f"is beyond {POINTS:g}", "curve: ")
+        yield from _unless(point["step"] >= 0, point, "step", "is below 0", "curve: ")
+        yield from _unless(1 <= point["attempt"] <= run["attempt"], point, "attempt", "is none of the run's", "curve: ")
+    if not curve or run["state"] != "done":
+        return
+    yield from _ascending(curve, "best")
+    yield from _ascending(curve, "seconds")
+    last, dev = curve[-1], run["config"].get("train.dev")
+    measured = [value for point in curve if (value := point["metrics"].get(dev)) is not None]
+    if run["best"] != last["best"] or (measured and max(measured) != run["best"]):
+        yield f"best={run['best']} is not the best of its curve, {max(measured, default=last['best'])}"
+    if run["best_examples"] not in [point["examples"] for point in curve]:
+        yield f"best_examples={run['best_examples']} is no point of its curve"
+    if run["examples"] is None or last["examples"] > run["examples"]:
+        yield f"examples={run['examples']} ends before its curve at {last['examples']}"
+
+
+def _ascending(curve: Sequence[Record], name: str) -> Iterator[str]:
+    values = [point[name] for point in curve if point[name] is not None]
+    if values != sorted(values):
+        yield f"curve: {name} falls from one point to a later one"
+
+
+def _score(score: Record) -> Iterator[str]:
+    """A score's size by its column: a bare name is a set's or a task's own number, `SET:METRIC` any other."""
+    yield from _unless(not UNSAFE.search(score["suite"].replace("/", "")), score, "suite", "is no name of a suite")
+    plug_in = " " in str(score["protocol"].get("code_version", ""))
+    most = MOST if plug_in or (":" in score["suite"] and not score["suite"].startswith("mteb:")) else POINTS
+    yield from _unless(_within(score["value"], most), score, "value", f"of {score['suite']} is beyond {most:g}")
+    if schema.digest(score["protocol"]) != score["protocol_hash"]:
+        yield f"protocol_hash={_shown(score['protocol_hash'])} is not that of its protocol"
+    hashed = score.get("cosines_hash")
+    yield from _unless(hashed is None or DIGEST.fullmatch(hashed), score, "cosines_hash", "is no digest")
+    yield from _times(score)
+
+
+def _sweep(sweep: Record) -> Iterator[str]:
+    yield from _unless(sweep["id"] and not UNSAFE.search(sweep["id"]), sweep, "id", "is no name of a sweep")
+    yield from _times(sweep)
+    for cell in sweep["cells"]:
+        form = SIGNATURE.fullmatch(cell["signature"])
+        yield from _unless(form, cell, "signature", "is not letters and digits", "cells: ")
+        yield from _unless(cell["seed"] >= 0, cell, "seed", "is below 0", "cells: ")
+        if any(isinstance(value, dict) for value in cell["cell"].values()):
+            yield f"cells: cell={_shown(cell['cell'])} has an object for a value"
+        if schema.digest(cell["cell"]) != cell["cell_hash"]:
+            yield f"cells: cell_hash={_shown(cell['cell_hash'])} is not that of its cell"
+    for look in sweep["looks"]:
+        yield from (f"looks: {line}" for line in _times(look))
+        yield from _unless(look["candidates"] >= 1, look, "candidates", "is below 1", "looks: ")
+
+
+def _baselines(rows: Record) -> Iterator[str]:
+    for name, value in rows["rows"]:
+        if not _within(value, POINTS):
+            yield f"rows: {_shown(name)}={value} is beyond {POINTS:g}"
+    yield from _unless(rows["dev_max_length"] >= 1, rows, "dev_max_length", "is below 1")
+
+
+def _pairs(pairs: Record) -> Iterator[str]:
+    """Grades are named by their own hash; ranks are whole numbers from 0."""
+    yield from _unless(DIGEST.fullmatch(pairs["hash"]), pairs, "hash", "is no digest")
+    if pairs["grades"] is None:
+        if schema.digest(pairs["numbers"]) != pairs["hash"]:
+            yield f"hash={_shown(pairs['hash'])} is not that of its grades"
+    elif not all(isinstance(rank, int) and 0 <= rank < len(pairs["numbers"]) for rank in pairs["numbers"]):
+        yield "numbers: has a rank that is no place among its pairs"
+
+
+def _times(row: Record) -> Iterator[str]:
+    """Moments that a run can have been at; no clock is asked, since machines' clocks differ."""
+    for name in (name for name in TIMES if name in row):
+        if not 0 <= row[name] <= LATEST:
+            yield f"{name}={row[name]:g} is no time in seconds since 1970"
+
+
+def _amounts(row: Record) -> Iterator[str]:
+    if not 0 <= (row.get("seconds") or 0.0) <= LONGEST:
+        yield f"seconds={row['seconds']:g} is no length of a run"
+    for name in ("examples", "best_examples"):
+        if (row.get(name) or 0) < 0:
+            yield f"{name}={row[name]} is below 0"
+
+
+def _within(value: float | None, most: float) -> bool:
+    return value is None or abs(value) <= most
+
+
+def _unless(right: object, row: Record, name: str, rule: str, before: str = "") -> Iterator[str]:
+    if not right:
+        yield f"{before}{name}={_shown(row[name])} {rule}"
+
+
+def _shown(value: Any) -> str:
+    text = ascii(value) if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+RULES: Mapping[str, Callable[[Record], Iterator[str]]] = {
+    "run": _run,
+    "sweep": _sweep,
+    "baselines": _baselines,
+    "untrained": _score,
+    "pairs": _pairs,
+}

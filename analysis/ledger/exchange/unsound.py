@@ -1,0 +1,84 @@
+"""Rows that no command can read, and imported runs that no bundle could bring today: found, and taken out."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sqlalchemy import JSON, Connection, Table, Text, cast, delete, inspect, select
+
+from analysis.ledger import baselines, schema
+from analysis.ledger.errors import LedgerError
+from analysis.ledger.exchange.columns import problem
+from analysis.ledger.exchange.imports import imports, read_imports
+from analysis.ledger.exchange.records import run_records
+from analysis.ledger.integrity import intact, intact_point, intact_spec, read_row
+
+PARTS: Mapping[Table, str] = {
+    **dict.fromkeys((imports, schema.history, schema.curves, schema.scores, schema.provenance), "signature"),
+    schema.selections: "signature",
+}
+"""Tables with parts of a run, and the column that says of which."""
+CHECKS: Mapping[Table, Callable[[Mapping[str, Any]], object]] = {
+    schema.sweeps: intact_spec,
+    schema.curves: intact_point,
+    schema.baselines: baselines.check_baselines,
+    **{
+        table: partial(intact, table)
+        for table in (schema.runs, schema.history, schema.scores, schema.provenance, schema.selections)
+    },
+    **{table: partial(intact, table) for table in (schema.sweep_runs, schema.untrained_scores)},
+}
+
+
+@dataclass(frozen=True)
+class Unsound:
+    """One row to take out, a run's or a sweep's with what belongs to it."""
+
+    table: str
+    key: Mapping[str, Any]
+    line: str
+    """What is wrong with it."""
+
+
+def unsound(connection: Connection) -> list[Unsound]:
+    """All of them; a spoilt part of an imported run stands for the run."""
+    there = set(inspect(connection).get_table_names())
+    rows = [row for table in CHECKS if table.name in there for row in _spoilt(connection, table)]
+    spoilt = {row.key.get("signature") for row in rows}
+    imported = sorted(read_imports(connection).keys() - spoilt)
+    return rows + [row for signature in imported for row in _contradicting(connection, signature)]
+
+
+def take_out(connection: Connection, row: Unsound) -> None:
+    """Delete it. A run that is linked to a sweep counts as one that nobody has started."""
+    there = set(inspect(connection).get_table_names())
+    if row.table == schema.runs.name:
+        for table, column in PARTS.items():
+            if table.name in there:
+                connection.execute(delete(table).where(table.c[column] == row.key["signature"]))
+    if row.table == schema.sweeps.name:
+        connection.execute(delete(schema.sweep_runs).where(schema.sweep_runs.c.sweep == row.key["id"]))
+        if schema.selections.name in there:
+            connection.execute(delete(schema.selections).where(schema.selections.c.space == row.key["id"]))
+    table = schema.metadata.tables[row.table]
+    connection.execute(delete(table).where(*(table.c[name] == value for name, value in row.key.items())))
+
+
+def _spoilt(connection: Connection, table: Table) -> Iterator[Unsound]:
+    keys = [column.name for column in table.primary_key]
+    texts = (cast(column, Text).label(column.name) if isinstance(column.type, JSON) else column for column in table.c)
+    for row in connection.execute(select(*texts)).all():
+        values = row._asdict()
+        try:
+            read_row(table, values, CHECKS[table])
+        except LedgerError as error:
+            yield Unsound(table.name, {name: values[name] for name in keys}, str(error).rpartition(";")[0])
+
+
+def _contradicting(connection: Connection, signature: str) -> Iterator[Unsound]:
+    """An imported run as the bundle would have it: one that nobody trains has ended."""
+    records = run_records(connection, [signature])
+    what = problem(records[0]) if records else "stands as one that a driver trains, and no driver does"
+    if what:
+        yield Unsound(schema.runs.name, {"signature": signature}, f"imported run: signature={signature} {what}")
