@@ -194,7 +194,7 @@ def save_best(
     skipped = training_only(run.method)
     tensors = {
         name: value.contiguous()
-        for name, value in model.state_dict().items()
+        for name, value in getattr(model, "kept_state", model.state_dict)().items()
         if isinstance(value, Tensor) and not name.startswith(skipped)
     }
     header = {"run": json.dumps(run.flat()), "facts": json.dumps(dict(facts))}

@@ -15,11 +15,14 @@ from cse_train.losses.nt_xent import nt_xent
 Objective = Literal["base", "opt1", "opt2", "opt3"]
 
 
-def self_guided(sentences_BD: Tensor, guides_BKD: Tensor, temperature: float, objective: Objective) -> Tensor:
+def self_guided(
+    sentences_BD: Tensor, guides_BKD: Tensor, temperature: float, objective: Objective, every_negative: bool = True
+) -> Tensor:
     """Mean loss of the sentence vectors c against the guides h, one direction but for `base`; a scalar in fp32.
 
     base: NT-Xent over all c and h in both directions (section 3.1). opt1: c towards its own h, away from the other c
-    and h. opt2: away from the other h alone. opt3: as opt2, with K guides of each sentence, each of which is a positive
+    and h. opt2: away from the other h alone; without `every_negative` the first other h is none (released loss.py:125,
+    whose slice begins one too late). opt3: as opt2, with K guides of each sentence, each of which is a positive
     of its own against all guides of the other sentences. K is 1 for all but opt3.
     """
     if objective == "opt3":
@@ -27,12 +30,22 @@ def self_guided(sentences_BD: Tensor, guides_BKD: Tensor, temperature: float, ob
     guides_BD = guides_BKD.squeeze(1)
     if objective == "base":
         return nt_xent(sentences_BD, guides_BD, temperature)
-    if objective == "opt2":
+    if objective == "opt2" and every_negative:
         return info_nce(sentences_BD, guides_BD, temperature=temperature)
+    if objective == "opt2":
+        return _without_first(cosines(sentences_BD, guides_BD) / temperature)
     itself = torch.eye(len(sentences_BD), dtype=torch.bool, device=sentences_BD.device)
     others = cosines(sentences_BD, sentences_BD).masked_fill(itself, float("-inf"))
     logits = torch.cat([cosines(sentences_BD, guides_BD), others], dim=1) / temperature
     return F.cross_entropy(logits, torch.arange(len(logits), device=logits.device)).float()
+
+
+def _without_first(logits_BB: Tensor) -> Tensor:
+    """Each row's own column against all others but the first of them."""
+    rows = torch.arange(len(logits_BB), device=logits_BB.device)
+    first_other_B = (rows == 0).long()
+    assert len(rows) > 1, len(rows)
+    return F.cross_entropy(logits_BB.scatter(1, first_other_B[:, None], float("-inf")), rows).float()
 
 
 def _many_guides(sentences_BD: Tensor, guides_BKD: Tensor, temperature: float) -> Tensor:

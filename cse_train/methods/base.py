@@ -25,9 +25,6 @@ plan is quick: `VERSION`, `Config`, and where there is something to say
 `ADDED: dict[str, Added]`   options that came after runs had been trained: those runs keep their signatures; none
 `inputs(config) -> dict[str, str]`      name -> content hash of what it reads beside encoder and corpus; nothing
 `rank_dependent(config) -> bool`        whether the world size changes the result; no
-`first_token(config) -> str | None`     the setting (name=value) that reads position 0, beside a `pooler` of [CLS]; none
-`both_ends(config) -> str | None`       the setting that edits between a text's special tokens; none
-`dropout_alone(config) -> str | None`   the setting under which dropout alone tells two views apart; none
 `WORDS: bool`               whether it builds on word vectors: `backbone.encoder` is `WordVectors`; no
 
 A method may be fitted instead of trained: no parameter of its module requires a gradient, `forward` takes a batch's
@@ -73,6 +70,10 @@ RngOf = Callable[[int], np.random.Generator]
 """Corpus row -> its own augmentation generator for this epoch: the same at every world size."""
 
 
+Encode = Callable[[Packed], Tensor]
+"""A pack -> its embeddings [N, D] in batch order."""
+
+
 @dataclass(frozen=True)
 class Share:
     """What one rank collates in a step."""
@@ -94,6 +95,9 @@ class Share:
 class Method(Protocol):
     """What `build` returns (an `nn.Module`).
 
+    It may have `dev_encodes()`, what embeds where the dev set picks a checkpoint: several are scored, the first of the
+    best counts, and `keep(place)` is told which one it was before `kept_state()`, a state for `encode`, is saved; and
+    `text_of(text)`, what is read in a text's place at test time.
     Where an embedding is an `encoder`'s, pooled by a `SentencePooler`, these are attributes of the names `encoder` and
     `pooler`: then `cse export` writes it, and another pooler may be asked for at evaluation.
     """

@@ -16,7 +16,7 @@ from cse_train.encoder.encoder import Hidden
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.nt_xent import nt_xent
-from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.base import Batch, Encode, Share, StepOutput
 from cse_train.methods.options.consert import VERSION as VERSION
 from cse_train.methods.options.consert import Config as Config
 from cse_train.modules.view_statistics import view_statistics
@@ -66,28 +66,33 @@ def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate
 
 
 class ConSERT(nn.Module):
-    """An encoder, whose last layers' token vectors are averaged."""
+    """An encoder, whose last layers' token vectors are averaged: in training one set of layers, at test another."""
 
     def __init__(self, config: Config, backbone: Backbone) -> None:
         super().__init__()
         self.config = config
+        self.train_layers = config.train_layers or config.layers
         self.encoder = backbone.encoder
 
     def forward(self, batch: Batch) -> StepOutput:
         """Equation 1: NT-Xent in both directions."""
         packed, changed = batch.inputs["text"], set(kinds(self.config)) != {"none"}
         given = {"kept_TH": self._kept(packed, batch.tensors["kept_T"], batch.examples)} if changed else {}
-        pooled_NH = self._pooled(self.encoder(packed, layers=True, **given))
+        pooled_NH = self._pooled(self.encoder(packed, layers=True, **given), self.train_layers)
         one_GH, two_GH = (gather_with_grad(view_BH) for view_BH in pooled_NH.split(batch.examples))
         loss = nt_xent(one_GH, two_GH, self.config.temperature)
         return StepOutput(loss, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
 
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H]."""
-        return self._pooled(self.encoder(packed, layers=True))
+        return self._pooled(self.encoder(packed, layers=True), self.config.layers)
 
-    def _pooled(self, hidden: Hidden) -> Tensor:
-        last = hidden.states_TH[-self.config.layers :]
+    def dev_encodes(self) -> list[Encode]:
+        """Embeddings by the layers of training."""
+        return [lambda packed: self._pooled(self.encoder(packed, layers=True), self.train_layers)]
+
+    def _pooled(self, hidden: Hidden, layers: int) -> Tensor:
+        last = hidden.states_TH[-layers:]
         return hidden.mean_VNH(torch.stack(last).mean(0))[0]
 
     @torch.no_grad()
@@ -114,8 +119,9 @@ def build(config: Config, backbone: Backbone, training: bool = True) -> ConSERT:
     """A module over a backbone. Raises ConfigError for an encoder whose embeddings cannot be changed."""
     if training and set(kinds(config)) != {"none"}:
         own_encoder(backbone, "method=consert changes what leaves its embedding layer")
-    states = getattr(backbone.config, "num_hidden_layers", config.layers) + 1
-    if config.layers > states:
-        line = f"too many layers: method.layers={config.layers}, train.encoder={backbone.name}"
-        raise ConfigError([f"{line} has {states}, its embeddings included; give at most that"])
+    for name, layers in (("layers", config.layers), ("train_layers", config.train_layers or config.layers)):
+        states = getattr(backbone.config, "num_hidden_layers", layers) + 1
+        if layers > states:
+            line = f"too many layers: method.{name}={layers}, train.encoder={backbone.name}"
+            raise ConfigError([f"{line} has {states}, its embeddings included; give at most that"])
     return ConSERT(config, backbone)

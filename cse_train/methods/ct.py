@@ -18,15 +18,16 @@ from cse_train.encoder.packing import Packed, pack
 from cse_train.fields import ConfigError
 from cse_train.losses.contrastive_tension import contrastive_tension
 from cse_train.losses.info_nce import cosines
-from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.base import Batch, Encode, Share, StepOutput
 from cse_train.methods.options.ct import VERSION as VERSION
 from cse_train.methods.options.ct import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.tokens import TokenColumn
 
-TRAINING_ONLY = ("first_encoder.",)
-"""Test time uses the second encoder alone (section 3)."""
+FIRST, SECOND = "first_encoder.", "encoder."
+TRAINING_ONLY = (FIRST,)
+"""Test time uses one encoder alone."""
 
 
 def corpus_alone(config: Config) -> bool:
@@ -78,11 +79,11 @@ class ContrastiveTension(nn.Module):
         super().__init__()
         self.encoder = backbone.encoder
         self.pooler = SentencePooler(config.pooler, backbone.encoder.width)
+        self.both_scored, self.first_is_better = config.kept == "better", False
         self.first_encoder = copy.deepcopy(backbone.encoder) if training else None
 
     def forward(self, batch: Batch) -> StepOutput:
-        assert self.first_encoder is not None
-        first_AH = self.pooler(self.first_encoder(batch.inputs["first"], tokens=self.pooler.needs_tokens))[0]
+        first_AH = self._first(batch.inputs["first"])
         first_BH, second_BH = first_AH[batch.tensors["anchor_B"]], self.encode(batch.inputs["second"])
         loss = contrastive_tension(first_BH, second_BH, batch.tensors["same_B"])
         joined = map(all_gather_rows, (first_BH, second_BH, batch.tensors["same_B"]))
@@ -91,6 +92,26 @@ class ContrastiveTension(nn.Module):
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H] of the second encoder."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
+
+    def _first(self, packed: Packed) -> Tensor:
+        assert self.first_encoder is not None
+        return self.pooler(self.first_encoder(packed, tokens=self.pooler.needs_tokens))[0]
+
+    def dev_encodes(self) -> list[Encode]:
+        """The second encoder, and the first where either may be kept."""
+        return [self.encode, self._first] if self.both_scored else [self.encode]
+
+    def keep(self, place: int) -> None:
+        """Which of `dev_encodes` is the better one."""
+        self.first_is_better = place == 1
+
+    def kept_state(self) -> dict[str, Any]:
+        """The state, with the first encoder in the second one's place where that one is kept."""
+        state = self.state_dict()
+        if not self.first_is_better:
+            return state
+        others = {name: value for name, value in state.items() if not name.startswith((FIRST, SECOND))}
+        return others | {SECOND + name.removeprefix(FIRST): state[name] for name in state if name.startswith(FIRST)}
 
 
 @torch.no_grad()

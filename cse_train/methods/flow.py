@@ -1,6 +1,6 @@
 """BERT-flow (Li et al., EMNLP 2020): an invertible map of frozen sentence embeddings to a standard normal.
 
-The map trains by maximum likelihood (eq. 4). The encoder's dropout is off; the released code leaves it on.
+The map trains by maximum likelihood (eq. 4).
 
 Shape suffixes: N sequences, D embedding size.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import all_gather_rows
@@ -41,7 +41,7 @@ def prepare(_config: Config, store: TokenStore, backbone: Backbone, _cache: Path
 def make_collate(_config: Config, tokenizer, _max_seq_length: int) -> Callable[[Share], Batch]:
     """All texts of the rows in one pack."""
     pad_id = tokenizer.pad_token_id or 0
-    return lambda share: Batch({"text": pack_lists(share.texts, pad_id=pad_id)}, len(share.rows))
+    return lambda share: Batch({"text": pack_lists(share.texts, pad_id=pad_id)}, len(share.rows))  # column by column
 
 
 class Flow(FrozenEncoder):
@@ -49,12 +49,19 @@ class Flow(FrozenEncoder):
 
     after: Glow
 
+    def __init__(self, config: Config, encoder: nn.Module, after: Glow) -> None:
+        super().__init__(encoder, config.pooler, after, config.encoder_dropout)
+        self.config = config
+
     def forward(self, batch: Batch) -> StepOutput:
         x_ND = self.embed(batch.inputs["text"])
         with torch.autocast(x_ND.device.type, enabled=False):
             if not self.after.initialised:
-                self.after.initialise(all_gather_rows(x_ND))
+                first_ND = x_ND if self.config.first_batch == "all" else x_ND[: batch.examples]
+                self.after.initialise(all_gather_rows(first_ND))
             loss = bits_per_dimension(self.after(x_ND), self.after.log_det)
+            if self.config.loss == "sum":
+                loss = loss * (len(x_ND) // batch.examples)
         return StepOutput(loss, {"loss": loss.detach()})
 
     def encode(self, packed: Packed) -> Tensor:
@@ -66,4 +73,4 @@ class Flow(FrozenEncoder):
 def build(config: Config, backbone: Backbone, training: bool = True) -> Flow:
     """A trainable module over a backbone. Raises ConfigError for a width that does not halve that often."""
     after = Glow(backbone.width, config.levels, config.depth, config.width)
-    return Flow(backbone.encoder, config.pooler, after)
+    return Flow(config, backbone.encoder, after)

@@ -3,7 +3,7 @@
 Shape suffixes: B examples of this rank, G of all ranks, H width.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,16 @@ SHORTEST = 30
 """Characters of the shortest text in which a span is masked (released data_loader.py)."""
 
 
+TEST_LENGTH = 64
+"""Tokens of a padded text at test time (released eval.py, maxlen)."""
+MASK = "[MASK]"
+
+
+def counts_padding(config: Config) -> bool:
+    """Whether what stands at [PAD] is part of an embedding."""
+    return config.pooler == "mean" and config.padding == "averaged"
+
+
 @dataclass(frozen=True)
 class Collate:
     """Corpus rows -> one pack: the texts as they are, then the same with a masked span (section 2.1)."""
@@ -35,7 +45,8 @@ class Collate:
         column, rows = share.store.column("text"), share.rows.tolist()
         texts = [column.row(i) for i in rows]
         masked = [self.masked(ids, share.rng_of(i)) for ids, i in zip(texts, rows, strict=True)]
-        return Batch({"text": pack_lists(texts + masked, pad_id=self.tokenizer.pad_token_id)}, len(rows))
+        width = self.max_length if counts_padding(self.config) else None
+        return Batch({"text": pack_lists(texts + masked, pad_id=self.tokenizer.pad_token_id, width=width)}, len(rows))
 
     def masked(self, ids: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The ids of the text with [MASK] for a span anywhere in it; the rest of a cut word is tokenised again.
@@ -46,7 +57,10 @@ class Collate:
         if not self.config.span or len(text) < max(SHORTEST, self.config.span + 1):
             return ids
         start = int(rng.integers(len(text) - self.config.span))
-        parts = text[:start], self.tokenizer.mask_token, text[start + self.config.span :]
+        mask = self.tokenizer.mask_token
+        if self.config.masking == "released":
+            start, mask = text.index(text[start : start + self.config.span]), MASK
+        parts = text[:start], mask, text[start + self.config.span :]
         return np.array(self.tokenizer(" ".join(parts), truncation=True, max_length=self.max_length)["input_ids"])
 
 
@@ -56,24 +70,45 @@ def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate
 
 
 class MirrorBERT(nn.Module):
-    """Encoder and pooler, and nothing else to train."""
+    """Encoder and pooler, and nothing else to train; where padding counts, a mean over all slots is the pooler."""
 
     def __init__(self, config: Config, backbone: Backbone) -> None:
         super().__init__()
-        self.temperature = config.temperature
+        self.temperature, self.padded = config.temperature, counts_padding(config)
         self.encoder = backbone.encoder
-        self.pooler = SentencePooler(config.pooler, backbone.encoder.width)
+        self.pooler = None if self.padded else SentencePooler(config.pooler, backbone.encoder.width)
+        self.pad_id = backbone.tokenizer.pad_token_id or 0
+        self.test_length = min(TEST_LENGTH, _positions(backbone))
 
     def forward(self, batch: Batch) -> StepOutput:
         """Equation 1: each of the 2G vectors finds its partner among the others."""
-        embedded = self.encode(batch.inputs["text"]).split(batch.examples)
+        embedded = self._pooled(batch.inputs["text"]).split(batch.examples)
         one_GH, two_GH = (gather_with_grad(view_BH) for view_BH in embedded)
         loss = nt_xent(one_GH, two_GH, self.temperature)
         return StepOutput(loss, {"loss": loss.detach(), **view_statistics(one_GH, two_GH)})
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, H]."""
-        return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
+        """Test-time embeddings [N, H]; where padding counts, of texts that are cut and padded to one length."""
+        if not self.padded:
+            return self._pooled(packed)
+        last = self.test_length - 1
+        rows = [np.append(ids[:last], ids[last:][-1:]) for ids in packed.unpacked(packed.ids_T)]
+        return self._pooled(pack_lists(rows, pad_id=self.pad_id, width=last + 1).to(packed.ids_T.device))
+
+    def _pooled(self, packed: Packed) -> Tensor:
+        if self.pooler is not None:
+            return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
+        if getattr(self.encoder, "position_offset", 0):  # RoBERTa's padding has one position, before the first token's
+            packed = replace(packed, positions_T=packed.positions_T.where(packed.attended_T(), -1))
+        last_TH = self.encoder(packed, tokens=True).last_TH
+        assert last_TH is not None
+        return packed.unsort([block.mean(1) for _, block in packed.split(last_TH)], 1)[0]
+
+
+def _positions(backbone: Backbone) -> int:
+    """Tokens for which the encoder has positions, or as many as the test reads."""
+    positions: int = getattr(backbone.config, "max_position_embeddings", TEST_LENGTH)
+    return positions - getattr(backbone.encoder, "position_offset", 0)
 
 
 def build(config: Config, backbone: Backbone, training: bool = True) -> MirrorBERT:

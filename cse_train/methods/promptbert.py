@@ -2,7 +2,8 @@
 
 Two templates give the two views of InfoNCE (section 4.3). From each vector h, that of the template alone is subtracted,
 its tokens at the positions that they have around the sentence: cos(h - h^, h' - h'^) / tau. The released run.sh
-subtracts in training and not at test, and puts SimCSE's tanh layer on top in training.
+subtracts in training and not at test, and puts SimCSE's tanh layer on top in training. There a sentence is tokenised by
+itself, at test within its template: a blank before it is part of its first token for RoBERTa.
 Shape suffixes: B examples of this rank, N sequences, U lengths, L tokens of a template, T packed slots, H width.
 """
 
@@ -19,16 +20,17 @@ from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import Group, Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
-from cse_train.methods.base import Batch, Share, StepOutput
+from cse_train.methods.base import Batch, Encode, Share, StepOutput
 from cse_train.methods.options.promptbert import VERSION as VERSION
 from cse_train.methods.options.promptbert import Config as Config
 from cse_train.modules.projector import MlpProjector
 from cse_train.modules.view_statistics import view_statistics
-from cse_train.text.templates import Template, read_template
+from cse_train.text.templates import SENTENCE, Template, read_template
 from cse_train.text.tokens import TokenStore
 
 TRAINING_ONLY = ("projector.",)
 VIEWS = ("first", "second")
+END_MARKS = (".", "?", '"', "'")
 SPECIAL_TOKENS = 2
 """[CLS] and [SEP], which the store counts and the template brings itself."""
 WHY = "a template without its sentence has positions of its own"
@@ -83,6 +85,7 @@ class PromptBERT(nn.Module):
         self.encoder = own_encoder(backbone, WHY)
         self.templates = templates(config, backbone.tokenizer)
         self.pad_id = backbone.tokenizer.pad_token_id
+        self.first_position = -self.encoder.position_offset if config.bare_positions == "from_0" else 0
         projected = training and config.projector == "train_only"
         self.projector: nn.Module = MlpProjector(backbone.width) if projected else nn.Identity()
 
@@ -96,10 +99,27 @@ class PromptBERT(nn.Module):
 
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H] by the first template; a sentence that is too long for it is cut."""
+        return self._filled(packed, self.config.denoising == "always")
+
+    def dev_encodes(self) -> list[Encode]:
+        """The embeddings that pick a checkpoint."""
+        denoised = self.config.dev_denoising and self.config.denoising == "training"
+        return [self._denoised if denoised else self.encode]
+
+    def text_of(self, text: str) -> str:
+        """A text as the test reads it: after the blank before its place, with an end mark."""
+        unmarked = self.config.end_mark and text != "" and not text.endswith(END_MARKS)
+        blank = " " if self.config.template.partition(SENTENCE)[0][-1:].isspace() else ""
+        return f"{blank}{text}{'.' if unmarked else ''}"
+
+    def _denoised(self, packed: Packed) -> Tensor:
+        return self._filled(packed, True)
+
+    def _filled(self, packed: Packed, denoised: bool) -> Tensor:
         template = self.templates[0]
         rows, room = packed.unpacked(packed.ids_T), _room(self.encoder, template)
         filled = pack_lists([template.around(ids, room) for ids in rows], pad_id=self.pad_id)
-        return self._vectors(filled.to(packed.ids_T.device), template, self.config.denoising == "always")
+        return self._vectors(filled.to(packed.ids_T.device), template, denoised)
 
     def _vectors(self, packed: Packed, template: Template, denoised: bool) -> Tensor:
         """The last layer at [MASK] of filled templates, without the template's own share where `denoised`: [N, H]."""
@@ -107,7 +127,7 @@ class PromptBERT(nn.Module):
         if not denoised:
             return vectors_NH
         lengths_U, which_N = torch.unique(packed.lengths_N - template.length, return_inverse=True)
-        alone_UH = self._at_mask(template_alone(template, lengths_U), template)
+        alone_UH = self._at_mask(template_alone(template, lengths_U, self.first_position), template)
         return vectors_NH - torch.empty_like(vectors_NH).index_copy(0, packed.order_N, alone_UH[which_N])
 
     def _at_mask(self, packed: Packed, template: Template) -> Tensor:
@@ -117,12 +137,15 @@ class PromptBERT(nn.Module):
         return torch.empty_like(vectors_NH).index_copy(0, packed.order_N, vectors_NH)
 
 
-def template_alone(template: Template, lengths_U: Tensor) -> Packed:
-    """The template without a sentence, once for each length of one that it leaves out of its positions."""
+def template_alone(template: Template, lengths_U: Tensor, first: int = 0) -> Packed:
+    """The template without a sentence, once for each length of one that it leaves out of its positions.
+
+    `first` is its first token's position, counted from where a text begins.
+    """
     device, rows = lengths_U.device, len(lengths_U)
     ids_L = torch.tensor([*template.before, *template.after], device=device)
     place_L = torch.arange(template.length, device=device)
-    positions_UL = place_L + (place_L >= len(template.before)) * lengths_U[:, None]
+    positions_UL = first + place_L + (place_L >= len(template.before)) * lengths_U[:, None]
     order_U, length_U = torch.arange(rows, device=device), torch.full((rows,), template.length, device=device)
     group = Group(rows, template.length, None)
     return Packed(ids_L.repeat(rows), positions_UL.flatten(), (group,), order_U, length_U)

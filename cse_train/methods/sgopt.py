@@ -73,7 +73,8 @@ class SGOpt(nn.Module):
         guides_BKH = self._guides(batch)
         projected = self.projection(sentences_BH), self.projection(guides_BKH)
         sentences_GP, guides_GKP = map(gather_with_grad, projected)
-        guided = self_guided(sentences_GP, guides_GKP, self.config.temperature, self.config.objective)
+        settings = self.config.temperature, self.config.objective, self.config.opt2_negatives == "all"
+        guided = self_guided(sentences_GP, guides_GKP, *settings)
         distance = self.distance()
         loss = guided + self.config.lambda_weight * distance
         parts = {"loss": loss, "loss_contrastive": guided, "squared_distance": distance}
@@ -88,7 +89,8 @@ class SGOpt(nn.Module):
     def _guides(self, batch: Batch) -> Tensor:
         """[B, K, H]: every state of the fixed encoder, pooled, or for each text one that is drawn uniformly."""
         assert self.fixed is not None
-        hidden = self.fixed.eval()(batch.inputs["text"], layers=True)
+        fixed = self.fixed.train(self.training and self.config.guide_dropout)
+        hidden = fixed(batch.inputs["text"], layers=True)
         guides_BKH = torch.stack([_pooled(hidden, state_TH, self.config.guide) for state_TH in hidden.states_TH], dim=1)
         if self.config.objective == "opt3":
             return guides_BKH

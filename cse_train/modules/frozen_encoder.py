@@ -13,18 +13,18 @@ from cse_train.modules.pooling import SentencePooler
 
 
 class FrozenEncoder(nn.Module):
-    """Encoder and pooler without gradient and, in training mode too, without dropout; `after` follows the pooling."""
+    """Encoder and pooler without gradient; `after` follows the pooling. `dropout`: whether training mode has it."""
 
-    def __init__(self, encoder: Any, pooler: str, after: nn.Module) -> None:
+    def __init__(self, encoder: Any, pooler: str, after: nn.Module, dropout: bool = False) -> None:
         super().__init__()
         self.encoder = encoder.requires_grad_(False)
         self.pooler = SentencePooler(pooler, encoder.width)
-        self.after = after
+        self.after, self.dropout = after, dropout
 
     def train(self, mode: bool = True) -> "FrozenEncoder":
-        """As `nn.Module.train`, but for the encoder."""
+        """As `nn.Module.train`, but for an encoder without dropout."""
         super().train(mode)
-        self.encoder.eval()
+        self.encoder.train(mode and self.dropout)
         return self
 
     @torch.no_grad()

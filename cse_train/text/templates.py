@@ -37,11 +37,12 @@ class Template:
 def read_template(setting: str, text: str, tokenizer: Any) -> Template:
     """A template as text, the mask written [MASK] for every tokenizer. ConfigError unless both places are there once.
 
+    Blanks before the sentence go: they would be a token of their own for RoBERTa (released train.py:626-628).
     `setting` is the option that the error names.
     """
     if text.count(SENTENCE) != 1 or text.count(MASK) != 1:
         raise ConfigError([f"wrong template: {setting}={text}; give one {SENTENCE} and one {MASK}"])
-    parts = [part.replace(MASK, tokenizer.mask_token) for part in text.split(SENTENCE)]
-    before, after = (tokenizer(part, add_special_tokens=False)["input_ids"] for part in parts)
+    front, behind = (part.replace(MASK, tokenizer.mask_token) for part in text.split(SENTENCE))
+    before, after = (tokenizer(part, add_special_tokens=False)["input_ids"] for part in (front.strip(), behind))
     first, last = tokenizer("", add_special_tokens=True)["input_ids"]
     return Template((first, *before), (*after, last), tokenizer.mask_token_id)

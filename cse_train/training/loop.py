@@ -268,14 +268,18 @@ class Session:
         """NaN where the encoder has come to give all texts one vector: the best checkpoint stays what it is."""
         try:
             with evaluating(self.model):
-                scored = self.evaluator(cast(Method, self.model).encode, self.device)
+                encodes = getattr(self.model, "dev_encodes", lambda: [cast(Method, self.model).encode])()
+                scored = [self.evaluator(encode, self.device) for encode in encodes]
         except NotFinite as error:
             raise Diverged(str(error)) from error
-        if scored.unscored and not self.points:
+        best = max(range(len(scored)), key=lambda at: -math.inf if scored[at].unscored else scored[at].value)
+        if scored[best].unscored and not self.points:
             after = f"{self.step * self.run.train.batch_size} examples"
-            line = f"no score: train.dev={self.run.train.dev} after {after}, {scored.unscored}"
+            line = f"no score: train.dev={self.run.train.dev} after {after}, {scored[best].unscored}"
             raise Diverged(f"{line}; lower train.learning_rate, or give other dev data")
-        return scored.value
+        if len(scored) > 1:
+            cast(Any, self.model).keep(best)
+        return scored[best].value
 
     def _save(self, improved: bool) -> None:
         differing = dict(self._differing())

@@ -4,7 +4,7 @@ Shape suffixes: N texts, D embedding size.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -50,12 +50,14 @@ class PackedModel(TextModel):
     device: torch.device
     skips: Any = None
     """The encoder whose means count no token of a prompt."""
+    text_of: Callable[[str], str] = str
+    """What is read in a text's place."""
 
     def embed(self, texts: Sequence[str], prompt: str | None = None) -> np.ndarray:
         """As `TextModel.embed`; every rank of a process group calls it with the same texts."""
         require_texts(texts)
         front = self.prompt if prompt is None else prompt
-        embedder = Embedder(texts, self.tokenizer, self.kept, front)
+        embedder = Embedder([self.text_of(text) for text in texts], self.tokenizer, self.kept, front)
         if self.skips is not None:
             self.skips.skipped = prompt_tokens(self.tokenizer, front)
         with fast_fp32():
@@ -208,7 +210,8 @@ def _packed_model(
         raise ConfigError([f"wrong length: max_length={max_length} of {name}; give 1 to {room or 'any'}"])
     kept, device = min(max_length, room or max_length), distributed.device()
     model.to(device)
-    return PackedModel(name, pooler, max_length, weights, tokenizer, encode, kept, device)
+    text_of = getattr(model, "text_of", str)
+    return PackedModel(name, pooler, max_length, weights, tokenizer, encode, kept, device, text_of=text_of)
 
 
 def require_first_token(pooler: str, encoder: nn.Module, tokenizer: Any, name: str) -> None:

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from cse_train.fields import Range
+from cse_train.fields import Added, Range
 
-VERSION = 1
+VERSION = 2
+ADDED = {"train_layers": Added(None)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,15 @@ class Config:
     temperature: Annotated[float, Range(above=0)] = 0.1
     """Divides the cosines."""
     layers: Annotated[int, Range(low=1)] = 2
-    """The last layers whose token vectors are averaged, in training and at test time."""
+    """The last layers whose token vectors are averaged at test time (released eval.py, last2avg)."""
+    train_layers: Annotated[int, Range(low=1)] | None = 1
+    """The last layers that are averaged in training and where the dev set picks a checkpoint: the last alone, as
+    released (main.py:189-192, its pooling); null for those of `layers`."""
+
+
+def version(config: Config) -> int:
+    """2 where training averages other layers than the test."""
+    return 1 if config.train_layers in (None, config.layers) else VERSION
 
 
 def dropout_alone(config: Config) -> str | None:

@@ -13,8 +13,7 @@ VERSION = 1
 class Config:
     """Defaults are the paper's. An example is a pair, so `train.batch_size` (paper: 16) counts K + 1 for a positive.
 
-    The paper trains with RMSProp: `train.adam_beta1` 0 and `train.adam_beta2` 0.9 make AdamW the same but for its bias
-    correction.
+    The paper trains with RMSProp: `train.adam_beta1` 0, `train.adam_beta2` 0.9 and `train.adamw` uncorrected.
     """
 
     negatives: Annotated[int, Range(low=1)] = 7
@@ -23,3 +22,6 @@ class Config:
     """A negative pair holds the positive's sentence and another (paper), or any two sentences (released code)."""
     pooler: PlainPooler = "mean"
     """Mean over the attended positions, special tokens included; the others as SimCSE's."""
+    kept: Literal["second", "better"] = "second"
+    """Which encoder a checkpoint has: the second (paper, section 3), or the one whose dev score is higher, the second
+    where they are equal (released Training.py:88-99)."""

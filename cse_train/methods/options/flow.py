@@ -1,12 +1,13 @@
 """Options of BERT-flow (Li et al., EMNLP 2020)."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
-from cse_train.fields import Range
+from cse_train.fields import Added, Range
 from cse_train.methods.options import PlainPooler
 
-VERSION = 1
+VERSION = 2
+ADDED = {"encoder_dropout": Added(False), "loss": Added("mean"), "first_batch": Added("all")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,3 +25,16 @@ class Config:
     """Flow steps of a level."""
     width: Annotated[int, Range(low=1)] = 32
     """Hidden units of a coupling network."""
+    encoder_dropout: bool = True
+    """Whether the frozen encoder drops out in training, as released (run_siamese.py:148-150, `is_training`)."""
+    loss: Literal["sum", "mean"] = "sum"
+    """What of a row's texts is minimised, and clipped: the sum over the columns of their means (released
+    run_siamese.py:282), or the mean over all."""
+    first_batch: Literal["first_column", "all"] = "first_column"
+    """Which texts of the first batch set actnorm: the first column's (released glow_init_hook.py:17-23, which runs the
+    first tower's op alone), or all."""
+
+
+def version(config: Config) -> int:
+    """1 where nothing is as released: the encoder is still, and all texts count alike."""
+    return 1 if (config.encoder_dropout, config.loss, config.first_batch) == (False, "mean", "all") else VERSION

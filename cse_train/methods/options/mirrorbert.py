@@ -1,12 +1,13 @@
 """Options of Mirror-BERT (Liu et al., EMNLP 2021)."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
-from cse_train.fields import Range
+from cse_train.fields import Added, Range
 from cse_train.methods.options import PlainPooler
 
-VERSION = 1
+VERSION = 2
+ADDED = {"padding": Added("left_out"), "masking": Added("intended")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,18 @@ class Config:
     """Divides the cosines."""
     span: Annotated[int, Range(low=0)] = 5
     """Characters of view 2 for which [MASK] stands, k, in texts of at least 30; 0 leaves dropout alone."""
+    padding: Literal["averaged", "left_out"] = "averaged"
+    """Whether `mean` averages what stands at [PAD] too, as released: texts are padded to `train.max_seq_length`
+    (contrastive_learning.py:46-48, train.py:172-186), and at test cut and padded to 64 tokens (eval.py:76-84). A model
+    that counts them cannot be exported."""
+    masking: Literal["released", "intended"] = "released"
+    """What view 2 gets: the text "[MASK]" whatever the tokenizer's own mask is, at the first place where the drawn k
+    characters stand (released data_loader.py:21-23); or the tokenizer's mask at the drawn place."""
+
+
+def version(config: Config) -> int:
+    """2 where the mean counts [PAD], or view 2 is masked as released."""
+    return VERSION if (config.pooler == "mean" and config.padding == "averaged") or config.masking == "released" else 1
 
 
 def dropout_alone(config: Config) -> str | None:

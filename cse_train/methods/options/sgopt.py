@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from cse_train.fields import Range
+from cse_train.fields import Added, Range
 
-VERSION = 1
+VERSION = 2
+ADDED = {"guide_dropout": Added(False), "opt2_negatives": Added("all")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,18 @@ class Config:
     """Width of both layers of the projection head."""
     train_embeddings: bool = False
     """Train the embedding layer too; the released code freezes it."""
+    guide_dropout: bool = True
+    """Whether the fixed encoder drops out in training: it does as released, where `fit` puts the loss, which holds it,
+    into training mode after loss.py:238 put it into eval mode (modules.py:248-250)."""
+    opt2_negatives: Literal["all_but_first", "all"] = "all_but_first"
+    """The other sentences' guides of opt2: without the first of them, which the released slice leaves out
+    (loss.py:125), or all (paper)."""
+
+
+def version(config: Config) -> int:
+    """2 where the fixed encoder drops out or a negative is left out."""
+    one_less = config.objective == "opt2" and config.opt2_negatives == "all_but_first"
+    return VERSION if config.guide_dropout or one_less else 1
 
 
 def first_token(config: Config) -> str | None:

@@ -66,6 +66,19 @@ def test_equals_the_loop(objective: str, temperature: float) -> None:
     assert self_guided(c, h, temperature, objective).item() == pytest.approx(expected, rel=1e-5)
 
 
+def test_the_released_opt2_leaves_out_the_first_other_guide() -> None:
+    """loss.py:125 cuts [B:] out of B - 1 sentences and B - 1 guides, which are the negatives."""
+    c, h = draws(1)
+    total = 0.0
+    for i in range(5):
+        sentences = [similar(c[i].double(), c[j].double(), 0.5) for j in range(5) if j != i]
+        guides = [similar(c[i].double(), h[j, 0].double(), 0.5) for j in range(5) if j != i]
+        own = similar(c[i].double(), h[i, 0].double(), 0.5)
+        total -= math.log(own / (own + sum([*sentences, *guides][5:])))
+    assert self_guided(c, h, 0.5, "opt2", every_negative=False).item() == pytest.approx(total / 5, rel=1e-6)
+    assert self_guided(c, h, 0.5, "opt2").item() > total / 5 + 1e-3
+
+
 def test_opt3_with_one_guide_is_opt2() -> None:
     c, h = draws(1)
     assert self_guided(c, h, 0.01, "opt3").item() == pytest.approx(self_guided(c, h, 0.01, "opt2").item(), rel=1e-6)

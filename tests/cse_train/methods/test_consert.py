@@ -94,17 +94,32 @@ def test_every_augmentation_changes_its_view_and_no_other(backbone: Backbone, te
     config = consert.Config(augmentation_1="none", augmentation_2=kind, token_cutoff_rate=0.4)
     batch, model = batch_of(config, backbone, text_file), consert.build(config, backbone).train()
     pooled = []
-    model._pooled = lambda hidden: pooled.append(consert.ConSERT._pooled(model, hidden)) or pooled[-1]
+    model._pooled = lambda *given: pooled.append(consert.ConSERT._pooled(model, *given)) or pooled[-1]
     model(batch)
     one, two = pooled[0].split(6)
     rows = rows_of(batch.inputs["text"], batch.inputs["text"].ids_T)[:6]
-    torch.testing.assert_close(one, model.encode(pack_lists(rows)), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(one, model.dev_encodes()[0](pack_lists(rows)), atol=1e-5, rtol=1e-5)
     assert ((one - two).abs().amax(1) > 1e-3).all() == (kind != "none")
 
 
-def test_loss_is_a_hand_loop_over_the_last_two_layers(backbone: Backbone, text_file: Path) -> None:
+def test_the_test_averages_two_layers_and_training_and_the_dev_set_the_last_alone(backbone: Backbone) -> None:
+    """The release trains, and picks, by its pooling layer, and averages two layers in eval.py alone."""
+    ids = [[2, 9, 11, 3], [2, 30, 3]]
+    states = [backbone.encoder.eval()(pack_lists([row]), layers=True).states_TH for row in ids]
+    one, two = (torch.stack([torch.stack(of[-n:]).mean(0).mean(0) for of in states]) for n in (1, 2))
+    for train_layers, picked in ((1, one), (None, two), (2, two)):
+        model = consert.build(consert.Config(train_layers=train_layers), backbone).eval()
+        torch.testing.assert_close(model.encode(pack_lists(ids)), two, atol=1e-5, rtol=1e-5)
+        (encode,) = model.dev_encodes()
+        torch.testing.assert_close(encode(pack_lists(ids)), picked, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("train_layers", "averaged"), [(1, 1), (None, 2)])
+def test_loss_is_a_hand_loop_over_the_layers_of_training(
+    backbone: Backbone, text_file: Path, train_layers: int | None, averaged: int
+) -> None:
     """Equation 1, shuffled view 2: the encoder's layers by hand from moved positions."""
-    config = consert.Config(augmentation_1="none")
+    config = consert.Config(augmentation_1="none", train_layers=train_layers)
     batch = batch_of(config, backbone, text_file)
     packed = batch.inputs["text"]
     encoder, vectors = backbone.encoder, []
@@ -113,7 +128,7 @@ def test_loss_is_a_hand_loop_over_the_last_two_layers(backbone: Backbone, text_f
         states, whole = [encoder.embedding_norm(x_TH)], pack_lists([ids])
         for layer in encoder.layers:
             states.append(layer(states[-1], whole, 1))
-        vectors.append((states[-1].mean(0) + states[-2].mean(0)).double() / 2)
+        vectors.append(torch.stack(states[-averaged:]).mean(0).mean(0).double())
     total = 0.0
     for i in range(12):
         scores = [math.exp(F.cosine_similarity(vectors[i], v, dim=0).item() / 0.1) for v in vectors]
@@ -127,6 +142,8 @@ def test_more_layers_than_there_are_is_one_line(backbone: Backbone) -> None:
         ConfigError, match=r"^too many layers: method.layers=4, train.encoder=.* has 3, .* at most that$"
     ):
         consert.build(consert.Config(layers=4), backbone)
+    with pytest.raises(ConfigError, match=r"^too many layers: method.train_layers=4, train.encoder=.* has 3, "):
+        consert.build(consert.Config(train_layers=4), backbone)
 
 
 def test_other_architectures_are_refused_where_embeddings_change(random_encoder) -> None:

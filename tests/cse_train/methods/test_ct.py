@@ -114,3 +114,25 @@ def test_statistics_come_from_positive_pairs(backbone: Backbone, store: TokenSto
     assert metrics["positive_cosine"].item() == pytest.approx(1.0, abs=1e-6)
     assert metrics["alignment"].item() == pytest.approx(0.0, abs=1e-6)
     assert metrics["negative_cosine"].item() < 0.99 and metrics["uniformity"].item() < 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"), [(70.0, 60.0, "first"), (60.0, 70.0, "second"), (60.0, 60.0, "second")]
+)
+def test_the_better_encoder_on_the_dev_set_is_kept_as_released_and_the_second_where_they_are_equal(
+    backbone: Backbone, first: float, second: float, kept: str
+) -> None:
+    model = ct.build(ct.Config(kept="better"), backbone)
+    with torch.no_grad():
+        for parameter in model.first_encoder.parameters():
+            parameter.mul_(0.9)
+    packed = pack_lists([[2, 9, 11, 3]])
+    vectors = [encode(packed) for encode in model.dev_encodes()]
+    assert len(vectors) == 2 and torch.equal(vectors[0], model.encode(packed)) and not torch.equal(*vectors)
+    scores = [second, first]
+    model.keep(scores.index(max(scores)))
+    loaded = ct.build(ct.Config(kept="better"), load_backbone(backbone.name, dropout=0.0), training=False).eval()
+    state = {name: value for name, value in model.kept_state().items() if not name.startswith(ct.TRAINING_ONLY)}
+    loaded.load_state_dict(state)
+    torch.testing.assert_close(loaded.encode(packed), vectors[kept == "first"])
+    assert len(ct.build(ct.Config(), backbone).dev_encodes()) == 1

@@ -1,5 +1,6 @@
 """Mirror-BERT's own promises: what a masked span is, where it lies, and the loss over a text and its mirror image."""
 
+import copy
 import math
 from functools import partial
 from pathlib import Path
@@ -33,8 +34,9 @@ def batch_of(config: mirrorbert.Config, backbone: Backbone, file: Path) -> Batch
     return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0)))
 
 
-def masked(backbone: Backbone, text: str, seed: int, span: int = 5, length: int = 32) -> str:
-    collate = mirrorbert.make_collate(mirrorbert.Config(span=span), backbone.tokenizer, length)
+def masked(backbone: Backbone, text: str, seed: int, span: int = 5, length: int = 32, masking: str = "intended") -> str:
+    config = mirrorbert.Config(span=span, masking=masking)
+    collate = mirrorbert.make_collate(config, backbone.tokenizer, length)
     ids = np.array(backbone.tokenizer(text)["input_ids"])
     return backbone.tokenizer.decode(collate.masked(ids, np.random.default_rng(seed))[1:-1])
 
@@ -58,6 +60,24 @@ def test_short_texts_and_span_0_stay(backbone: Backbone) -> None:
     assert {masked(backbone, LONG, seed, span=0) for seed in range(20)} == {LONG}
 
 
+def test_the_release_masks_where_the_characters_first_stand_with_bert_s_mask_for_every_tokenizer(
+    backbone: Backbone,
+) -> None:
+    """data_loader.py:21-23: in a text of one word again and again, every span begins in its first ten characters."""
+    again = "stone " * 12
+    begins = {
+        kind: {len(masked(backbone, again, seed, masking=kind).split("[MASK]")[0]) for seed in range(60)}
+        for kind in ("released", "intended")
+    }
+    assert max(begins["released"]) < 10 < max(begins["intended"])
+    other = copy.deepcopy(backbone.tokenizer)
+    other.mask_token = "light"
+    for kind, word in (("released", "[MASK]"), ("intended", "light")):
+        collate = mirrorbert.make_collate(mirrorbert.Config(masking=kind), other, 32)
+        ids = collate.masked(np.array(other(LONG)["input_ids"]), np.random.default_rng(0))
+        assert other.convert_tokens_to_ids(word) in ids
+
+
 def test_the_masked_text_keeps_the_length_that_is_read(backbone: Backbone) -> None:
     collate = mirrorbert.make_collate(mirrorbert.Config(), backbone.tokenizer, 8)
     ids = np.array(backbone.tokenizer(LONG, truncation=True, max_length=8)["input_ids"])
@@ -65,17 +85,20 @@ def test_the_masked_text_keeps_the_length_that_is_read(backbone: Backbone) -> No
     assert max(lengths) == 8
 
 
-def test_loss_is_a_hand_loop_in_both_directions(backbone: Backbone, text_file: Path) -> None:
-    """Equation 1: mean vectors, each against the other eleven."""
-    batch = batch_of(mirrorbert.Config(), backbone, text_file)
+@pytest.mark.parametrize("padding", ["averaged", "left_out"])
+def test_loss_is_a_hand_loop_in_both_directions(backbone: Backbone, text_file: Path, padding: str) -> None:
+    """Equation 1: mean vectors, each against the other eleven; 16 slots of each text, or its own alone."""
+    config, width = mirrorbert.Config(padding=padding), 16 if padding == "averaged" else None
+    batch = batch_of(config, backbone, text_file)
     rows = batch.inputs["text"].unpacked(batch.inputs["text"].ids_T)
     assert len(rows) == 12 and any(len(a) != len(b) or (a != b).any() for a, b in zip(rows[:6], rows[6:], strict=True))
-    vectors = [backbone.encoder(pack_lists([ids]), tokens=True).last_TH.mean(0).double() for ids in rows]
+    packs = [pack_lists([ids], width=width) for ids in rows]
+    vectors = [backbone.encoder(pack, tokens=True).last_TH.mean(0).double() for pack in packs]
     total = 0.0
     for i in range(12):
         scores = [math.exp(F.cosine_similarity(vectors[i], v, dim=0).item() / 0.04) for v in vectors]
         total -= math.log(scores[(i + 6) % 12] / (sum(scores) - scores[i]))
-    model = mirrorbert.build(mirrorbert.Config(), backbone)
+    model = mirrorbert.build(config, backbone)
     assert model(batch).loss.item() == pytest.approx(total / 12, rel=1e-4)
 
 
@@ -85,6 +108,7 @@ def test_dropout_alone_makes_two_views(tiny_encoder: Path, text_file: Path) -> N
     model = mirrorbert.build(mirrorbert.Config(span=0), backbone).train()
     one, two = model.encode(batch.inputs["text"]).split(6)
     assert (one - two).abs().amax(1).min() > 1e-3
+    assert model.pooler is None and mirrorbert.build(mirrorbert.Config(padding="left_out"), backbone).pooler is not None
     one, two = model.eval().encode(batch.inputs["text"]).split(6)
     torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
 

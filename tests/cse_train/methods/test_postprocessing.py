@@ -48,6 +48,7 @@ def parts(tiny_settings: Callable[..., dict]):
 def test_every_text_of_a_row_counts(method: str, parts, text_file: Path, triplets_file: Path) -> None:
     for file, columns in ((text_file, 1), (triplets_file, 3)):
         model, batch, ids = parts(method, file)
+        model.eval()
         assert (batch.examples, batch.inputs["text"].rows) == (10, 10 * columns)
         plain = pooled(model.encoder, "first_last_layer1")(pack_lists(ids))
         torch.testing.assert_close(model.embed(batch.inputs["text"]), plain, atol=1e-5, rtol=1e-5)
@@ -69,7 +70,7 @@ def test_whitening_s_loss_is_the_distance_from_the_mean(parts, text_file: Path) 
 
 
 def test_flow_s_loss_is_the_likelihood_of_its_texts(parts, text_file: Path) -> None:
-    model, batch, _ = parts("flow", text_file)
+    model, batch, _ = parts("flow", text_file, encoder_dropout=False)
     first = model(batch).loss.item()
     rows = model.embed(batch.inputs["text"])
     assert first == pytest.approx(bits_per_dimension(model.after(rows), model.after.log_det).item())
@@ -78,9 +79,44 @@ def test_flow_s_loss_is_the_likelihood_of_its_texts(parts, text_file: Path) -> N
     assert torch.equal(model.after.levels[0][0].norm.shift, shift), "the first batch alone sets actnorm"
 
 
+def test_flow_s_loss_is_the_sum_over_columns_as_released_or_the_mean(parts, triplets_file: Path) -> None:
+    """Three columns: the sum is three times the mean, and so is its gradient, which is clipped."""
+    losses, gradients = {}, {}
+    for loss in ("sum", "mean"):
+        model, batch, _ = parts("flow", triplets_file, encoder_dropout=False, loss=loss)
+        output = model(batch).loss
+        output.backward()
+        losses[loss] = output.item()
+        gradients[loss] = model.after.levels[0][0].norm.shift.grad
+    assert losses["sum"] == pytest.approx(3 * losses["mean"], rel=1e-6)
+    torch.testing.assert_close(gradients["sum"], 3 * gradients["mean"])
+
+
+def test_the_first_column_of_the_first_batch_sets_flow_s_actnorm_as_released_or_all_texts_do(
+    parts, triplets_file: Path
+) -> None:
+    """Actnorm gives mean 0 and variance 1 to the texts that set it."""
+    for first_batch, count in (("first_column", 10), ("all", 30)):
+        model, batch, _ = parts("flow", triplets_file, encoder_dropout=False, first_batch=first_batch)
+        model(batch)
+        made = model.after.levels[0][0].norm(model.embed(batch.inputs["text"])[:count]).detach()
+        torch.testing.assert_close(made.mean(0), torch.zeros(32), atol=1e-4, rtol=0)
+        torch.testing.assert_close(made.var(0, unbiased=False), torch.ones(32), atol=1e-3, rtol=0)
+
+
+def test_flow_s_frozen_encoder_drops_out_in_training_alone_as_released_or_never(parts, text_file: Path) -> None:
+    for encoder_dropout in (True, False):
+        model, batch, _ = parts("flow", text_file, encoder_dropout=encoder_dropout)
+        pack = batch.inputs["text"]
+        assert torch.equal(model.embed(pack), model.embed(pack)) != encoder_dropout
+        model.eval()
+        assert torch.equal(model.embed(pack), model.embed(pack))
+
+
 @BOTH
 def test_another_pooler(method: str, parts, text_file: Path) -> None:
     model, batch, ids = parts(method, text_file, pooler="mean")
+    model.eval()
     plain = pooled(model.encoder, "mean")(pack_lists(ids))
     torch.testing.assert_close(model.embed(batch.inputs["text"]), plain, atol=1e-5, rtol=1e-5)
 

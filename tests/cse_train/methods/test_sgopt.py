@@ -76,7 +76,7 @@ def test_loss_is_the_projected_objective_and_the_distance(backbone, text_file, o
     h = by_hand(model.fixed, batch, lambda x: x.amax(0))
     if objective != "opt3":
         h = h[torch.arange(6), (batch.tensors["place_B"] * 3).long()][:, None]
-    contrastive = self_guided(model.projection(c), model.projection(h), 0.05, objective)
+    contrastive = self_guided(model.projection(c), model.projection(h), 0.05, objective, every_negative=False)
     distance = 0.01**2 * sum(p.numel() for p in model.encoder.layers.parameters())
     output = model(batch)
     assert output.metrics["squared_distance"].item() == pytest.approx(distance, rel=1e-3)
@@ -110,11 +110,16 @@ def test_the_projection_has_two_layers_with_a_gelu_each(backbone) -> None:
     torch.testing.assert_close(model.projection(x), expected, atol=1e-5, rtol=1e-4)
 
 
-def test_dropout_is_the_trained_encoder_s_alone(tiny_encoder: Path, text_file: Path) -> None:
+@pytest.mark.parametrize("guide_dropout", [True, False])
+def test_the_fixed_encoder_drops_out_in_training_as_released_or_never(
+    tiny_encoder: Path, text_file: Path, guide_dropout: bool
+) -> None:
     backbone = load_backbone(str(tiny_encoder), dropout=0.1)
-    model, batch = sgopt.build(sgopt.Config(**SMALL), backbone).train(), batch_of(backbone, text_file)
-    assert torch.equal(model._guides(batch), model._guides(batch))
+    config, batch = sgopt.Config(guide_dropout=guide_dropout, **SMALL), batch_of(backbone, text_file)
+    model = sgopt.build(config, backbone).train()
+    assert torch.equal(model._guides(batch), model._guides(batch)) != guide_dropout
     assert not torch.equal(model.encode(batch.inputs["text"]), model.encode(batch.inputs["text"]))
+    assert torch.equal(model.eval()._guides(batch), model._guides(batch))
 
 
 def test_other_architectures_train_too(random_encoder, text_file: Path) -> None:

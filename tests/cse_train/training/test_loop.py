@@ -17,6 +17,7 @@ import torch
 from cse_train import checkpoint, methods
 from cse_train.config import TrainConfig, parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.evaluate.dev import dev_evaluator
 from cse_train.fields import ConfigError
 from cse_train.training import loop
 from cse_train.training.loop import Diverged, Outcome, Point, train
@@ -31,6 +32,10 @@ ROUNDING = {"flow": 2e-3}
 
 EARLIER = ("d2cse", "dcpcse", "declutr", "diffcse", "esimcse", "simcse")
 """Methods with ledgers from the time when every run used torch's AdamW."""
+
+
+TO_THE_LETTER = ("consert", "flow", "mirrorbert", "promptbert", "sgopt")
+"""Methods of VERSION 2: their options name what the releases do. At what was done before, a run is of VERSION 1."""
 
 
 def go_on(point: Point) -> bool:
@@ -231,3 +236,33 @@ def test_frozen_curve(
         FROZEN.write_text(json.dumps(frozen | {key: losses}, indent=1) + "\n")
         return
     assert losses == pytest.approx(frozen[key], abs=ROUNDING.get(method, 1e-4))
+
+
+@pytest.mark.parametrize("method", TO_THE_LETTER)
+def test_what_was_done_before_still_gives_the_first_version_s_curve(
+    method: str, tiny_settings: Callable[..., dict], tiny_paths: Callable[[str], DataPaths], tmp_path: Path
+) -> None:
+    added = methods.config_module(method).ADDED
+    run = parse_run(tiny_settings(method, **{f"method_{name}": later.before for name, later in added.items()}))
+    assert methods.version(method, run.options) == 1
+    losses = [point.metrics["loss"] for point in train(run, tiny_paths(method), tmp_path, go_on).points]
+    frozen = json.loads(FROZEN.read_text())[f"{method} 1 transformers"]
+    assert losses == pytest.approx(frozen, abs=ROUNDING.get(method, 1e-4))
+
+
+@pytest.mark.parametrize(("method", "option"), [("consert", {}), ("promptbert", {}), ("ct", {"method_kept": "better"})])
+def test_the_dev_set_is_embedded_as_the_method_says_and_its_best_is_what_is_saved(
+    method: str,
+    option: dict,
+    tiny_settings: Callable[..., dict],
+    tiny_paths: Callable[[str], DataPaths],
+    tmp_path: Path,
+) -> None:
+    """Of CT's two encoders the better one is in the checkpoint; of the others the test's vectors score otherwise."""
+    run = parse_run(tiny_settings(method, train_evaluations=4, **option))
+    outcome = train(run, tiny_paths(method), tmp_path, go_on)
+    _, model, tokenizer = checkpoint.load_model(tmp_path)
+    evaluator = dev_evaluator(run.train.dev, DataPaths(), tokenizer, run.train.dev_max_length)
+    encode, *_ = model.eval().dev_encodes()
+    assert evaluator(encode).value == pytest.approx(outcome.best, abs=1e-3)
+    assert (abs(evaluator(model.encode).value - outcome.best) > 1e-3) == (method != "ct")
