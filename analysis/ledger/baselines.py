@@ -40,7 +40,7 @@ class Baselines:
     inputs: Mapping[str, str]
     """Content hashes of what the values come from."""
     rows: Mapping[str, float]
-    """Name of the row -> value, in the order in which a table prints them."""
+    """Name of the row -> value, in the order in which a table prints them; a row without a score is left out."""
 
     @property
     def key(self) -> Key:
@@ -123,7 +123,7 @@ def store_untrained(connection: Connection, scores: Iterable[UntrainedScore]) ->
 def _rows(entry: Mapping[str, Any]) -> dict[str, float]:
     """JSON objects are stored with sorted keys, so that rows are a list of pairs."""
     try:
-        return {str(name): float("nan") if value is None else float(value) for name, value in entry["rows"]}
+        return {str(name): float(value) for name, value in entry["rows"] if value is not None}
     except (TypeError, ValueError) as error:
         raise edited(schema.baselines, entry, "rows is not a list of [name, number]") from error
 

@@ -1,6 +1,7 @@
 """Rows without training, computed and stored in the ledger, where tables read them."""
 
 import contextlib
+import math
 import sys
 from dataclasses import replace
 
@@ -63,7 +64,10 @@ def _inputs(key: Key, paths: DataPaths) -> dict[str, str]:
 
 
 def computed(key: Key, paths: DataPaths) -> dict[str, float]:
-    """Untrained poolers, whitening, word counts, idf bag of words and, where installed, GloVe on one set."""
+    """Untrained poolers, whitening, word counts, idf bag of words and, where installed, GloVe on one set.
+
+    A row whose cosines rank nothing has no score, and is left out.
+    """
     suite, encoder, _, length = key
     pairs = load_pairs(suite, paths)
     backbone = load_backbone(encoder)
@@ -73,7 +77,8 @@ def computed(key: Key, paths: DataPaths) -> dict[str, float]:
     }
     values |= {"word counts": rows.word_counts(pairs), IDF: idf_bag_of_words(key, paths)}
     glove = rows.glove_average(pairs)
-    return values if glove is None else values | {"GloVe-50d average": glove}
+    values |= {} if glove is None else {"GloVe-50d average": glove}
+    return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
 def idf_bag_of_words(key: Key, paths: DataPaths) -> float:
