@@ -21,8 +21,8 @@ RENAMED = {"stand_ins": "substitutions"}
 SUBSTITUTIONS = Give("give a mapping such as {method.generator: {bert-base-uncased: wiki-l4-h128}}")
 
 
-STARTED_FROM, RATE = "simcse", "train.learning_rate"
-"""What `cse new method` starts from: at another rate a method of one's own would win or lose by its rate alone."""
+RATE = "train.learning_rate"
+"""Taken from the method that another one is `LIKE`: at another rate it would win or lose by its rate alone."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,11 @@ class Profile:
         return Profile(self.name, train, by_method, substitutions, (*base.recipes, *self.recipes))
 
     def settings(self, method: str) -> dict[str, Scalar]:
-        """Those of a method; one that the profile does not name, and that does not ship, has SimCSE's learning rate."""
+        """Those of a method; one that the profile does not name has the learning rate of the method that it is LIKE."""
         by_method = self.methods.get(method)
-        if by_method is None and method not in methods.shipped():
-            by_method = {key: value for key, value in self.methods.get(STARTED_FROM, {}).items() if key == RATE}
+        if by_method is None and methods.known(method):
+            like = self.methods.get(getattr(methods.config_module(method), "LIKE", method), {})
+            by_method = {key: value for key, value in like.items() if key == RATE}
         return {**self.train, **(by_method or {})}
 
     def recipe(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:

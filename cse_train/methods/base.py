@@ -25,6 +25,7 @@ plan is quick: `VERSION`, `Config`, and where there is something to say
 `ADDED: dict[str, Added]`   options that came after runs had been trained: those runs keep their signatures; none
 `inputs(config) -> dict[str, str]`      name -> content hash of what it reads beside encoder and corpus; nothing
 `rank_dependent(config) -> bool`        whether the world size changes the result; no
+`LIKE: str`                 a method whose learning rate it has in profiles that do not name it; none, the default rate
 `WORDS: bool`               whether it builds on word vectors: `backbone.encoder` is `WordVectors`; no
 
 A method may be fitted instead of trained: no parameter of its module requires a gradient, `forward` takes a batch's
