@@ -34,7 +34,8 @@ class SweepOptions:
     max_concurrent: int | None = None
     """Runs at once; None for as many as fit."""
     isolation: Isolation = "slot"
-    """`slot`: long-lived worker groups that take run after run; `trial`: a new group for each run."""
+    """`slot`: long-lived worker groups that take run after run, a new one after a run of a plug-in's; `trial`: a new
+    group for each run."""
     address: str | None = None
     """A running Ray cluster; None starts one here."""
     recycle_after: int = 200

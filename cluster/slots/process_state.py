@@ -1,4 +1,7 @@
-"""All that a job may change in its process, set before and put back after: a slot's 50th run equals its first."""
+"""All that a job may change in its process, set before and put back after: a slot's 50th run equals its first.
+
+A job of our own code and its libraries: after one that runs code from outside, `WorkerGroup` ends the process.
+"""
 
 import contextlib
 import functools

@@ -32,6 +32,8 @@ class _Life:
         self.generation, self.settings, self.name = generation, settings, name
         self.error: BaseException | None = None
         self.served = 0
+        self.outside = False
+        """Whether code from outside has run in its processes."""
         self.thread: threading.Thread | None = None
         self.nodes = _alive_nodes()
 
@@ -42,6 +44,11 @@ class _Life:
 
     def alive(self) -> bool:
         return self.thread is not None and self.thread.is_alive()
+
+    def take(self, job: Job) -> None:
+        """Count a job that this group is given."""
+        self.served += 1
+        self.outside = self.outside or bool(job.code)
 
     def _fit(self, mailbox: Any) -> None:
         try:
@@ -89,7 +96,12 @@ def backend(gpus: float) -> str:
 
 
 class WorkerGroup:
-    """Started when a job needs it; replaced after an error, after `recycle_after` jobs and when settings change."""
+    """Started when a job needs it; replaced after an error, after `recycle_after` jobs and when settings change.
+
+    A job that runs code from outside, a plug-in's, is the last one of its group: such code may leave anything in a
+    process (a hook, a patched function, a flag of a library, a counter of its own), more than `process_settings` could
+    ever put back, and the next run would have other numbers. So the 50th run equals the first, also of a plug-in.
+    """
 
     def __init__(self, recycle_after: int, name: str = "group") -> None:
         """`name` is the slot's: the mailbox and each Train run are shown under it, the run's as a folder's name."""
@@ -102,14 +114,15 @@ class WorkerGroup:
     def submit(self, settings: GroupSettings, job: Job) -> int:
         """Hand a job to a group with these settings, building one if need be; returns the job's number."""
         life = self.life
-        if life and life.alive() and (life.settings != settings or life.served >= self.recycle_after):
+        spent = life and (life.settings != settings or life.served >= self.recycle_after or life.outside)
+        if life and life.alive() and spent:
             self.close()
         life = self.life
         if life is None or not life.alive():
             generation = self._call("open", settings.options.workers)
             life = self.life = _Life(generation, settings, self.name)
             life.start(self.mailbox)
-        life.served += 1
+        life.take(job)
         return int(self._call("submit", job))
 
     def events(self, timeout_s: float) -> list[Event]:

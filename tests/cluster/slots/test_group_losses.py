@@ -1,4 +1,4 @@
-"""Why a worker group is gone, and when it is only waiting for room. No Ray is started."""
+"""Why a worker group is gone, when it is only waiting for room, and when it ends. No Ray is started."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ import pytest
 from cluster.runtime.resources import Node
 from cluster.slots import worker_group as module
 from cluster.slots.worker_group import WorkerGroup
-from tests.cluster.jobs import group_settings
+from tests.cluster.jobs import group_settings, job
 
 
 class WorkerGroupStartupTimeoutError(RuntimeError):
@@ -74,3 +74,28 @@ def test_what_the_controller_met_is_the_reason(monkeypatch):
 )
 def test_a_node_is_lost_with_a_rank_or_before_any_rank_was_up(monkeypatch, nodes, ranks, lost):
     assert ended_group(ValueError(), monkeypatch, nodes=nodes, ranks=ranks).node_lost() is lost
+
+
+def test_code_from_outside_shares_its_processes_with_no_other_run(monkeypatch):
+    """Neither with a run of ours that follows nor with its own next one; what was there before is as good as new."""
+    group, lives = WorkerGroup.__new__(WorkerGroup), []
+    group.life, group.recycle_after, group.name, group.mailbox = None, 9, "g", None
+
+    class Life(module._Life):
+        def start(self, mailbox):
+            lives.append(self)
+
+        def alive(self):
+            return True
+
+    monkeypatch.setattr(module, "_Life", Life)
+    monkeypatch.setattr(module, "_alive_nodes", frozenset)
+    monkeypatch.setattr(group, "_call", lambda method, *given: 1)
+    monkeypatch.setattr(group, "close", lambda: setattr(group, "life", None))
+    ours, plug_in = job(), job(code={("method", "mine"): "digest"})
+    suite = job(code={("suite", "norms"): "digest"})
+    groups = [
+        group.submit(group_settings(), each) and len(lives) for each in (ours, ours, plug_in, plug_in, ours, ours)
+    ]
+    assert groups == [1, 1, 1, 2, 3, 3]
+    assert [group.submit(group_settings(), each) and len(lives) for each in (suite, ours)] == [3, 4]

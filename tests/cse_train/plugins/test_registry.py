@@ -349,6 +349,18 @@ def test_a_suite_s_scores_carry_its_code_and_count_until_it_changes(write: Write
     )
 
 
+def test_a_users_suite_is_scored_after_ours_and_shown_where_it_was_asked_for(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it leaves in the process changes no score of a suite of ours."""
+    registry.use([write("norms.py", SCORED)])
+    computed: list[str] = []
+    monkeypatch.setattr(run_suites, "_scores", lambda model, paths, name, options: computed.append(name) or [name])
+    asked = ["sts_dev", "norms", "generated_dev:5", "norms"]
+    assert run_suites.evaluate(SimpleNamespace(), DataPaths(), asked, {}) == ["sts_dev", "norms", "generated_dev:5"]
+    assert computed == ["sts_dev", "generated_dev:5", "norms"]
+
+
 def test_a_library_of_another_environment_is_no_code_of_the_user_s(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
