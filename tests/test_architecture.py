@@ -119,7 +119,8 @@ ROOMS: Mapping[str, str] = {
     "cse_train.plugins",
     "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
     "cluster.trackers search_spaces analysis.ledger analysis.statistics analysis.tables cse_train.fields "
-    "cse_train.data_paths cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone cse_train.evaluate",
+    "cse_train.data_paths cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone cse_train.evaluate "
+    "cse_train.plugins",
     "cse.doctor": "cse.experiments cluster.plan cluster.runtime cluster.sweep search_spaces analysis.ledger "
     "cse_train.fields cse_train.files cse_train.data_paths cse_train.checkpoint cse_train.soundness",
     "cse.foreign": "search_spaces analysis.ledger analysis.tables cse_train.fields cse_train.reading cse_train.text "

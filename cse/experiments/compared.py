@@ -12,6 +12,7 @@ from cse_train.evaluate.models.open import is_run, open_model
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.score import score_checkpoint
 from cse_train.evaluate.suites.registry import require, require_known, still_valid, unscored
+from cse_train.plugins.apart import apart
 
 
 def score_folder(
@@ -19,8 +20,15 @@ def score_folder(
 ) -> dict[str, ModelScore]:
     """Column -> score, without those that are none; `pooler` is for a plain encoder, which brings none.
 
-    ConfigError as of `open_model`.
+    The other side of the comparison is never scored in a process in which a plug-in has run. ConfigError as of
+    `open_model`.
     """
+    return apart(_scored, folder, suites, paths, pooler, max_length)
+
+
+def _scored(
+    folder: Path, suites: Sequence[str], paths: DataPaths, pooler: str | None, max_length: int | None
+) -> dict[str, ModelScore]:
     require_known(suites, paths)
     require(suites, paths)
     brings_pooler = folder.is_file() or is_run(folder) or (folder / "modules.json").is_file()
@@ -46,7 +54,7 @@ def score_runs(model: Model, suites: Sequence[str], ledger: Ledger, paths: DataP
         missing = unscored(suites, still_valid(stored, paths))
         if missing:
             folder = require_files(run, ledger)
-            for score in score_checkpoint(folder / "best", missing, paths, folder / "scores", run.signature):
+            for score in apart(score_checkpoint, folder / "best", missing, paths, folder / "scores", run.signature):
                 ledger.add_score(run.signature, **score.record())
             scored += 1
     return scored

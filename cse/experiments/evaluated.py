@@ -17,6 +17,8 @@ from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import columns, data_hash
 from cse_train.fields import ConfigError
+from cse_train.plugins.apart import apart
+from cse_train.plugins.snapshot import code_of
 from cse_train.text.corpora.files import file_hash
 from search_spaces.cells import ResolvedSpace
 from search_spaces.paper import Evaluated
@@ -86,13 +88,20 @@ class _Scorer:
         if have.issuperset(columns(suite)):
             return
         self.tell(f"scoring without training: {name}, {pooler}, on {suite}")
-        scores = evaluate(self._open(model, place), self.paths, [suite], {})
+        if code_of("", [suite]):
+            scores = apart(_evaluated, place, model.pooler, suite, self.paths)
+        else:
+            scores = evaluate(self._open(model, place), self.paths, [suite], {})
         self.ledger.store_untrained([_stored(score, *inputs) for score in scores])
 
     def _open(self, model: Evaluated, place: Path) -> TextModel:
         if self.opened is None or self.opened[0] != model:
             self.opened = model, open_model(place, pooler=model.pooler)
         return self.opened[1]
+
+
+def _evaluated(place: Path, pooler: str | None, suite: str, paths: DataPaths) -> list[Score]:
+    return evaluate(open_model(place, pooler=pooler), paths, [suite], {})
 
 
 def _stored(score: Score, model: str, weights: str, pooler: str, data: str) -> UntrainedScore:
