@@ -1,5 +1,6 @@
 """Every method on a pretended card (`pretend_card.py`): no tensor on the wrong device, and a killed run goes on."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,10 +16,10 @@ from cse_train.evaluate.score import score_checkpoint
 from cse_train.plugins import registry
 from cse_train.training.loop import Point, Session, train
 from tests.cse_train.pretend_card import CARD, CPU, PretendCard
-from tests.docs.test_your_method import block
 
 TENSION = "tension"
-"""The method of docs/your_method.md."""
+"""The method of PAGE."""
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "your_method.md"
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "simcse with SGD": ("simcse", {"train_optimiser": "sgd", "train_learning_rate": 0.1}),
     "simcse with a masked LM": ("simcse", {"method_mlm_weight": 0.1}),
@@ -35,7 +36,8 @@ SOON = ("simcse", "esimcse", "diffcse", "whitening", TENSION)
 @pytest.fixture(scope="module")
 def tension(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     file = tmp_path_factory.mktemp("mine") / "tension.py"
-    file.write_text(block("python"), encoding="utf8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf8"), re.MULTILINE | re.DOTALL)
+    file.write_text(code, encoding="utf8")
     registry.use([file])
     yield
     registry.forget()
