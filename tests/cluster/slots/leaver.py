@@ -33,7 +33,7 @@ RUNS = 0
 @dataclass(frozen=True, kw_only=True)
 class Config:
     leaves: str = ""
-    """A name of THINGS, or `everything`."""
+    """Names of THINGS, with semicolons."""
 
 
 def larger(value: Any) -> Any:
@@ -90,9 +90,9 @@ THINGS: dict[str, Callable[[], object]] = {
 }
 
 
-def leave(name: str) -> None:
-    for each in THINGS if name == "everything" else [name]:
-        THINGS[each]()
+def leave(names: str) -> None:
+    for name in names.split(";"):
+        THINGS[name]()
 
 
 def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Any:
