@@ -3,7 +3,7 @@
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from cse_train.fields import ConfigError
 from cse_train.plugins import registry
@@ -22,11 +22,10 @@ def apart(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         return function(*args, **named)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawn, registry.adopt, (registry.given(),)) as pool:
-        found, problems = pool.submit(_called, function, args, named).result()
+        result, problems = pool.submit(_called, function, args, named).result()
     if problems:
         raise ConfigError(problems)
-    result: T = found
-    return result
+    return cast(T, result)
 
 
 def _called(function: Callable[..., Any], args: Any, named: Any) -> tuple[Any, list[str]]:

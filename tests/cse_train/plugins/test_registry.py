@@ -333,7 +333,7 @@ def evaluate(model, paths):
 
 def test_a_suite_s_scores_carry_its_code_and_count_until_it_changes(write: Write, tmp_path: Path) -> None:
     registry.use([write("norms.py", SCORED)])
-    model = SimpleNamespace(pooler="cls")
+    model = SimpleNamespace(pooler="cls", prompt="")
     (score,) = run_suites.evaluate(model, DataPaths(), ["norms"], {})
     stored = {score.column: score.protocol.as_dict(), "sts_test": {"code_version": "1"}, "mr": {}}
     assert re.fullmatch("1 norms [0-9a-f]{16}", stored["norms"]["code_version"])
