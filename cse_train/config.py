@@ -13,7 +13,7 @@ from cse_train import fields, methods
 from cse_train.fields import Added, ConfigError, Range, Scalar
 from cse_train.text.vector_files import WANTED, names_vectors
 
-ADDED = {"adamw": Added("torch"), "optimiser": Added("adamw")}
+ADDED = {"adamw": Added("torch"), "optimiser": Added("adamw"), "decay_on": Added("matrices")}
 """Shared settings that came later (`cse_train.methods.base` says it of a method's options)."""
 FIRST = Path(__file__).with_name("first_fields.json")
 """The fields that signatures have held from the first release on: those of `train`, and of each released method. Any
@@ -119,6 +119,15 @@ def parse_run(flat: Mapping[str, object]) -> RunConfig:
 def completed(flat: Mapping[str, Any]) -> dict[str, Any]:
     """A stored run's dotted keys: settings that it is too old to name stand at what was done before they came."""
     return {key: later.before for key, later in _added(flat).items()} | dict(flat)
+
+
+def renewed(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored run's dotted keys: settings that it is too old to name stand at today's defaults."""
+    parts: list[tuple[str, Any]] = [("train.", TrainConfig)]
+    if methods.known(flat.get("method")):
+        parts.append(("method.", methods.config_module(str(flat["method"])).Config))
+    defaults = {prefix + field.name: field.default for prefix, part in parts for field in dataclasses.fields(part)}
+    return {key: defaults[key] for key in _added(flat)} | dict(flat)
 
 
 def effective(flat: Mapping[str, Any]) -> dict[str, Any]:

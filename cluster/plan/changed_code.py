@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.ledger import Ledger, RunRow
 from cluster.plan.data_sets import DIGITS
@@ -10,7 +10,7 @@ from cluster.plan.match import RunMatcher
 from cluster.plan.method_code import AS_RELEASED, ChangedCode, released
 from cluster.plan.plan import PlannedRun
 from cluster.plan.signature import CODE, LENGTH, Identity, named_by, signature, versioned_signatures
-from cse_train.config import RunConfig
+from cse_train.config import RunConfig, completed, renewed
 from cse_train.methods import version
 from search_spaces.cells import ResolvedSpace
 
@@ -93,10 +93,12 @@ def not_reused(
     `done`: the signatures that are reused; `identify` gives a run's inputs now. Runs that differ in the method's code
     alone are not among them (`with_earlier`).
     """
-    matcher = RunMatcher(resolved, any_code=True)
+    matcher, of_renewed = (RunMatcher(resolved, any_code=True) for _ in range(2))
     reasons: dict[tuple[str, int], tuple[str, str]] = {}
     for row in sorted(rows, key=lambda row: row.updated):
-        for cell in matcher.cells(row) if row.state == "done" and row.signature not in done else ():
+        if row.state != "done" or row.signature in done:
+            continue
+        for cell in matcher.cells(row) or of_renewed.cells(replace(row, config=renewed(row.config), settings="")):
             run = cell.run(row.seed)
             now = identify(run)
             if signature(run, now) not in done and (why := _reason(run, row, now)):
@@ -116,6 +118,10 @@ def _reason(run: RunConfig, row: RunRow, now: Mapping[str, str | int]) -> str:
         named.setdefault(f"{name}={run.flat().get(name)}" if name else part, f"{part} {old} -> {new}")
     if named:
         return "; ".join(f"{what} was other content ({change})" for what, change in named.items())
+    before_it, flat = completed(row.config), run.flat()
+    later = [key for key in before_it if key not in row.config and before_it[key] != flat.get(key)]
+    if later:
+        return "; ".join(f"{key} was {before_it[key]}, is {flat.get(key)}" for key in later)
     today = version(run.method, run.options)
     signs = versioned_signatures(run, row.identity)
     before = next((number for number, sign in signs.items() if sign(row.seed) == row.signature), None)

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from cse_train.fields import Range
+from cse_train.fields import Added, Range
 from cse_train.methods.options import PlainPooler
 
 VERSION = 1
+ADDED = {"kept": Added("second")}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -183,6 +183,25 @@ def test_a_corpus_under_another_name_is_the_same_run(tmp_path: Path, ledger: Led
     assert counts(other, ledger) == (2, 2)
 
 
+def test_the_plan_names_the_options_that_came_after_a_run_and_stand_elsewhere_by_default(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    """A ledger of before does not name them: the run's signature is that of what was done then."""
+    before = {"method.guide_dropout": False, "method.opt2_negatives": "all"}
+    run = space(tmp_path, "sgopt", {"train.encoder": "wiki-l1-h64", **before}).cells()[0].run(0)
+    hashes, flat = identity(run, PATHS), {key: value for key, value in run.flat().items() if key not in before}
+    claim = ledger.claim(
+        signature(run, hashes), flat, method="sgopt", seed=0, owner="me", identity=hashes, provenance={}
+    )
+    assert claim is not None
+    ledger.finish(claim, "done", examples=64, best=50.0, best_examples=64, seconds=1.0, folder=None)
+    resolved = space(tmp_path, "sgopt", {"train.encoder": "wiki-l1-h64"})
+    assert plan([resolved.space], None, None, ledger, PATHS).stale() == [
+        "not reused: 1 finished run of sgopt is trained again, the old stay in the ledger: method.guide_dropout was "
+        "False, is True; method.opt2_negatives was all, is all_but_first"
+    ]
+
+
 def test_the_plan_says_which_finished_runs_are_not_reused_and_why(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
