@@ -13,7 +13,12 @@ from cse_train import fields, methods
 from cse_train.fields import Added, ConfigError, Range, Scalar
 from cse_train.text.vector_files import WANTED, names_vectors
 
-ADDED = {"adamw": Added("torch"), "optimiser": Added("adamw"), "decay_on": Added("matrices")}
+ADDED = {
+    "adamw": Added("torch"),
+    "optimiser": Added("adamw"),
+    "decay_on": Added("matrices"),
+    "prompt": Added(None),
+}
 """Shared settings that came later (`cse_train.methods.base` says it of a method's options)."""
 FIRST = Path(__file__).with_name("first_fields.json")
 """The fields that signatures have held from the first release on: those of `train`, and of each released method. Any
