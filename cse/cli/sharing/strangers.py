@@ -7,7 +7,7 @@ from analysis.bundles.reader import AGAIN, Bundle
 from analysis.ledger.exchange.columns import Record
 from cluster.plan.signature import possible_signatures
 from cse.foreign import IMPORTED
-from cse_train.config import parse_run
+from cse_train.config import completed, parse_run
 from cse_train.fields import ConfigError
 
 
@@ -28,7 +28,7 @@ def _has_its_signature(run: Record) -> bool:
     if IMPORTED in run["identity"]:
         return True
     try:
-        parsed = parse_run({**run["config"], "method": run["method"], "train.seed": run["seed"]})
+        parsed = parse_run(completed({**run["config"], "method": run["method"], "train.seed": run["seed"]}))
     except ConfigError:
         return True
     version = run["attempts"][-1]["details"].get("method_version") if run["attempts"] else None
