@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -273,9 +274,19 @@ def _summed(header: Mapping[str, str]) -> list[str]:
     return [header["run"], header["facts"], *([header["signature"]] if "signature" in header else [])]
 
 
-def load_model(folder: Path, signature: str | None = None) -> tuple[RunConfig, nn.Module, "PreTrainedTokenizerBase"]:
-    """The best checkpoint as a method module in eval mode, ready to `encode`, and its tokenizer."""
+def load_model(
+    folder: Path, signature: str | None = None, encoder: str | None = None
+) -> tuple[RunConfig, nn.Module, "PreTrainedTokenizerBase"]:
+    """The best checkpoint as a method module in eval mode, ready to `encode`, and its tokenizer.
+
+    Tokenizer, configuration and prompts come from where the run's encoder was, or from `encoder`, where it is now.
+    """
     run, _, tensors = read_best(folder, signature)
+    if encoder is not None:
+        run = replace(run, train=replace(run.train, encoder=encoder))
+    elif os.path.isabs(run.train.encoder) and not os.path.exists(run.train.encoder):
+        line = f"missing folder: train.encoder={run.train.encoder}, of which the run {folder} needs the tokenizer"
+        raise ConfigError([f"{line}; give --encoder FOLDER, where it is now"])
     backbone = load_backbone(run.train.encoder, run.train.dropout, run.train.prompt)
     model = methods.load(run.method).build(run.options, backbone, training=False)
     spared = training_only(run.method)

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +77,8 @@ class ResolvedSpace:
     """Axes after the overrides, without values that have no counterpart at this scale, parents first."""
     given_files: tuple[UserFile, ...] = ()
     """The user's own files that the overrides name."""
+    held: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
+    """Absolute path -> what it held when the sweep was recorded: content hashes, as a run's identity has them."""
 
     @property
     def files(self) -> tuple[UserFile, ...]:

@@ -92,7 +92,7 @@ def intact_point(row: Mapping[str, Any]) -> None:
 SPEC: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("title", "space", "file", "profile"), (str,)),
     **{"set": (dict,), "seeds": (list,), "blocked": (dict, list), "asked": (int,), "margin": NUMBERS, "looks": (list,)},
-    **dict.fromkeys(("yaml", "profile_yaml"), (dict,)),
+    **dict.fromkeys(("yaml", "profile_yaml", "inputs"), (dict,)),
 }
 """Keys of a sweep's description that commands read, and what they are."""
 COUNTS = ("seeds", "looks")

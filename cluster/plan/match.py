@@ -14,7 +14,7 @@ from cluster.plan.signature import Identity, inputs_at_hand, named_by, seed_sign
 from cse_train.config import RunConfig, completed, effective
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
-from search_spaces.cells import Cell, Key, ResolvedSpace, full_key
+from search_spaces.cells import Cell, Key, ResolvedSpace, full_key, some_cells
 from search_spaces.keys import SEED
 
 FINAL = ("done", "stopped", "failed")
@@ -127,19 +127,38 @@ def _at_hand(matches: Iterable[MatchedRun], paths: DataPaths) -> list[MatchedRun
     return [m for m in matches if given[m.cell.id].items() <= m.run.identity.items()]
 
 
+def held_by_paths(resolved: ResolvedSpace) -> dict[str, Identity]:
+    """Absolute path that cells name -> content hashes of what it holds now, without those where nothing is."""
+    at_hand, held = InputsAtHand(resolved), defaultdict[str, Identity](dict)
+    seen = set[tuple[str, Scalar]]()
+    for cell in some_cells(resolved):
+        named = {(key, value) for key, value in cell.flat.items() if isinstance(value, str) and value.startswith("/")}
+        if not named <= seen:
+            for part, digest in at_hand.behind_paths(cell).items():
+                held[str(cell.flat[str(named_by(part))])][part] = digest
+        seen |= named
+    return dict(held)
+
+
 class InputsAtHand:
-    """What the inputs of cells hold on this machine now; looked at when it is asked for, once."""
+    """What the inputs of cells hold on this machine now, or held when their sweep was recorded; looked at once."""
 
     def __init__(self, resolved: ResolvedSpace) -> None:
         self._paths = DataPaths(files=resolved.files)
+        self._held = resolved.held
         self._known: dict[str, Identity] = {}
         self._behind_paths: dict[str, Identity] = {}
 
     def of(self, cell: Cell) -> Identity:
         """Input -> content hash, of those that are at hand without any `--data`."""
         if cell.id not in self._known:
-            self._known[cell.id] = inputs_at_hand(cell.run(0), self._paths)
+            self._known[cell.id] = self._recorded(cell) | inputs_at_hand(cell.run(0), self._paths)
         return self._known[cell.id]
+
+    def _recorded(self, cell: Cell) -> Identity:
+        """Of what is not here any more."""
+        paths = {key: self._held.get(str(value), {}) for key, value in cell.flat.items()} if self._held else {}
+        return {part: digest for key, held in paths.items() for part, digest in held.items() if named_by(part) == key}
 
     def behind_paths(self, cell: Cell) -> Identity:
         """The same of inputs that the cell names by absolute paths: these stand for their content, whatever it was."""

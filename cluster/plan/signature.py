@@ -91,6 +91,14 @@ def encoder_hash(name: str) -> str | None:
     return None
 
 
+def holds_encoder(name: str, identity: Mapping[str, str | int]) -> bool:
+    """Whether the encoder of this name is at hand and the one with which a run of this identity began."""
+    with hub_left_alone(), contextlib.suppress(ConfigError):
+        hashes = _backbone(name)
+        return (identity.get("encoder"), identity.get("tokenizer")) == (hashes[0], hashes[-1])
+    return False
+
+
 def wrong_inputs(run: RunConfig, paths: DataPaths, planned: Mapping[str, str | int]) -> dict[str, str]:
     """Setting -> a line on its input, which is absent here or is not what was planned; empty where all is well."""
     absent: dict[str, str] = {}

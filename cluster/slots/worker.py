@@ -163,7 +163,9 @@ def _check_inputs(job: Job) -> None:
 def _score(reporter: Reporter, job: Job) -> None:
     """Every rank scores, because the evaluator shares its batches among them; rank 0 posts."""
     score = pkgutil.resolve_name(job.scorer)
-    scores = score(job.folder / "best", job.suites, job.paths, job.folder / "scores", signature=job.signature)
+    train = job.run.train  # names the encoder as the plan does: since the run was trained, it may have moved
+    given = {"signature": job.signature, "encoder": train.encoder}
+    scores = score(job.folder / "best", job.suites, job.paths, job.folder / "scores", **given)
     if reporter.channel.rank == 0:
         for score in scores:
             reporter.channel.call("post", reporter.number, ScoreEvent(score.record()))

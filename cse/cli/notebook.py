@@ -24,7 +24,7 @@ from cse.cli.sweep_options import SweepArguments
 from cse.cli.sweeps import reproduce as pages
 from cse.experiments import request as sweeping
 from cse.tables import build
-from cse.tables.lookup import space_first
+from cse.tables.lookup import encoder_for, space_first
 from cse_train.fields import ConfigError, Scalar, nearest
 from search_spaces.catalog import load_all, load_space
 
@@ -166,6 +166,7 @@ def load_model(
     pooler: str | None = None,
     max_length: int | None = None,
     prompt: str | None = None,
+    encoder: str | None = None,
     ledger: str | None = None,
     storage: str | None = None,
 ) -> Any:
@@ -175,7 +176,8 @@ def load_model(
     """
     options.use_plugins(plugins)
     folder = options.model_folder(str(name), ledger, storage)
-    return models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt)
+    place = encoder_for(folder, ledgers.existing_ledger(ledger, storage), encoder)
+    return models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt, encoder=place)
 
 
 def _shown(made: Table, outcome: SweepOutcome | None = None) -> ShownTable:

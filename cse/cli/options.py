@@ -298,6 +298,7 @@ Prompt = Annotated[
     str | None,
     typer.Option(help="A prompt of a sentence-transformers folder, or none (default: its own).", show_default=False),
 ]
+Encoder = Annotated[str | None, typer.Option(help="Where a run's encoder is now, if it moved.", show_default=False)]
 MaxLength = Annotated[
     int | None,
     typer.Option("--max-length", min=1, help="Tokens kept of a text (default: the model's).", show_default=False),

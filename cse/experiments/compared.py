@@ -4,11 +4,12 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.ledger import Ledger
-from cse.tables.lookup import require_files
+from analysis.ledger import Ledger, RunRow
+from cse.tables.lookup import encoder_of, require_files
 from cse.tables.models import Model, ModelScore
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import is_run, open_model
+from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.score import score_checkpoint
 from cse_train.evaluate.suites.registry import require, require_known, still_valid, unscored
@@ -53,8 +54,19 @@ def score_runs(model: Model, suites: Sequence[str], ledger: Ledger, paths: DataP
         stored = {score.suite: score.protocol for score in ledger.scores([run.signature])}
         missing = unscored(suites, still_valid(stored, paths))
         if missing:
-            folder = require_files(run, ledger)
-            for score in apart(score_checkpoint, folder / "best", missing, paths, folder / "scores", run.signature):
-                ledger.add_score(run.signature, **score.record())
+            score_run(run, ledger, missing, paths)
             scored += 1
     return scored
+
+
+def score_run(run: RunRow, ledger: Ledger, suites: Sequence[str], paths: DataPaths) -> list[Score]:
+    """Score a run's checkpoint, its encoder where it is now; the scores go into the ledger as those of `cse eval` do.
+
+    ConfigError for a run without files, or whose encoder is nowhere.
+    """
+    folder, encoder = require_files(run, ledger), encoder_of(run, ledger)
+    given = (folder / "best", list(suites), paths, folder / "scores", run.signature, encoder)
+    scores = apart(score_checkpoint, *given)
+    for score in scores:
+        ledger.add_score(run.signature, **score.record())
+    return scores

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from analysis.ledger import Ledger, RunRow
+from analysis.ledger import Ledger
 from analysis.ledger.selection_log import Look, count, looks_by_suite
-from cse.tables.lookup import require_files
+from cse.experiments.compared import score_run
 from cse.tables.selection import CellRuns, HeldOutScores
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import split_of
-from cse_train.evaluate.score import score_checkpoint
 from cse_train.evaluate.suites.registry import columns, require_known, still_valid
 from cse_train.fields import ConfigError
 
@@ -33,18 +32,9 @@ def score_once(
     scored = {score.suite: score.protocol for score in ledger.scores([run.signature])}
     stale = scored.keys() - still_valid(scored, paths)
     missing = tuple(suite for suite in names if suite not in have or suite in stale)
-    values = _score(run, ledger, missing, paths) if missing else {}
+    values = {score.column: score.value for score in score_run(run, ledger, missing, paths)} if missing else {}
     if missing:
         ledger.add_look(Look(sweep, cells[0].rule, len(cells), run.signature, missing, values))
     looks = ledger.looks(sweep)
     stored = {name: have[suite].values[name] for suite in names if suite in have for name in columns(suite)}
     return HeldOutScores({**stored, **values}, missing, max(count(looks, suite) for suite in names), sweep)
-
-
-def _score(run: RunRow, ledger: Ledger, suites: Sequence[str], paths: DataPaths) -> dict[str, float]:
-    """Score the checkpoint; the scores go into the ledger as those of `cse eval` do."""
-    folder = require_files(run, ledger)
-    scores = score_checkpoint(folder / "best", list(suites), paths, folder / "scores", run.signature)
-    for score in scores:
-        ledger.add_score(run.signature, **score.record())
-    return {score.column: score.value for score in scores}

@@ -8,6 +8,7 @@ from typing import Any
 from analysis.ledger import Ledger
 from analysis.tables.directions import Terms
 from analysis.tables.labels import number_of
+from cluster.plan.match import held_by_paths
 from cluster.plan.missing_inputs import IncompleteCell
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan, unique
 from cluster.plan.planner import plan_all
@@ -157,6 +158,9 @@ def record(
         **_written(request.resolved),
     }
     name = sweep_name(request.resolved)
+    before = (ledger.sweep_spec(name) or {}).get("inputs", {})
+    if inputs := {**before, **held_by_paths(request.resolved)}:
+        spec["inputs"] = inputs
     ledger.record_sweep(name, spec)
     ledger.link(name, [(run.signature, run.cell, run.seed) for run in runs])
 

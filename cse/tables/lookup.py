@@ -2,19 +2,22 @@
 
 import filecmp
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow, SweepRow, sweeps_named
+from cluster.plan.signature import holds_encoder
 from cse_train.export.lineage import Lineage
 from cse_train.fields import ConfigError, Scalar, nearest
 from cse_train.plugins import registry
 from search_spaces.catalog import catalog, load_space
-from search_spaces.cells import ResolvedSpace, resolve
+from search_spaces.cells import ResolvedSpace, resolve, setups
 from search_spaces.parse import parse_written
 from search_spaces.profiles import Profile, parse_profile
 from search_spaces.space import Space
 from search_spaces.strict_yaml import read_yaml
+from search_spaces.user_data.places import ENCODER, absolute
 from search_spaces.user_data.written import absolute_settings
 
 
@@ -79,6 +82,41 @@ def require_files(row: RunRow, ledger: Ledger | None) -> Path:
             ]
         )
     return Path(row.folder)
+
+
+def encoder_for(folder: Path, ledger: Ledger | None, given: str | None) -> str | None:
+    """Where the encoder of the run in a folder is now; None where the checkpoint's own name says it.
+
+    `given` is what the person says; ConfigError where the ledger knows that it is another, and as of `encoder_of`.
+    """
+    row = row_of(folder.parent if folder.name == "best" else folder, ledger) if ledger else None
+    place = None if given is None else str(absolute(ENCODER, given, Path.cwd()))
+    if row is None or ledger is None or ENCODER not in row.config or "encoder" not in row.identity:
+        return place
+    if place is not None and not holds_encoder(place, row.identity):
+        what = f"run={row.signature} began with encoder {str(row.identity['encoder'])[:8]}"
+        raise ConfigError([f"another encoder: encoder={place}, and {what}; give the folder that holds that one"])
+    return place or encoder_of(row, ledger)
+
+
+def encoder_of(row: RunRow, ledger: Ledger) -> str | None:
+    """The path under which a later sweep names the run's encoder; None where the run's own path still holds it.
+
+    Raises ConfigError where the run's path is gone or holds something else, and no sweep names another.
+    """
+    old = str(row.config.get(ENCODER, ""))
+    if not Path(old).is_absolute() or "encoder" not in row.identity or holds_encoder(old, row.identity):
+        return None
+    linked = _links(row.signature, ledger)
+    spaces = [space_of_sweep(sweep) for sweep in ledger.sweeps() if sweep.id in linked]
+    names = dict.fromkeys(str(each.get(ENCODER)) for space in spaces if space for each in setups(space))
+    now = next((name for name in names if name != old and holds_encoder(name, row.identity)), None)
+    if now is None:
+        held = "holds another" if Path(old).exists() else "is gone"
+        what = f"run={row.signature} began with encoder {str(row.identity['encoder'])[:8]} at {old}, which {held}"
+        how = "cse run SPACE with its path of today (0 run), or give --encoder to cse eval, embed or export"
+        raise ConfigError([f"moved encoder: {what}; {how}"])
+    return now
 
 
 def _spaces_of(signature: str, ledger: Ledger) -> list[str]:
@@ -164,7 +202,9 @@ def _require_trusted(sources: object, file: Path, sweep: SweepRow) -> None:
 
 def _as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
     given = {**sweep.spec.get("set", {}), **absolute_settings(settings, Path.cwd())}
-    return resolve(_space_of(sweep), profile or _profile_of(sweep), given, absolute=True)
+    made = resolve(_space_of(sweep), profile or _profile_of(sweep), given, absolute=True)
+    held = {path: hashes for path, hashes in sweep.spec.get("inputs", {}).items() if isinstance(hashes, Mapping)}
+    return replace(made, held=held)
 
 
 def _space_of(sweep: SweepRow) -> Space:

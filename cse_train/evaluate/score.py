@@ -19,18 +19,25 @@ from cse_train.soundness import CorruptCheckpoint
 
 
 def score_checkpoint(
-    best_folder: Path, suites: Sequence[str], paths: DataPaths, out: Path, signature: str | None = None
+    best_folder: Path,
+    suites: Sequence[str],
+    paths: DataPaths,
+    out: Path,
+    signature: str | None = None,
+    encoder: str | None = None,
 ) -> list[Score]:
     """Score the best checkpoint of a run on suites (of `registry.names`), every column once, in the order asked for.
 
-    Files go to `out`, written aside and renamed. Every rank of a process group calls it, since the ranks share what is
-    to be encoded; all get the same scores. Raises ConfigError for an unknown, missing or truncated suite,
-    CorruptCheckpoint (also for that of a run with another signature), OSError for a full disk.
+    `encoder`: where the run's encoder is now. Files go to `out`, written aside and renamed. Every rank of a process
+    group calls it, since the ranks share what is to be encoded; all get the same scores. Raises ConfigError for an
+    unknown, missing or truncated suite, CorruptCheckpoint (also for that of a run with another signature), OSError for
+    a full disk.
     """
     if not best_path(best_folder).is_file():
         raise CorruptCheckpoint(best_path(best_folder), "it is gone")
     require(suites, paths)
-    scores = evaluate(open_model(best_folder, signature=signature), paths, _without_parts(suites), {})
+    model = open_model(best_folder, signature=signature, encoder=encoder)
+    scores = evaluate(model, paths, _without_parts(suites), {})
     return [with_file(score, out) for score in {score.column: score for score in scores}.values()]
 
 

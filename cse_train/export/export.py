@@ -26,17 +26,19 @@ def export(
     *,
     paths: DataPaths | None = None,
     lineage: Lineage | None = None,
+    encoder: str | None = None,
 ) -> Agreement:
     """Write the checkpoint to the new folder `to`, read it back and score both on the set that selected it.
 
     `sentence-transformers`: modules whose `encode` gives our embeddings, prompts included; `hf`: encoder and tokenizer
-    for `AutoModel`, the [CLS] MLP as BERT's pooler. The folder appears when both scores agree. Raises ConfigError, one
-    line, for what cannot be exported so, ExportChanged, CorruptCheckpoint, OSError.
+    for `AutoModel`, the [CLS] MLP as BERT's pooler. `encoder`: where the run's is now. The folder
+    appears when both scores agree. Raises ConfigError, one line, for what cannot be exported so, ExportChanged,
+    CorruptCheckpoint, OSError.
     """
     if format not in FORMATS:
         raise ConfigError([f"unknown format: format={format}; {nearest(format, FORMATS)}"])
     require_new(to)
-    parts = _parts(best_folder)
+    parts = _parts(best_folder, encoder)
     if format == "hf":
         require_transformers(parts)
     aside = to.with_name(f".{to.name}.{uuid.uuid4().hex}")
@@ -62,8 +64,8 @@ def require_new(to: Path) -> None:
         raise ConfigError([f"folder not empty: to={to}; give a new one"])
 
 
-def _parts(best_folder: Path) -> Parts:
-    run, method, tokenizer = load_model(best_folder)
+def _parts(best_folder: Path, encoder: str | None) -> Parts:
+    run, method, tokenizer = load_model(best_folder, encoder=encoder)
     parts = parts_of(run, read_best(best_folder)[1], method, tokenizer)
     require_first_token(parts.pooler.pooler, parts.encoder, tokenizer, str(best_folder))
     return parts

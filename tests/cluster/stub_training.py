@@ -73,7 +73,7 @@ def train(run, paths, folder, report, resume_from=None, signature=None):
     return Outcome("done", total, best, total, 0.1)
 
 
-def score(best_folder, suites, paths, out, signature=None):
+def score(best_folder, suites, paths, out, signature=None, encoder=None):
     _together()
     out.mkdir(exist_ok=True)
     file = out / "cosines-a.npz"

@@ -28,7 +28,7 @@ OBJECTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
 """JSON objects whose values follow a rule, with the rule in words."""
 SPEC: Mapping[str, type] = {
     **dict.fromkeys(("title", "space", "file", "profile"), str),
-    **dict.fromkeys(("set", "blocked", "yaml", "profile_yaml"), dict),
+    **dict.fromkeys(("set", "blocked", "yaml", "profile_yaml", "inputs"), dict),
     "seeds": list,
 }
 """What commands read of a sweep's description, where it is there."""

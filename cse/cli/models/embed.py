@@ -9,7 +9,8 @@ import typer
 
 from cse.cli import ledgers, options
 from cse.cli.loader import Deferred
-from cse.cli.options import MaxLength, Model, Pooler, Prompt, model_folder
+from cse.cli.options import Encoder, MaxLength, Model, Pooler, Prompt, model_folder
+from cse.tables.lookup import encoder_for
 from cse_train.evaluate.embed_file import count_sentences, embed_file
 
 models = Deferred("cse_train.evaluate.models.open")
@@ -28,13 +29,15 @@ def embed(
     pooler: Pooler = None,
     max_length: MaxLength = None,
     prompt: Prompt = None,
+    encoder: Encoder = None,
     ledger: ledgers.LedgerUrl = None,
     storage: options.Storage = None,
 ) -> None:
     """Embed the sentences of a file, in order, blank lines too; memory stays the same for any number of lines."""
     folder = model_folder(model, ledger, storage)
+    place = encoder_for(folder, ledgers.existing_ledger(ledger, storage), encoder)
     count = count_sentences(file, to, column)
-    opened = models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt)
+    opened = models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt, encoder=place)
     with _progress(count) as report:
         embed_file(opened, file, to.resolve(), count, column, report)
     front = f", prompt {opened.prompt!r}" if opened.prompt else ""

@@ -13,8 +13,8 @@ from cluster.plan.user_files import described, with_user_files
 from cse.cli import exit, ledgers, options
 from cse.cli.listing import aligned
 from cse.cli.loader import Deferred
-from cse.cli.options import MaxLength, Model, Pooler, Prompt, model_folder
-from cse.tables.lookup import row_of
+from cse.cli.options import Encoder, MaxLength, Model, Pooler, Prompt, model_folder
+from cse.tables.lookup import encoder_for, row_of
 from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.run_suites import options as suite_options
@@ -64,6 +64,7 @@ def eval(
     pooler: Pooler = None,
     max_length: MaxLength = None,
     prompt: Prompt = None,
+    encoder: Encoder = None,
     query: Queries = None,
     positives: Positives = None,
     ledger: ledgers.LedgerUrl = None,
@@ -73,11 +74,12 @@ def eval(
 ) -> None:
     """Score a run, a transformers folder or a sentence-transformers folder; a run's own scores go into its ledger."""
     folder = model_folder(model, ledger, storage)
+    place = encoder_for(folder, ledgers.existing_ledger(ledger, storage), encoder)
     names, files = of_suites(suite or ["sts_dev"], Path.cwd())
     paths = with_user_files(options.data_paths(data, None, senteval), files)
     exit.say(described(paths))
     chosen = suite_options(protocol, mode, aggregation, query, positives)
-    opened = models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt)
+    opened = models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt, encoder=place)
     recorded = models.is_run(folder) and (pooler, max_length, prompt, aggregation) == (None, None, None, "all")
     run = folder.parent if folder.name == "best" else folder
     out = to.resolve() if to else run / "scores" if recorded else None

@@ -7,7 +7,7 @@ import typer
 
 from cse.cli import ledgers, options
 from cse.cli.loader import Deferred
-from cse.tables.lookup import lineage_of
+from cse.tables.lookup import encoder_for, lineage_of
 from cse_train.fields import ConfigError
 
 exporting = Deferred("cse_train.export.export")
@@ -36,6 +36,7 @@ def export(
     storage: options.Storage = None,
     push_to_hub: PushToHub = None,
     private: Private = False,
+    encoder: options.Encoder = None,
 ) -> None:
     """Write a run's best checkpoint with a model card, read it back, and score both on the run's dev set."""
     opened = ledgers.existing_ledger(ledger, storage)
@@ -47,7 +48,8 @@ def export(
     paths = options.data_paths(data, None, senteval)
     lineage = lineage_of(folder.parent if folder.name == "best" else folder, opened)
     best = folder / "best" if (folder / "best").is_dir() else folder
-    agreement = exporting.export(best, to.resolve(), form, paths=paths, lineage=lineage)
+    place = encoder_for(best, opened, encoder)
+    agreement = exporting.export(best, to.resolve(), form, paths=paths, lineage=lineage, encoder=place)
     print(f"wrote {to.resolve()} ({form})")
     print("\n".join(agreement.lines()))
     if push_to_hub:

@@ -73,24 +73,28 @@ def open_model(
     max_length: int | None = None,
     signature: str | None = None,
     prompt: str | None = None,
+    encoder: str | None = None,
 ) -> TextModel:
     """The model of a run's folder (or its best/), of a transformers folder or shipped encoder, or of a
     sentence-transformers folder, on this rank's device in eval mode and fp32; or the averages of a file's word vectors.
 
     All but a plain encoder bring their pooler; `pooler` replaces that of a run, and is required for a plain encoder;
-    `prompt` names another of the encoder's prompts than the one that it was trained with, or than the default.
+    `prompt` names another of the encoder's prompts than the one that it was trained with, or than the default;
+    `encoder` is where a run's encoder is now.
     Raises ConfigError for a folder that is no model, a pooler that would read weights nobody trained,
     and a `max_length` beyond the positions; CorruptCheckpoint, also for a run's of another `signature`.
     """
     path = Path(path_or_run_folder)
     if pooler is not None and pooler not in POOLERS:
         raise ConfigError([f"unknown pooler: pooler={pooler}; {nearest(pooler, POOLERS)}"])
+    if encoder is not None and not is_run(path):
+        raise ConfigError([f"no run: encoder={encoder} of model={path}; leave it out, or give a run's folder"])
     if path.is_file():
         if pooler is not None:
             raise ConfigError([f"no pooler: pooler={pooler} of the word vectors {path}; leave the pooler out"])
         return open_word_vectors(path, max_length)
     if is_run(path):
-        return _open_run(path, pooler, max_length, signature, prompt)
+        return _open_run(path, pooler, max_length, prompt, load_model(path, signature, encoder))
     if (path / "modules.json").is_file():
         return open_library_model(path, pooler, max_length, prompt)
     if str(path) in shipped_names() or ((path / "config.json").is_file() and weight_files(path)):
@@ -116,9 +120,9 @@ def _has_run_header(file: Path) -> bool:
 
 
 def _open_run(
-    folder: Path, pooler: str | None, max_length: int | None, signature: str | None, prompt: str | None
+    folder: Path, pooler: str | None, max_length: int | None, prompt: str | None, loaded: tuple[Any, Any, Any]
 ) -> PackedModel:
-    run, model, tokenizer = load_model(folder, signature)
+    run, model, tokenizer = loaded
     sentence_pooler = getattr(model, "pooler", None)
     name = f"that of {run.method}"
     if isinstance(sentence_pooler, SentencePooler):

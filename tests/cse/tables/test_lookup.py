@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Baselines, Ledger
-from cluster.plan.signature import encoder_hash
+from cluster.plan.match import match
+from cluster.plan.signature import encoder_hash, identity, signature
 from cluster.runtime.options import SweepOptions
 from cse.cli.options import data_paths
 from cse.experiments import request as sweeping
@@ -27,9 +28,18 @@ space: {train.learning_rate: {grid: [1e-4, 2e-4]}}
 """
 
 
-def recorded(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str = "space.yaml", profile: str | None = None):
+def recorded(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str = "space.yaml",
+    profile: str | None = None,
+    encoder: str = "",
+):
     """A ledger with the sweep of a relative file, recorded from another folder, as a search does."""
-    (folder / "enc").mkdir(parents=True)
+    (folder / "enc").mkdir(parents=True, exist_ok=True)
+    if encoder:
+        shutil.copytree(shipped_folder() / encoder, folder / "enc", dirs_exist_ok=True)
+        shutil.copy(shipped_folder() / "tokenizer" / "tokenizer.json", folder / "enc")
     (folder / "space.yaml").write_text(TEXT)
     (folder / "scale.yaml").write_text("version: 1\ntrain: {examples: 64}\n")
     monkeypatch.chdir(folder)
@@ -103,6 +113,24 @@ def test_a_sweep_has_each_run_once_after_its_encoder_moved(tmp_path: Path, monke
         ("/new/enc", 1e-4),
         ("/old/enc", 2e-4),
     ]
+
+
+def test_a_sweep_knows_what_its_paths_held_when_they_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its runs began under another path, which is gone too; recorded again without the folder, it still knows."""
+    ledger = recorded(tmp_path / "project", monkeypatch, encoder="wiki-l1-h64")
+    place = tmp_path / "project" / "enc"
+    run = resolve(load_space(tmp_path / "project" / "space.yaml"), None, {"train.batch_size": 16}).cells()[0].run(0)
+    hashes = identity(run, data_paths(None, None, None))
+    about = {"method": "simcse", "seed": 0, "owner": "me", "identity": hashes, "provenance": {}}
+    claim = ledger.claim(signature(run, hashes), {**run.flat(), "train.encoder": "/first/enc"}, **about)
+    assert claim is not None
+    ledger.finish(claim, "done", examples=64, best=50.0, best_examples=64, seconds=1.0, folder=None)
+    shutil.rmtree(place)
+    for _ in range(2):
+        (sweep,) = ledger.sweeps()
+        space = space_of_sweep(sweep)
+        assert space is not None and [m.run.signature for m in match(space, ledger.runs())] == [claim.signature]
+        recorded(tmp_path / "project", monkeypatch)
 
 
 def test_rows_without_training_are_those_of_what_the_encoders_path_holds(tmp_path: Path) -> None:
