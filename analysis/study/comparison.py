@@ -17,11 +17,11 @@ from analysis.statistics.looks import LOOKS
 from analysis.statistics.needed import MOST, seeds_needed, seeds_to_decide
 from analysis.tables.aggregate import Entry
 from analysis.tables.columns import Interval, by_seed
-from analysis.tables.directions import Terms
+from analysis.tables.directions import Terms, lacking_signal
 from analysis.tables.spec import POINTS, MetricScale, Sense
 
-Word = Literal["better", "worse", "tie", "undecided"]
-GateWord = Literal["better", "worse", "tie", "more-seeds"]
+Word = Literal["better", "worse", "tie", "undecided", "no signal"]
+GateWord = Literal["better", "worse", "tie", "more-seeds", "no signal"]
 ONE_SEED = "one seed on a side: what other seeds would give is not covered"
 
 
@@ -36,6 +36,10 @@ class Sides:
     @property
     def values(self) -> list[float]:
         return [*self.left.values, *self.right.values]
+
+    def lacking_signal(self, word: Word) -> str:
+        """Why the runs behind them, where these are idle, cannot have this word; empty where they can."""
+        return lacking_signal({"A": self.left, "B": self.right}, word)
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class ColumnComparison:
     seeds_needed: int | None = None
     """Seeds of each side that decide, if the difference stays what it is; None once decided, and for over MOST."""
     more_seeds: int | None = None
-    """What of these is lacking."""
+    """What of these is lacking; None for over MOST and without signal."""
     seeds_for_margin: int | None = None
     """Seeds of each side that would show a difference of the margin in four of five comparisons."""
     collapsed: tuple[int, int] = (0, 0)
@@ -77,13 +81,14 @@ class ColumnComparison:
 def compared(columns: Mapping[str, Sides], terms: Terms) -> list[ColumnComparison]:
     """A word for each column, which share the level."""
     share = terms.share(1, len(columns))
-    return [_compared(column, sides, terms, share) for column, sides in columns.items()]
+    return [_with_signal(_compared(column, sides, terms, share), sides) for column, sides in columns.items()]
 
 
 def verdict_of(comparisons: Sequence[ColumnComparison]) -> tuple[GateWord, int | None]:
-    """The word for all columns, and the seeds that are lacking (None for over MOST).
+    """The word for all columns, and the seeds that are lacking (None for over MOST and without signal).
 
-    A column that is surely worse decides, then one that is open; else one better column is enough.
+    A column that is surely worse decides, then one that is open, then one without signal; else one better column is
+    enough.
     """
     words = {comparison.word for comparison in comparisons}
     if "worse" in words:
@@ -91,6 +96,8 @@ def verdict_of(comparisons: Sequence[ColumnComparison]) -> tuple[GateWord, int |
     if "undecided" in words:
         lacking = [comparison.more_seeds for comparison in comparisons if comparison.word == "undecided"]
         return "more-seeds", None if None in lacking else max(more for more in lacking if more is not None)
+    if "no signal" in words:
+        return "no signal", None
     return ("better" if "better" in words else "tie"), 0
 
 
@@ -101,6 +108,12 @@ def word_of(interval: Interval, of_tie: Interval, margin: float, better: Sense) 
     if interval[0] <= 0 <= interval[1]:
         return "undecided"
     return "better" if (interval[0] > 0) == (better == "higher") else "worse"
+
+
+def _with_signal(made: ColumnComparison, sides: Sides) -> ColumnComparison:
+    """The comparison, without a word where idle runs are behind it."""
+    lacking = sides.lacking_signal(made.word)
+    return replace(made, word="no signal", reason=lacking, seeds_needed=None, more_seeds=None) if lacking else made
 
 
 def _compared(column: str, sides: Sides, terms: Terms, share: float) -> ColumnComparison:

@@ -6,14 +6,15 @@ Shape suffixes: P pairs, D draws.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import scipy
 
 from analysis.statistics.contrasts import Array
 from analysis.statistics.spearman_bootstrap import resampled
-from analysis.study.comparison import Word, word_of
+from analysis.study.comparison import Sides, Word, word_of
 from analysis.tables.columns import Interval
 from analysis.tables.directions import Terms
 from analysis.tables.pair_cosines import ColumnCosines
@@ -21,6 +22,7 @@ from analysis.tables.pair_cosines import ColumnCosines
 DRAWS = 1000
 """Resamples, at least; so many more that `TAIL` of them lie beyond each end of an interval."""
 TAIL = 10
+NO_SIDES: Mapping[str, Sides] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -65,18 +67,30 @@ class PairComparison:
 
 
 def compared_by_pairs(
-    kept: Mapping[str, ColumnCosines], terms: Terms, *, columns: int | None = None, top: int = 0, seed: int = 0
+    kept: Mapping[str, ColumnCosines],
+    terms: Terms,
+    *,
+    sides: Mapping[str, Sides] = NO_SIDES,
+    columns: int | None = None,
+    top: int = 0,
+    seed: int = 0,
 ) -> list[PairComparison]:
     """One entry for every column in which both have cosines; row 0 of `kept` is A, row 1 is B.
 
-    `columns`: those that share the level, by default those in `kept`. `top`: disagreements that are listed. Each column
-    has a generator of its own with this seed.
+    `sides`: column -> values of A and of B, whose idle runs withhold a word. `columns`: how many share the level, by
+    default as many as in `kept`. `top`: disagreements that are listed. Each column's generator has this seed.
     """
     share = terms.family / (columns or max(1, len(kept)))
-    return [
+    made = [
         _compared(column, cosines, terms.margin, share, top, np.random.default_rng(seed))
         for column, cosines in kept.items()
         if cosines.rows.keys() >= {0, 1}
+    ]
+    return [
+        replace(pairs, word="no signal")
+        if pairs.column in sides and sides[pairs.column].lacking_signal(pairs.word)
+        else pairs
+        for pairs in made
     ]
 
 

@@ -90,9 +90,8 @@ def directions(
     return dict(sorted(verdicts.items()))
 
 
-def _lacking_signal(entry: Entry, base: Entry, word: Word) -> str:
-    """Why two rows cannot have this word: where training fails in one of them, they may differ, and are no tie."""
-    rows = {"this row": entry, "the row of reference": base}
+def lacking_signal(rows: Mapping[str, Entry], word: str) -> str:
+    """Why these two, by name, cannot have this word: where training fails in one, they may differ, and are no tie."""
     without = [f"{len(row.idle)} of {row.n} runs of {name}" for name, row in rows.items() if not row.has_signal]
     return f"{' and '.join(without)} {IDLE}" if len(without) == 2 or (without and word == "tie") else ""
 
@@ -118,6 +117,7 @@ def _verdict(
 ) -> Verdict:
     """The word for one row, and why."""
     entry, base = column.entries[index], column.entries[reference]
+    rows = {"this row": entry, "the row of reference": base}
     assert entry.mean is not None and base.mean is not None and entry.published is not None
     theirs, digits = entry.published - (base.published or 0.0), column.digits
     fallen = _fallen(column, index)
@@ -126,13 +126,13 @@ def _verdict(
         difference = round(entry.mean - base.mean, digits) + 0.0
         unknown = f"; ours {difference:+.{digits}f}, and no setting has two seeds that differ"
         reason = f"paper {theirs:+.6g}{_faint(theirs, column)}" + (f"{note}, too few are left" if fallen else unknown)
-        lacking = no_signal or _lacking_signal(entry, base, "undecided")
+        lacking = no_signal or lacking_signal(rows, "undecided")
         word: Word = "no signal" if lacking else "undecided"
         return Verdict(word, None, theirs, reason + f"; {lacking}" * bool(lacking), collapsed=fallen)
     needed = seeds_needed(theirs, ours.variance, ours.weight, share) if theirs else None
     margin = terms.margin * column.scale.point
     word, why, more = _word(ours, theirs, needed, margin, share)
-    lacking = no_signal or _lacking_signal(entry, base, word)
+    lacking = no_signal or lacking_signal(rows, word)
     if lacking:
         word, why, more = "no signal", f"; {lacking}", None
     (low, high), level = (ours.tie_interval, ours.tie_level) if word == "tie" else (ours.interval, ours.level)

@@ -11,6 +11,7 @@ from analysis.tables.results import DEV
 from analysis.tables.spec import TableSpec
 from analysis.tables.untrained import UntrainedModel, of_scores
 from cluster.plan.signature import encoder_hash
+from cse.foreign import IMPORTED
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
 
@@ -143,8 +144,9 @@ def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
 
 
 def _start(run: RunRow, entries: Mapping[Key, Baselines]) -> float | None:
-    """What the run's encoder scored on its dev set under its pooler before training; None where that is not stored."""
-    if not {DEV, "method.pooler", *SETTINGS} <= run.config.keys():
+    """What the run's encoder scored on its dev set under its pooler before training; None where that is not stored, and
+    for the run of another tool, whose score has a protocol of its own."""
+    if IMPORTED in run.identity or not {DEV, "method.pooler", *SETTINGS} <= run.config.keys():
         return None
     entry = entries.get(key_of(run.config, str(run.config[DEV])))
     if entry is None or entry.inputs.get("suite") != run.identity.get("dev", entry.inputs.get("suite")):

@@ -16,6 +16,7 @@ from analysis.tables.results import BEST, DEV, Planned, results_of
 from analysis.tables.spec import MetricScale, SettingDifference
 from analysis.tables.untrained import field_text
 from cse.foreign.metric import of_runs
+from cse.tables import baselines
 from cse.tables.build import scale_of
 from cse.tables.models import DIGITS, Model, ModelScore, beside_asked, differences
 from cse_train.evaluate.suites.registry import is_known, sense
@@ -72,8 +73,12 @@ def gathered(
     names = _columns_of(left, right, ledger)
     scales = _imported(left, right, ledger)
     values = {"A": _values("A", left, names, ledger), "B": _values("B", right, names, ledger)}
+    models = {"A": left, "B": right}
+    idle = {name: baselines.idle(model.runs, ledger) if ledger else baselines.NONE for name, model in models.items()}
+    still = {n: {run.seed for run in models[n].runs if run.signature in idle[n].signatures} for n in NAMES}
     columns: dict[str, Sides] = {}
     data, notes = {}, [*left.notes, *right.notes, *differences(left, right)]
+    notes += [f"{name}: {line}" for name, runs in idle.items() for line in runs.lines()]
     for column in names:
         problem, remarks = _comparable(column, values)
         notes += remarks if problem is None else []
@@ -81,7 +86,8 @@ def gathered(
             if wanted is None or column in wanted:
                 notes.append(problem)
             continue
-        a, b = (entry_of({seed: value for seed, (value, _) in values[name][column].items()}) for name in NAMES)
+        seeds = {name: {seed: value for seed, (value, _) in values[name][column].items()} for name in NAMES}
+        a, b = (entry_of(seeds[name], idle=still[name] & seeds[name].keys()) for name in NAMES)
         scale = scales[column] if column in scales else scale_of(column, [*a.values, *b.values])
         if scale.span is None:
             scale = replace(scale, span=spans.get(column, spans.get("")))

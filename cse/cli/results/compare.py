@@ -74,7 +74,7 @@ def compare(
         _scored(model, other, *lacking, opened, paths, pooler, max_length) for model, other in (models, models[::-1])
     )
     common = gathered(left, right, opened, words(column), spans=options.spans(scale))
-    pairs = compared_by_pairs(common.cosines, terms, columns=len(common.columns), top=top)
+    pairs = compared_by_pairs(common.cosines, terms, sides=common.columns, columns=len(common.columns), top=top)
     texts = _texts(pairs, common, paths)
     made = Comparison(left, right, terms, common, compared(common.columns, terms), pairs, texts)
     if form == "json":
@@ -163,7 +163,7 @@ def column_dict(column: ColumnComparison) -> dict[str, Any]:
     facts = {name: value for name, value in asdict(column).items() if name not in ("left", "right", "collapsed")}
     sides = {
         name: {"n": entry.n, "mean": entry.mean, "sd": entry.sd, "values": list(entry.values), "collapsed": fallen}
-        | {"seeds": [seed for seed in entry.seeds if seed >= 0]}
+        | {"seeds": [seed for seed in entry.seeds if seed >= 0], "idle": list(entry.idle)}
         for name, entry, fallen in zip("AB", (column.left, column.right), column.collapsed, strict=True)
     }
     return {**facts, **sides}

@@ -20,7 +20,9 @@ from cse.tables.comparison import Gathered, gathered
 from cse.tables.models import Model
 from cse_train.fields import ConfigError
 
-EXIT_CODES: dict[GateWord, int] = {"better": DONE, "tie": DONE, "worse": WORSE, "more-seeds": MORE_SEEDS}
+EXIT_CODES: dict[GateWord, int] = {
+    "better": DONE, "tie": DONE, "worse": WORSE, "more-seeds": MORE_SEEDS, "no signal": MORE_SEEDS,
+}  # fmt: skip
 Candidate = Annotated[
     str,
     typer.Argument(metavar="CANDIDATE", help="SPACE:CELL, SWEEP:CELL, or runs with commas, as `cse compare` has it."),
@@ -53,7 +55,8 @@ def gate(
 ) -> int:
     """Say whether a candidate is better, a tie or worse, or needs more seeds; the exit code says so too.
 
-    0: better or tie, 3: worse, 4: more seeds, 2: your mistake. Without --column the dev set decides.
+    0: better or tie, 3: worse, 4: more seeds, or no signal (its runs did not train), 2: your mistake. Without --column
+    the dev set decides.
     """
     terms = Terms(margin=margin, family=level, looks=_numbers(looks))
     opened = ledgers.existing_ledger(ledger, storage)
