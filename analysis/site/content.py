@@ -67,11 +67,6 @@ class Scale:
         return max((len(runs) for runs in self.study.cells.values()), default=0)
 
     @property
-    def judged(self) -> int:
-        """Values with a verdict on a value of ours."""
-        return sum(verdict.word != "not run" for verdict in self.verdicts.values())
-
-    @property
     def compared(self) -> int:
         """Values of ours that are compared with the paper's."""
         return sum(verdict.word not in NOT_COMPARED for verdict in self.verdicts.values())
@@ -209,14 +204,14 @@ class Site:
 
     @property
     def papers(self) -> dict[str, list[Sheet]]:
-        """Citation -> its tables; papers with most verdicts first, then in the order of their numbers on arXiv."""
+        """Citation -> its tables; papers that decide most values first, then in the order of their numbers on arXiv."""
         papers: dict[str, list[Sheet]] = {}
         for sheet in self.published:
             papers.setdefault(sheet.citation, []).append(sheet)
 
         def rank(citation: str) -> tuple[int, str]:
-            judged = sum(scale.judged for sheet in papers[citation] for scale in sheet.scales)
-            return -judged, papers[citation][0].source.rpartition(" ")[2]
+            decided = sum(scale.decided for sheet in papers[citation] for scale in sheet.scales)
+            return -decided, papers[citation][0].source.rpartition(" ")[2]
 
         return {citation: papers[citation] for citation in sorted(papers, key=rank)}
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,11 @@ def test_the_wall_takes_the_scale_that_decides_most_then_the_larger(site: Site) 
         ("320", 4), ("1280", 0), ("640", 0), ("", 0),
     ]  # fmt: skip
     assert '<li class="badge ">counted: profile small, train.examples=320</li>' in wall(site)
+
+
+def test_a_paper_that_decides_stands_before_one_with_more_values_without_signal(site: Site) -> None:
+    """Six values of D7, none of which has signal, and five of E8."""
+    sheets = {sheet.id: sheet for sheet in site.published}
+    two = replace(site, sheets=[sheets["D7"], replace(sheets["E8"], scales=sheets["E8"].scales[:1])])
+    assert [len(sheet.verdicts) for sheet in two.sheets] == [6, 5]
+    assert [listed[0].id for listed in two.papers.values()] == ["E8", "D7"]
