@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+MISSING, CHANGED = "missing input: ", "changed input: "
+"""How the reason begins of a run that failed for an input: it is none of the run's own, and is tried again."""
 HUB = "hf:"
 """How the name of a data set of the Hugging Face hub begins."""
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")

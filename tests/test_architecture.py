@@ -105,7 +105,7 @@ ROOMS: Mapping[str, str] = {
     "cluster.slots": "cluster.runtime cse_train.reading cse_train.fields cse_train.data_paths cse_train.config "
     "cse_train.plugins",
     "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.ledger cse_train.fields "
-    "cse_train.data_paths cse_train.evaluate.suites cse_train.plugins",
+    "cse_train.user_files cse_train.data_paths cse_train.evaluate.suites cse_train.plugins",
     "cluster.trackers": "cse_train.fields cse_train.reading",
     "cluster.monitor": "cluster.sweep cluster.trackers analysis.ledger analysis.progress cse_train.fields "
     "cse_train.files cse_train.reading",
@@ -123,8 +123,8 @@ ROOMS: Mapping[str, str] = {
     "cse_train.plugins",
     "cse.doctor": "cse.experiments cluster.plan cluster.runtime cluster.sweep search_spaces analysis.ledger "
     "cse_train.fields cse_train.files cse_train.data_paths cse_train.checkpoint cse_train.soundness",
-    "cse.foreign": "search_spaces analysis.ledger analysis.tables cse_train.fields cse_train.reading cse_train.text "
-    "cse_train.evaluate.metric_names",
+    "cse.foreign": "search_spaces cluster.plan analysis.ledger analysis.tables analysis.bundles cse_train.fields "
+    "cse_train.reading cse_train.config cse_train.text cse_train.evaluate.metric_names",
     "cse.cli": "cse cse.tables cse.experiments cse.doctor cse.foreign cluster search_spaces analysis cse_train",
 }
 """Room -> the rooms it may import; `cse.cli` may import everything, a package's name stands for all its rooms there."""

@@ -26,6 +26,7 @@ from cse_train.fields import ConfigError, Scalar
 from cse_train.text.corpora.files import Stamp, stamp
 from cse_train.text.corpora.hub import hub_left_alone
 from cse_train.text.sources import open_source, rows_of
+from cse_train.user_files import CHANGED, MISSING
 
 NAMED_BY_HASH = ("encoder", "corpus", "dev")
 """Fields whose content is hashed instead of their name."""
@@ -50,9 +51,6 @@ RULES = {
 """What no field says."""
 PROTOCOL = {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
 """How dev scores are taken."""
-
-MISSING, CHANGED = "missing input: ", "changed input: "
-"""How the reason begins of a run that failed for an input: it is none of the run's own, and is tried again."""
 
 Identity = dict[str, str | int]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from analysis.ledger.rows import HistoryRow
-from cluster.plan.signature import CHANGED, MISSING
+from cse_train.user_files import CHANGED, MISSING
 
 EventKind = Literal[
     "reused", "waiting", "started", "point", "retried", "requeued", "resting", "scored", "done", "stopped", "failed",

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from cse_train import distributed, fields, methods
 from cse_train.backbone.backbone import Backbone, dropout_fields
+from cse_train.backbone.config_file import require_fitting
 from cse_train.backbone.reading_order import (
     both_ends_problem,
     first_token_problem,
@@ -29,6 +30,7 @@ def check_fit(run: RunConfig, backbone: Backbone) -> None:
     """
     if isinstance(backbone.encoder, WordVectors):
         return
+    require_fitting(backbone.name, len(backbone.tokenizer), backbone.config)
     if problems := [*_first_token(run, backbone), *_both_ends(run, backbone), *_noise(run, backbone)]:
         raise ConfigError(problems)
 

@@ -80,7 +80,7 @@ def best(
         row | {"cell": label(cell.cell), "signature": row["signature"][:DIGITS]}
         for row, cell in zip(rows, cells, strict=False)
     ]
-    print("".join(f"{line}\n\n" for line in (apart, *signs) if line), end="")
+    print("".join(f"{screen.prose(line)}\n\n" for line in (apart, *signs) if line), end="")
     print(listing(short, form, "no finished run yet", spare=("folder", "best")))
     if cells:
         remarks = [f"of the pick: {line}" for line in baselines.idle(cells[0].runs, opened).lines()]

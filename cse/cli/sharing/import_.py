@@ -14,9 +14,9 @@ from analysis.tables.labels import number_of
 from analysis.tables.spec import Sense
 from cse.cli import exit, ledgers, options
 from cse.cli.options import positive
-from cse.cli.sharing.strangers import checked_records
 from cse.foreign import sources
 from cse.foreign.metric import Metric
+from cse.foreign.strangers import checked_records
 from cse.foreign.take import Taking, take
 from cse_train.fields import ConfigError, nearest
 

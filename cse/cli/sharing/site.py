@@ -14,7 +14,7 @@ from analysis.ledger import Ledger, shown_url
 from analysis.ledger.exchange.merge import Source
 from cse.cli import ledgers, screen
 from cse.cli.loader import Deferred
-from cse.cli.sharing.strangers import checked_records
+from cse.foreign.strangers import checked_records
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
 

@@ -17,8 +17,6 @@ from cse_train.user_files import ending
 
 DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}
 """Ending -> what may part its fields, the usual one first."""
-END = "\x1eend of the file\x1e"
-"""Stands behind the last line of a table: a reader that is within quotes there takes it into the last field."""
 
 
 def is_delimited(path: Path) -> bool:
@@ -37,10 +35,13 @@ def delimited_rows(path: Path, *, quotes: bool = True) -> Iterator[tuple[int, li
         first = next(lines, "")
         how: Any = {"strict": True} if quotes else {"quoting": csv.QUOTE_NONE}
         how |= {"skipinitialspace": True, "delimiter": _delimiter(path, first, quotes)}
-        for number, fields in _rows(csv.reader(chain([first], lines, [END] if quotes else []), **how)):
-            if fields and fields[-1].endswith(END):
-                raise ConfigError([f"wrong row: {path} ends within quotes; {advice}"])
-            yield number, fields
+        rows = csv.reader(chain([first], lines), **how)
+        try:
+            yield from ((rows.line_num, fields) for fields in rows)
+        except csv.Error as error:
+            if "unexpected end" not in str(error):
+                raise
+            raise ConfigError([f"wrong row: {path} ends within quotes; {advice}"]) from error
 
 
 def header_of(names: list[str], path: Path) -> list[str]:
@@ -52,13 +53,6 @@ def header_of(names: list[str], path: Path) -> list[str]:
     if twice:
         raise ConfigError([f"wrong header: {path} has {twice[0] or 'a column without a name'} twice; name each once"])
     return header
-
-
-def _rows(reader: Any) -> Iterator[tuple[int, list[str]]]:
-    for fields in reader:
-        if fields == [END]:
-            return
-        yield reader.line_num, fields
 
 
 def _delimiter(path: Path, header: str, quotes: bool) -> str:

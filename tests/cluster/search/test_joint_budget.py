@@ -85,7 +85,6 @@ class Driver:
             self.train(claimed)
 
     def train(self, claimed) -> None:
-        claimed.folder.mkdir(parents=True)
         self.dispatcher.recorder.started(claimed)
         trial = SimpleNamespace(config={"job": SimpleNamespace(signature=claimed.planned.signature)})
         self.asha.on_trial_add(None, trial)

@@ -33,6 +33,7 @@ class Row:
     method: str = "simcse"
     examples: int | None = 64
     best_examples: int | None = 64
+    identity: dict = dataclasses.field(default_factory=dict)
     seconds: float | None = 1.0
 
 

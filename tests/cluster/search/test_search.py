@@ -48,6 +48,7 @@ class Row:
     method: str = "esimcse"
     examples: int | None = 64
     best_examples: int | None = 64
+    identity: dict = dataclasses.field(default_factory=dict)
 
 
 def search_of(resolved, rows, **more):

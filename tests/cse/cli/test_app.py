@@ -134,12 +134,12 @@ def test_table_stands_beside_the_published_values(capsys: pytest.CaptureFixture[
         [[60.0, 62.0], [61.0, 64.0]],
     )
     found = json.loads(printed(capsys, "table", "E7", "--format", "json"))
-    assert list(found) == ["id", "axes", "columns", "rows", "references", "protocol"]
+    assert list(found) == ["id", "axes", "columns", "rows", "no_signal", "references", "protocol"]
     assert len(found["rows"]) == 8
     first = found["rows"][0]
     assert first["key"] == {"method.dup_rate": 0.08}
     cell = first["cells"]["sts_dev"]
-    assert (cell.pop("seeds"), cell.pop("values")) == ([0, 1], [60.0, 62.0])
+    assert (cell.pop("seeds"), cell.pop("values"), cell.pop("idle")) == ([0, 1], [60.0, 62.0], [])
     assert cell == pytest.approx({"n": 2, "mean": 61.0, "sd": 2**0.5, "published": 83.5, "delta": -22.5})
     assert found["rows"][7]["cells"]["sts_dev"]["n"] == 0
     assert found["rows"][7]["cells"]["sts_dev"]["published"] == 83.84

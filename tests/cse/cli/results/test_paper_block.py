@@ -51,7 +51,7 @@ ROW = "cells: {mr: 80, cr: 82, avg: 81}"
         (
             GLOVE,
             "label: GloVe, evaluated: {encoder: bert-base-uncased, pooler: first},",
-            "unknown pooler: paper.references.evaluated.pooler of GloVe=first; give one of cls_no_mlp, mean, ",
+            "unknown pooler: paper.references.evaluated.pooler of GloVe=first; give one of mean, cls_no_mlp, last, ",
         ),
         (GLOVE, "label: GloVe, evaluated: {vector: a},", "paper.references.evaluated.vector of GloVe=a; did you mean"),
         (

@@ -62,9 +62,14 @@ def test_a_finished_row_is_not_told_of(ledger: Ledger, capsys: pytest.CaptureFix
     [({}, 0, ""), ({"set": 5}, 2, "spec.set=5 is no"), ({"profile": 7}, 2, "spec.profile=7 is no str")],
 )
 def test_a_sweep_whose_note_lacks_how_it_was_run(
-    ledger: Ledger, capsys: pytest.CaptureFixture[str], spec: dict[str, object], code: int, said: str
+    ledger: Ledger,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    spec: dict[str, object],
+    code: int,
+    said: str,
 ) -> None:
     ledger.record_sweep("mine", {"file": str(catalog()["E7"]), **spec})
     assert main(["table", "mine", "--seeds", "1", "--format", "json"]) == code
     err = capsys.readouterr().err
-    assert said in err and "internal error" not in err
+    assert said in err + caplog.text and "internal error" not in err

@@ -16,7 +16,7 @@ from analysis.ledger import Ledger
 from analysis.ledger.exchange.merge import Source
 from cse.cli.app import main
 
-SHIPPED = Path(__file__).parents[4] / "docs" / "results" / "bundles" / "E7.jsonl.gz"
+SHIPPED = Path(__file__).parents[3] / "docs" / "results" / "bundles" / "E7.jsonl.gz"
 Records = list[dict[str, Any]]
 Poison = Callable[[dict[str, Any]], object]
 
