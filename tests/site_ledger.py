@@ -44,14 +44,15 @@ def _finish(ledger: Ledger, run: PlannedRun, best: float, peak: int) -> None:
         return
     ledger.running(claim, None)
     total = run.examples or 25_600
+    at = total * peak // POINTS
     dev = str(run.run.flat()["train.dev"])
     for place in range(1, POINTS + 1):
         examples = total * place // POINTS
         value = best - 9.0 * math.exp(-0.7 * place) - (0.4 if place > peak else 0.0)
         value = best if place == peak else value
-        point = {"examples": examples, "step": examples // 64, "seconds": 20.0 * place, "best": min(best, value)}
-        ledger.add_points(claim, [point | {"best_examples": examples, "metrics": {dev: value, "loss": 1.0 / place}}])
-    at = total * peak // POINTS
+        point = {"examples": examples, "step": examples // 64, "seconds": 20.0 * place}
+        point |= {"best": best, "best_examples": at} if place >= peak else {"best": value, "best_examples": examples}
+        ledger.add_points(claim, [point | {"metrics": {dev: value, "loss": 1.0 / place}}])
     ledger.finish(claim, "done", examples=total, best=best, best_examples=at, seconds=160.0, folder="gone")
 
 
