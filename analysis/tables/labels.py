@@ -1,5 +1,6 @@
 """Names of rows for figures and lists: short, and different for different rows."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
@@ -51,7 +52,7 @@ def differing(rows: Sequence[tuple[Key, Mapping[str, Any]]], axes: Iterable[str]
     for name in dict.fromkeys(name for _, settings in rows for name in settings if name not in named):
         values: dict[str, list[Key]] = {}
         for key, settings in rows:
-            value = axis_text(plain(settings[name])) if name in settings else NO_SETTING
+            value = setting_text(plain(settings[name])) if name in settings else NO_SETTING
             values.setdefault(value, []).append(key)
         if len(values) > 1:
             made.append(SettingDifference(name, values))
@@ -108,6 +109,13 @@ def duration(seconds: float) -> str:
     if seconds < MINUTE:
         return f"{seconds:.0f} s"
     return f"{seconds / MINUTE:.0f} min" if seconds < HOUR else f"{seconds / HOUR:.1f} h"
+
+
+def setting_text(value: object) -> str:
+    """A setting's value as a space's YAML has it: null is no `off`, the encoder's own dropout for one."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return axis_text(value)
 
 
 def axis_text(value: object) -> str:

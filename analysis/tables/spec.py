@@ -64,7 +64,7 @@ class SettingDifference:
         return NO_SETTING not in self.values
 
 
-NO_SETTING = "none"
+NO_SETTING = "no such setting"
 
 
 class TableError(ValueError):

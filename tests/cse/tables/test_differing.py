@@ -84,7 +84,7 @@ def test_json_has_every_setting_that_differs(both: str, capsys: pytest.CaptureFi
         {"value": "cls", "rows": [{"method": "simcse"}]},
         {"value": "mean", "rows": [{"method": "mine"}]},
     ]
-    assert {"value": "none", "rows": [{"method": "mine"}]} in next(
+    assert {"value": "no such setting", "rows": [{"method": "mine"}]} in next(
         setting["values"] for setting in table["settings"] if setting["name"] == "method.objective"
     )
 
