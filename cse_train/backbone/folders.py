@@ -1,6 +1,7 @@
 """Where an encoder's files lie: shipped with the package, in a folder, or in the hub's cache; and what they hash to."""
 
 import contextlib
+import functools
 import hashlib
 import json
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ OWN_KINDS = ("bert", "roberta")
 """Architectures of our own encoder."""
 
 
+@functools.cache
 def shipped_folder() -> Path:
     """The folder of the weights that come with the package."""
     return Path(str(files("cse_train") / "weights"))
@@ -39,7 +41,7 @@ def locate(name: str) -> Path:
     Paths are absolute since they were read (`absolute_place`): a worker's folder is another. Raises ConfigError with
     one line that says what was tried.
     """
-    if name in shipped_names():
+    if "/" not in name and (shipped_folder() / name / "config.json").is_file():
         return shipped_folder() / name
     folder = Path(name).expanduser()
     if folder.is_absolute() and folder.is_dir():

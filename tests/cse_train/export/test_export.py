@@ -177,7 +177,7 @@ def test_a_method_with_more_than_encoder_and_pooler_is_refused(checkpoint, tmp_p
     best, _ = checkpoint("simcse", "bert", pooler="mean")
     run = RunConfig(method="simcse", train=TrainConfig(), options=methods.load("simcse").Config())
     odd = (dataclasses.replace(run, method="odd"), torch.nn.Linear(2, 2), None)
-    monkeypatch.setattr("cse_train.export.export.load_model", lambda _: odd)
+    monkeypatch.setattr("cse_train.export.export.load_model", lambda *_, **__: odd)
     with pytest.raises(ConfigError, match=r"^not exportable: method=odd"):
         export(best, tmp_path / "out")
 

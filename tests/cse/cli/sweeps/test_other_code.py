@@ -47,7 +47,7 @@ def test_the_second_is_told_and_claims_what_the_first_gave_back(capsys: pytest.C
     assert run(capsys, "a" * 16) == ["ray  starts on this machine", "cse: here Ray would start"]
     told, _, stopped = run(capsys, "b" * 16)
     assert told.startswith(f"ledger  runs of other code in this ledger: 1 of {'a' * 16}, this is {'b' * 16}; ")
-    assert told.endswith("give a new --ledger") and stopped == "cse: here Ray would start"
+    assert told.endswith("give a new --ledger and --storage") and stopped == "cse: here Ray would start"
     ledger = Ledger.open("l.db", create=False)
     (row,) = [one for one in ledger.runs() if one.attempt == 2]
     assert [one.details["code_digest"][0] for one in ledger.provenance([row.signature])[row.signature]] == ["a", "b"]

@@ -20,7 +20,7 @@ from cse_train.fields import ConfigError
 class Hashed:
     """A model without weights: a vector for each distinct word, summed."""
 
-    name, pooler, max_length, content_hash = "hashed", "sum", 512, ""
+    name, pooler, max_length, content_hash, prompt = "hashed", "sum", 512, "", ""
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         rows = np.zeros((len(texts), 8), np.float32)
