@@ -39,7 +39,7 @@ def reading(what: str, place: object, remedy: str, kinds: tuple[type[Exception],
 
 
 def of_content(error: BaseException) -> bool:
-    """Whether what a reader raised tells of the file's content, and not of the machine: its disk, rights or memory."""
+    """Whether an error comes from the file's content, and not from the machine: its disk, rights or memory."""
     of_system = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
     return not of_system and not out_of_memory(error)  # EINVAL: a damaged archive names a place before its begin
 

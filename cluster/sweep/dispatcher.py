@@ -60,7 +60,7 @@ class Dispatcher:
         self._lacking: list[Mapping[str, Scalar]] = []
         """Settings that name an input for which a run failed."""
         self._over = False
-        """Whether a search is at its end for want of an input: each further proposal might fail so."""
+        """Whether a search stops because an input is missing: every further proposal might need it."""
         self._next_poll = 0.0
         self._last_was_new = False
         """Whether the ledger had nothing of the run before: then the next is claimed without a look."""

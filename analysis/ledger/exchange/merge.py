@@ -156,7 +156,7 @@ def _clear(connection: Connection, signature: str) -> None:
 
 
 def _unlink(connection: Connection, sweep: str, signature: str) -> None:
-    """Take a run's cell out of a sweep, which gets it anew."""
+    """Remove a run's cell from a sweep; the caller adds the new one."""
     links = schema.sweep_runs
     connection.execute(delete(links).where(links.c.sweep == sweep, links.c.signature == signature))
 
