@@ -61,18 +61,24 @@ def differing(rows: Sequence[tuple[Key, Mapping[str, Any]]], axes: Iterable[str]
 
 
 SETTINGS = 6
-"""Settings that are named in a line, of those that every row has; the rest is counted."""
+"""Settings that are named in a line; the rest is counted."""
 ROWS = 3
 """Rows that are named beside a value."""
 
 
 def differing_line(differences: Sequence[SettingDifference], names: Callable[[Key], str], what: str = "Rows") -> str:
-    """`Rows also differ in: method.pooler (cls: simcse; mean: mine)`; empty where they differ in the axes alone."""
+    """`Rows also differ in: method.pooler (cls: simcse; mean: mine)`; empty where they differ in the axes alone.
+
+    Options that some methods have, always at one value, are counted: they tell the methods apart and nothing else.
+    """
     parts = []
-    for difference in differences:
+    for difference in (each for each in differences if each.is_varied):
         values = [f"{value}: {some([*map(names, keys)], ROWS)}" for value, keys in difference.values.items()]
         parts.append(f"{difference.name} ({'; '.join(values)})")
-    return f"{what} also differ in: {some(parts, SETTINGS)}" if parts else ""
+    lacking = len(differences) - len(parts)
+    counted = [f"{number_of(lacking, 'option')} that not all have"] if lacking else []
+    named = [some(parts, SETTINGS)] if parts else []
+    return f"{what} also differ in: {'; '.join([*named, *counted])}" if named or counted else ""
 
 
 Row = tuple[Any, ...]

@@ -63,6 +63,11 @@ class SettingDifference:
         """Whether every row has the setting, with one value or another."""
         return NO_SETTING not in self.values
 
+    @property
+    def is_varied(self) -> bool:
+        """Whether the rows that have the setting have several values of it."""
+        return len(self.values.keys() - {NO_SETTING}) > 1
+
 
 NO_SETTING = "no such setting"
 
