@@ -69,9 +69,6 @@ ROOMS: Mapping[str, str] = {
     "cse_train.training": "cse_train.fields cse_train.numerics cse_train.random_streams cse_train.distributed "
     "cse_train.data_paths cse_train.config cse_train.text cse_train.encoder cse_train.backbone cse_train.methods "
     "cse_train.checkpoint cse_train.soundness cse_train.evaluate",
-    "cse_train.fused": "cse_train.fields cse_train.numerics cse_train.random_streams cse_train.distributed "
-    "cse_train.data_paths cse_train.config cse_train.text cse_train.losses cse_train.encoder cse_train.backbone "
-    "cse_train.modules cse_train.methods cse_train.training",
     "cse_train.contract": "cse_train.reading cse_train.fields cse_train.data_paths cse_train.random_streams "
     "cse_train.config cse_train.plugins cse_train.text cse_train.encoder cse_train.backbone cse_train.methods "
     "cse_train.checkpoint cse_train.training",

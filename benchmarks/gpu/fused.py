@@ -1,4 +1,4 @@
-"""Runs of SimCSE as one batched model (`cse_train.fused`) against the same runs one after the other in one process.
+"""Runs of SimCSE as one batched model (`benchmarks.fused`) against the same runs one after the other in one process.
 
 A turn is a few steps and one wait for the card; turns in rounds, ratios by the wall clock inside a round. The gain is K
 times a single step over a step of K fused runs: training alone, since dev evaluations are not fused. What one of them
@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.fused.runs import FusedRuns
 from benchmarks.gpu.results import Call, Done, called, wait
 from benchmarks.gpu.small_runs import SENTENCES, settings
 from benchmarks.made_text import written
@@ -20,7 +21,6 @@ from benchmarks.step.gpu import Setting, launches, turn
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.embedding import evaluating
-from cse_train.fused.runs import FusedRuns
 from cse_train.training.loop import Session
 from cse_train.training.optimiser import steps_in
 

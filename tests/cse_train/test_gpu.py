@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.fused.runs import FusedRuns
 from cse_train import methods, random_streams
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.score import score_checkpoint
-from cse_train.fused.runs import FusedRuns
 from cse_train.methods.base import Share
 from cse_train.training.batches import Batches
 from cse_train.training.loop import Outcome, Session, train
@@ -103,7 +103,7 @@ def first_step(run: RunConfig, paths: DataPaths, device: str, precision: str) ->
 def test_fused_runs_of_simcse_equal_single_ones(
     tiny_settings: Callable[..., dict], tiny_paths: Callable[[str], DataPaths], tmp_path: Path
 ) -> None:
-    """On one device, without dropout; `tests/cse_train/fused` compares gradients and weights on the CPU."""
+    """On one device, without dropout; `tests/benchmarks/fused` compares gradients and weights on the CPU."""
     changes = [{"train_seed": seed, "train_learning_rate": 1e-4 / (seed + 1)} for seed in range(3)]
     runs = [parse_run(tiny_settings("simcse", train_dropout=0.0, **change)) for change in changes]
     fused = FusedRuns(runs, tiny_paths("simcse"))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.fused.packing import FusedPacked, pack_runs
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
-from cse_train.fused.packing import FusedPacked, pack_runs
 from cse_train.text.tokens import TokenColumn
 from cse_train.training.batches import Batches
 

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.fused.packing import FusedGroup, FusedPacked
 from cse_train.encoder import dropout as one_rate
-from cse_train.fused.packing import FusedGroup, FusedPacked
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
+from benchmarks.fused.encoder import dropout
+from benchmarks.fused.optimiser import FusedAdamW
+from benchmarks.fused.runs import FusedRuns, problems
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from cse_train.fused.encoder import dropout
-from cse_train.fused.optimiser import FusedAdamW
-from cse_train.fused.runs import FusedRuns, problems
 from cse_train.numerics import multiplies_bf16
 from cse_train.training.loop import Session
 

@@ -15,6 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from benchmarks.fused.encoder import FusedEncoder, linear
+from benchmarks.fused.optimiser import FusedAdamW, clip_each
+from benchmarks.fused.packing import FusedPacked, pack_runs
+from benchmarks.fused.weights import FusedWeights
 from cse_train import distributed, methods, random_streams
 from cse_train.backbone.backbone import load_backbone, own_encoder
 from cse_train.config import RunConfig
@@ -22,10 +26,6 @@ from cse_train.data_paths import DataPaths
 from cse_train.encoder import compact_vocabulary
 from cse_train.encoder.compact_vocabulary import CompactEmbedding
 from cse_train.fields import ConfigError
-from cse_train.fused.encoder import FusedEncoder, linear
-from cse_train.fused.optimiser import FusedAdamW, clip_each
-from cse_train.fused.packing import FusedPacked, pack_runs
-from cse_train.fused.weights import FusedWeights
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Share
 from cse_train.modules.pooling import has_projector
