@@ -45,6 +45,7 @@ ROWS = {
     "many": Row("1,000 near-empty runs on 2 slots", 1, 1, many.carry),
     "fuzz": Row("2,000 mutated spaces", 1, 1, fuzz.carry),
 }
+BARS = {name: (row.words, row.wanted) for name, row in ROWS.items()}
 FILE, PAGE = REPO / "docs" / "results" / "faults.jsonl", REPO / "docs" / "reliability.md"
 
 
@@ -96,7 +97,7 @@ def main() -> None:
         if given.again:
             forget(name)
         campaign(name, given.count or ROWS[name].wanted, given.seed, work)
-        PAGE.write_text(results.page(results.read(FILE), {k: (row.words, row.wanted) for k, row in ROWS.items()}))
+        PAGE.write_text(results.page(PAGE.read_text(encoding="utf8"), results.read(FILE), BARS), encoding="utf8")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import psutil
 from analysis.ledger import Ledger, RunRow
 from benchmarks.faults.moment import Moment
 from cluster.search.optuna_mirror import mirror_url
-from tests.cluster_real.processes import REPO, Processes, below, title
+from tests.cluster_real.processes import Processes, below, title
 
 RUNS, EVALUATIONS = 8, 4
 START_S, END_S = 400, 900
@@ -139,6 +139,3 @@ def until(condition: Callable[[], object], seconds: float) -> None:
     while not condition():
         assert time.monotonic() < end, f"not within {seconds} s"
         time.sleep(0.3)
-
-
-__all__ = ["END_S", "EVALUATIONS", "REPO", "RUNS", "Sweep", "points", "until"]

@@ -23,14 +23,14 @@ COMPILED += [(SMALL, 64, OURS)]
 
 
 def measured(size: Size, batch: int, setting: Setting, peak: float | None) -> Done:
-    return measure(size, batch, setting, None, peak), {}
+    return measure(size, batch, setting, peak), {}
 
 
 def under_the_compiler(size: Size, batch: int, who: str, setting: Setting) -> Done:
     """A peer whose packages are absent is named."""
     if who in PEERS and (gone := lacking(who)):
         return [f"{size.name}, {who}: not run, {', '.join(gone)} cannot be imported"], {}
-    return compiled(size, batch, who, setting, None), {}
+    return compiled(size, batch, who, setting), {}
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""Time and memory as a ledger or a table grows."""
+"""Time as a ledger or a table grows."""

@@ -3,11 +3,8 @@
 One sweep `rows`: a grid of ESimCSE (learning rate, temperature, repetition rate, queue) under real signatures, with a
 made-up dev score: a parabola over the learning rate, small effects of the others, seed noise of one point. Runs go
 into the tables in bulk, as `Ledger` itself would write them.
-
-    python -m benchmarks.growth.synthetic_ledger FOLDER [--runs 10000] [--points 20]
 """
 
-import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -179,16 +176,3 @@ def _score_row(run: SyntheticRun) -> dict[str, Any]:
         "protocol": PROTOCOL,
         "at": BEGAN + 60.0 * run.order + 60.0,
     }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--points", type=int, default=20)
-    given = parser.parse_args()
-    print(write(given.folder, given.runs, given.points))
-
-
-if __name__ == "__main__":
-    main()

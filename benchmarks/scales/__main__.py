@@ -2,11 +2,10 @@
 
     cse reproduce E7 E8 S3 D7 D8 --profile small --seeds 3 --set train.encoder=wiki-l2-h128 --set train.examples=2560
     cse bundle SWEEP... --to scales.jsonl.gz
-    python -m benchmarks.scales docs/results/bundles/*.jsonl.gz [--time] [--to docs/results]
+    python -m benchmarks.scales docs/results/bundles/*.jsonl.gz [--to docs/results]
 
 Each sweep of one of TABLES is one table at one scale. score = row + seed + residual: signal to
-noise is the variance of rows over that of the residual. Writes scales.json and scales.md; with --time, first
-scales_seconds.json: what a run of each costs on this machine.
+noise is the variance of rows over that of the residual. Writes scales.json and scales.md.
 """
 
 import argparse
@@ -26,8 +25,7 @@ from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.merge import Source
 from analysis.statistics.contrasts import contrasts
-from benchmarks.scales.seconds import Seconds, measure, name_of, stored
-from benchmarks.step.setting import DATA, one_thread
+from benchmarks.scales.seconds import Seconds, name_of, stored
 from cse.tables import baselines
 from search_spaces.catalog import find_space
 from search_spaces.parse import parse_file
@@ -150,7 +148,7 @@ def of_sweep(
     encoder, examples = (configs[0][f"train.{key}"] for key in ("encoder", "examples"))
     name = name_of(table, encoder, examples)
     if name not in seconds:
-        raise SystemExit(f"no seconds of a run: {name}; add --time, which measures them all")
+        raise SystemExit(f"no seconds of a run: {name}")
     measured = told(table, scores_RS, reference, encoder, examples, seconds[name])
     signatures = [row[seed]["signature"] for row in rows for seed in seeds]
     flat = 2 * len(idle.intersection(signatures)) >= len(signatures)
@@ -220,12 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundles", type=Path, nargs="+")
     parser.add_argument("--to", type=Path, default=Path("docs/results"))
-    parser.add_argument("--time", action="store_true", help="first measure what a run of each costs")
-    parser.add_argument("--data", type=Path, default=DATA)
     given = parser.parse_args()
-    if given.time:
-        one_thread()
-        measure(records_of(given.bundles)[0], given.data, given.to)
     measured = read(given.bundles, stored(given.to))
     given.to.mkdir(parents=True, exist_ok=True)
     (given.to / "scales.json").write_text(json.dumps([asdict(table) for table in measured], indent=1) + "\n")

@@ -31,11 +31,6 @@ def random(replay: Replay, rng: np.random.Generator) -> Cell:
     return max(seen, key=lambda run: run[0])[1]
 
 
-def grid(replay: Replay, rng: np.random.Generator) -> Cell:
-    """Every cell once; the best observed."""
-    return max(replay.grid.cells, key=lambda cell: replay.run(cell).value)
-
-
 def searched(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
     """`search.sampler: tpe`, one seed a cell; the best finished run."""
     done = [run for run in _runs(replay, rng, asha, kept=0.0) if run.state == "done"]

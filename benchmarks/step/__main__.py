@@ -93,20 +93,14 @@ def measure(
     return rows(size, batch, times, shares)
 
 
-def begun(description: str | None, sizes: str) -> argparse.Namespace:
-    """What the command line gives, with this process set to one thread as every contender has it."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default=sizes)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--quick", action="store_true", help="few rounds, base with batch 4: under a minute")
     given = parser.parse_args()
     one_thread()
     keep_freed_memory()
-    return given
-
-
-def main() -> None:
-    given = begun(__doc__, ",".join(SIZES))
     rate = gemm_rate()
     print(f"measured GEMM rate: {rate / 1e9:.0f} GFLOP/s on one thread\n")
     print("| size | batch | step | CPU ms | wall ms | times ours (CPU) | (wall) | bar | | of the GEMM rate |")

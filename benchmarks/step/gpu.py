@@ -4,12 +4,9 @@ A turn is a few steps of one contender and one wait for the card; turns in round
 the wall clock inside a round. Beside the ratio stand the kernels that a step launches, the share of the card's peak
 that the step's matrix products reach when every sentence fills 32 tokens, what packing gains on sentences as they are
 against the same step padded to 32, and the operations that take the card's time. A peer whose packages are absent is
-named. Without a card the command says so and ends. Without real sentences or BERT's vocabulary, text is made up.
-
-    python -m benchmarks.step.gpu [--quick] [--batches 64,512] [--data DIR]
+named. Text is made up. The command is `benchmarks.gpu`, whose parts `step` and `compile` are made of this.
 """
 
-import argparse
 import contextlib
 import importlib.util
 import tempfile
@@ -22,7 +19,7 @@ from benchmarks.made_text import lines as made_lines
 from benchmarks.paired import Seconds, Step, SteppedLoop, Times, interleaved, median_ms, now, ratio
 from benchmarks.step.ours import advance, our_session
 from benchmarks.step.peers import sentence_transformers_loop, simcse_in_trainer
-from benchmarks.step.setting import DATA, LENGTH, SIZES, VOCABULARY, Size, encoder_folder, sentences, tokenizer
+from benchmarks.step.setting import LENGTH, Size, encoder_folder
 from benchmarks.step.turns import operations
 from cse_train.backbone.folders import shipped_folder
 from cse_train.encoder.packing import pack_lists
@@ -120,16 +117,14 @@ class Repeated:
 
 
 @contextlib.contextmanager
-def place(size: Size, batch: int, setting: Setting, data: Path | None) -> Iterator[Place]:
-    """An encoder of random weights and sentences: real ones where `data` has them, else made-up words."""
+def place(size: Size, batch: int, setting: Setting) -> Iterator[Place]:
+    """An encoder of random weights, and made-up sentences."""
     from transformers import AutoTokenizer
 
-    count = max(4096, 8 * batch)
     with tempfile.TemporaryDirectory() as name:
-        real = data is not None and (data / "wiki").is_dir() and importlib.util.find_spec(VOCABULARY) is not None
-        words = tokenizer() if real else AutoTokenizer.from_pretrained(shipped_folder() / "tokenizer")
+        words = AutoTokenizer.from_pretrained(shipped_folder() / "tokenizer")
         folder = encoder_folder(size, Path(name) / "encoder", words)
-        yield Place(folder, sentences(count, data) if real else made_lines(count), batch, Path(name), setting)
+        yield Place(folder, made_lines(max(4096, 8 * batch)), batch, Path(name), setting)
 
 
 def our_step(place: Place, form: str, compiled: bool = False, changes: Mapping[str, Any] = BF16) -> Any:
@@ -164,9 +159,9 @@ def contenders(place: Place) -> Iterator[dict[str, Any]]:
         yield steps
 
 
-def measure(size: Size, batch: int, setting: Setting, data: Path | None, peak: float | None) -> list[str]:
+def measure(size: Size, batch: int, setting: Setting, peak: float | None) -> list[str]:
     """Markdown of one size and batch, with the profile."""
-    with place(size, batch, setting, data) as at, contenders(at) as steps:
+    with place(size, batch, setting) as at, contenders(at) as steps:
         turns = {who: turn(step, setting) for who, step in steps.items()}
         times = interleaved(turns, setting.rounds, setting.seconds, warm=setting.warm)
         work = operations(steps[FULL])
@@ -242,12 +237,12 @@ def compilable(setting: Setting) -> Mapping[str, Any]:
     return BF16 if setting.device == "cuda" else {"train.dropout": 0.0}
 
 
-def compiled(size: Size, batch: int, who: str, setting: Setting, data: Path | None) -> list[str]:
+def compiled(size: Size, batch: int, who: str, setting: Setting) -> list[str]:
     """One contender against itself under torch.compile: the ratio, and what the compiler took at the first steps."""
     import torch
 
     torch._dynamo.reset()
-    with place(size, batch, setting, data) as at, contextlib.ExitStack() as stack:
+    with place(size, batch, setting) as at, contextlib.ExitStack() as stack:
         if who in PEERS:
             plain, fast = (stack.enter_context(peer_step(at, who, compiled=flag)) for flag in (False, True))
         else:
@@ -272,26 +267,3 @@ def peak_of(name: str) -> float | None:
     """The listed peak of a card; None where it is not listed."""
     parts = sorted((part for part in PEAKS if part in name.split() or part in name), key=len)
     return PEAKS[parts[-1]] if parts else None
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batches", default="64,512")
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--quick", action="store_true", help="few rounds of the first batch size")
-    given = parser.parse_args()
-    import torch
-
-    if not torch.cuda.is_available():
-        print("no card: torch sees no CUDA device; nothing was measured")
-        return
-    name = torch.cuda.get_device_name()
-    setting = Setting("cuda", 10, 3, 1) if given.quick else Setting("cuda", 20, 9, 3)
-    print(f"{name}, torch {torch.__version__}, bf16\n")
-    batches = [int(batch) for batch in given.batches.split(",")]
-    for batch in batches[:1] if given.quick else batches:
-        print("\n".join(measure(SIZES["base"], batch, setting, given.data, peak_of(name))), flush=True)
-
-
-if __name__ == "__main__":
-    main()

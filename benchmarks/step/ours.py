@@ -1,6 +1,5 @@
 """Our own training step, as `cse_train.training.loop` makes it, one step a call."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,30 +18,22 @@ def our_session(
     batch: int,
     work: Path,
     changes: Mapping[str, object] | None = None,
-    senteval: Path | None = None,
-    cache: Path | None = None,
 ) -> Session:
-    """A run over `texts`, in one file under `work`, with nothing trained yet; `changes` are dotted keys.
-
-    The token cache is `cache`, or one of its own under `work`.
-
-    Its dev set is a small generated one, or with `senteval`, the data folder that has SentEval's, STS-B dev.
-    """
+    """A run over `texts`, in one file under `work`, with nothing trained yet; `changes` are dotted keys."""
     work.mkdir(parents=True, exist_ok=True)
     (work / "text.txt").write_text("\n".join(texts), encoding="utf8")
     flat: dict[str, object] = {
         "method": "simcse",
         "train.encoder": str(folder),
         "train.corpus": "file",
-        "train.dev": "sts_dev" if senteval else "generated_dev:8",
+        "train.dev": "generated_dev:8",
         "train.batch_size": batch,
         "train.examples": ENDLESS,
         "train.evaluations": 1,
         "train.max_seq_length": LENGTH,
     }
     run = parse_run(flat | dict(changes or {}))
-    paths = DataPaths.from_folder(senteval) if senteval else DataPaths()
-    paths = dataclasses.replace(paths, train_file=work / "text.txt", cache=cache or work / "cache")
+    paths = DataPaths(train_file=work / "text.txt", cache=work / "cache")
     session = Session.open(run, paths, work / "run")
     session.model.train()
     return session

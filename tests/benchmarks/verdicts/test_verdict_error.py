@@ -1,19 +1,11 @@
-"""The simulation of verdicts, and pages graded again."""
-
-import json
-from itertools import islice
-from pathlib import Path
+"""The simulation of verdicts."""
 
 import numpy as np
 import pytest
 
 from analysis.statistics.looks import LOOKS
-from analysis.tables.directions import Terms
 from benchmarks.verdicts.__main__ import MARGIN, errors, markdown, measured
-from benchmarks.verdicts.regrade import concordance_of, drawn, graded
 from benchmarks.verdicts.simulate import TOLD_AT, Setting, Words, ours, simulated
-
-REPO = Path(__file__).resolve().parents[3]
 
 
 def test_what_is_wrong() -> None:
@@ -59,19 +51,3 @@ def test_no_setting_is_wrong_in_more_than_a_twentieth(rows: int) -> None:
         truth = np.broadcast_to(setting.means, rows)[1:] - setting.means[0]
         wrong = {when: told["ours", when].wrong(truth, MARGIN) for when in TOLD_AT}
         assert max(wrong.values()) <= 0.057, (name, wrong)
-
-
-def test_scores_drawn_from_a_page_have_what_it_says() -> None:
-    means, deviations = np.array([60.0, 61, 62, 60.5]), np.array([1.0, 0.5, 2, 1.5])
-    for scores in islice(drawn(means, deviations, 0.2, np.random.default_rng(0)), 3):
-        assert scores.mean(axis=1) == pytest.approx(means) and scores.std(axis=1, ddof=1) == pytest.approx(deviations)
-        assert concordance_of(scores) == pytest.approx(0.2)
-
-
-def test_a_page_with_every_seed_is_graded_as_it_is() -> None:
-    page = json.loads((REPO / "docs/results/reproduced/E8.json").read_text())
-    for row, shift in zip(page["rows"], (-2.0, -1, -0.1, 0, 0.1), strict=True):
-        row["cells"]["sts_dev"] |= {"seeds": [0, 1, 2], "values": [60 + shift, 61.1 + shift, 58.95 + shift]}
-    page["rows"][3]["cells"]["sts_dev"]["values"] = [60.0, 61.0, 59.0]
-    words = [verdict.word for verdict in next(graded(page, Terms(), np.random.default_rng(0))).values()]
-    assert words == ["same direction", "same direction", "tie", "reference", "tie"]

@@ -1,1 +1,0 @@
-"""What a decision costs: verdicts of published tables, beside the released recipe with Welch's test at three seeds."""

@@ -1,1 +1,0 @@
-"""Evaluation against SentEval's way."""

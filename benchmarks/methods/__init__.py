@@ -1,1 +1,0 @@
-"""Steps of the methods against plain implementations."""

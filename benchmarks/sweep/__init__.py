@@ -1,1 +1,0 @@
-"""A whole sweep against the released recipe."""
