@@ -15,6 +15,8 @@ from search_spaces.strict_yaml import read_yaml
 
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """What Kubernetes, Slurm and Ray all take as a name; KubeRay appends to it, so 40 characters at most."""
+GONE = "ray_up"
+"""A block of the example until commit 7250940; copies of that have it."""
 
 
 class Block(BaseModel):
@@ -103,6 +105,8 @@ def _line(problem: ErrorDetails) -> str:
         return f"wrong version: version={None if problem['type'] == 'missing' else value}; write version: 1"
     if problem["type"] == "missing":
         return f"missing value: {name}=; give it"
+    if place == (GONE,):
+        return f"unknown key: {name}=; take it out: `ray up` is Ray's own command, and docs/cluster.md has its file"
     if problem["type"] == "extra_forbidden":
         block = targets.load(targets.name(str(place[0]))).Settings if place[1:] else _with_targets()
         valid = [name.removesuffix(str(place[-1])) + key for key in block.model_fields]

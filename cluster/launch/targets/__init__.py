@@ -3,8 +3,7 @@
 A target has
 - `Settings`: a `Block`, what `cluster.yaml` says under the module's name;
 - `render(job, settings)`: the text that starts the job, which --dry-run prints;
-- `submit(job, settings)`: hands the job over and returns what a person should read. A target without it is printed
-  alone, and its `AFTERWARDS` says what to do with the text;
+- `submit(job, settings)`: hands the job over and returns what a person should read;
 - `problems(cluster, settings)`, if the cluster must fulfil more than the types say: one line for each problem;
 - `STAYS = True`, if it may start a cluster without a sweep.
 """

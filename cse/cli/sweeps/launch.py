@@ -51,13 +51,9 @@ def launch(
     dry_run: DryRun = False,
     budget: BudgetOption = None,
 ) -> int:
-    """Run spaces on a cluster: as a Ray job, by KubeRay, Slurm or ray up. Options are those of cse run."""
+    """Run spaces on a cluster: as a Ray job, by KubeRay or Slurm. Options are those of cse run."""
     cluster = load(config)
     settings, module = settings_of(target, cluster), targets.load(target)
-    if not hasattr(module, "submit"):
-        print(module.render(Job(cluster), settings), end="")
-        exit.say([module.AFTERWARDS])
-        return exit.DONE
     job = _job(ctx, cluster, given, ids or [], target)
     print(module.render(job, settings) if dry_run else module.submit(job, settings) + "\n", end="")
     return exit.DONE

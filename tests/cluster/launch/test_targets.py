@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from cluster.launch.config import ClusterConfig, load, settings_of
-from cluster.launch.job import Job, ray_version
-from cluster.launch.targets import kuberay, ray_up, slurm
+from cluster.launch.job import RESOURCES, Job, ray_version
+from cluster.launch.targets import kuberay, slurm
 from cluster.monitor import grafana
 from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY
 
@@ -82,22 +82,18 @@ def test_pods_have_token_volume_slots_and_cards(config: ClusterConfig) -> None:
     assert json.loads(group["rayStartParams"]["resources"].strip("'")) == {"trial_slot": 1024}
 
 
-@pytest.mark.parametrize(
-    ("hosts", "head_type"),
-    [
-        ({"head_ip": "10.0.0.1", "worker_ips": "10.0.0.2 10.0.0.3"}, "local.cluster.node"),
-        ({"region": "eu-west-1", "instance_type": "g5.xlarge"}, "head"),
-    ],
-)
-def test_rays_own_schema_takes_the_ray_up_file(config: ClusterConfig, hosts: dict[str, str], head_type: str) -> None:
+def test_rays_own_schema_takes_the_file_of_ray_up_that_the_docs_show() -> None:
     from ray.autoscaler._private.util import prepare_config, validate_config
 
-    part = ray_up.Settings(ssh_user="me", image="image", **hosts)
-    made = yaml.safe_load(ray_up.render(Job(config), part))
+    page = (REPO / "docs" / "cluster.md").read_text(encoding="utf8")
+    (block,) = re.findall(r"```text\n(cluster_name: .*?)```", page, re.DOTALL)
+    made = yaml.safe_load(block)
     prepared = prepare_config(made)
     validate_config(prepared)
-    assert prepared["head_node_type"] == head_type
-    assert "trial_slot" in " ".join(made["head_start_ray_commands"] + made["worker_start_ray_commands"])
+    commands = made["head_start_ray_commands"][1:] + made["worker_start_ray_commands"][1:]
+    assert all(
+        f"--resources='{RESOURCES.replace(' ', '')}'" in one and "RAY_AUTH_MODE=token" in one for one in commands
+    )
     with pytest.raises(Exception, match="unknwon"):
         validate_config(prepared | {"unknwon": 1})
 
