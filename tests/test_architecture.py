@@ -31,7 +31,6 @@ LOADERS = {
     "cse.foreign.sources": "the module of a tool whose runs are imported, and the tool's package",
     "analysis.ledger.migrations": "the modules of its folder, each a step from one version to the next",
     "analysis.render.formats": "the module of a table format, by its name",
-    "analysis.bundles.formats": "the modules of its folder, each a format of bundles",
 }
 """The modules that import ours by name. Nothing of ours is imported inside a function anywhere."""
 

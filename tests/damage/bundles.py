@@ -12,8 +12,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from analysis.bundles.contents import gather
-from analysis.bundles.formats import jsonl
 from analysis.bundles.reader import Bundle
+from analysis.bundles.writer import write
 from analysis.ledger import Baselines, Ledger, UntrainedScore
 from analysis.ledger.exchange.merge import Source
 from tests.damage.damages import as_json, damaged, exchanged
@@ -42,7 +42,7 @@ def sound_bundle(folder: Path, ledger: Ledger) -> bytes:
     """The bytes of a bundle with a record of each kind."""
     ledger.store_baselines([Baselines("sts_dev", "e", "wiki", 32, {"suite": "x"}, {"word counts": 50.5})])
     ledger.store_untrained([UntrainedScore("bert", "w", "cls", "sts12", "d", 39.5, {"suite": "sts12"})])
-    jsonl.write(folder / "sound.jsonl.gz", gather(ledger))
+    write(folder / "sound.jsonl.gz", gather(ledger))
     return (folder / "sound.jsonl.gz").read_bytes()
 
 
@@ -79,7 +79,7 @@ def bundle_readers(
     def same(folder: Path, content: bytes) -> None:
         """What the sum of the file lets through has the same records."""
         ledger = taken(folder, content)
-        jsonl.write(folder / "again.jsonl.gz", gather(ledger))
+        write(folder / "again.jsonl.gz", gather(ledger))
         ledger.close()
         found = gzip.decompress((folder / "again.jsonl.gz").read_bytes())
         assert found.splitlines()[1:] == numbers.splitlines()[1:], "other records were accepted"

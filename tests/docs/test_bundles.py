@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from analysis.bundles.contents import gather
-from analysis.bundles.formats import jsonl
 from analysis.bundles.reader import Bundle
+from analysis.bundles.writer import write
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.columns import KINDS
 from analysis.ledger.exchange.merge import Source
@@ -94,7 +94,7 @@ def test_every_bundle_imports_and_comes_out_the_same(file: Path, tmp_path: Path)
     bundle, ledger = Bundle(file), Ledger.open(tmp_path / "ledger.db")
     merged = ledger.merge(bundle.records(), Source(file.name, bundle.header.sha256))
     assert (merged.added, merged.sweeps) == (bundle.header.counts["run"], bundle.header.counts.get("sweep", 0))
-    jsonl.write(tmp_path / "again.jsonl.gz", gather(ledger))
+    write(tmp_path / "again.jsonl.gz", gather(ledger))
     assert Bundle(tmp_path / "again.jsonl.gz").header == bundle.header
 
 

@@ -27,7 +27,6 @@ HERE = {
     "cse import docs/results/bundles/E7.jsonl.gz": "0 runs imported, 24 already there",
     "cse bundle systems --to systems.jsonl.gz": "36 runs of 1 sweep",
     "cse import systems.jsonl.gz --ledger other.db": "36 runs imported, 0 already there",
-    "cse bundle systems --to systems.csv": "36 runs of 1 sweep",
     "cse compare E7:dup_rate=0.24 E7:dup_rate=0.08": "undecided",
     "cse gate E7:dup_rate=0.24 --against E7:dup_rate=0.08": "more-seeds 4: ",
     "cse plan E7 --profile tiny --data DIR --until decided": "8 cells x 3 seeds",

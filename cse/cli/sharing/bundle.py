@@ -5,21 +5,19 @@ from typing import Annotated
 
 import typer
 
-from analysis.bundles import formats
 from analysis.bundles.contents import Contents, gather
-from analysis.bundles.formats import jsonl
+from analysis.bundles.writer import SUFFIX, write
 from analysis.ledger import Ledger
 from analysis.tables.labels import number_of
 from cse.cli import exit, ledgers, options
 from cse_train.fields import ConfigError
 
 ALL = "all"
+FRAMES = ", or read scores with cse.frames in Python (commit 7250940 was the last to write them as .csv)"
 Names = Annotated[
     list[str], typer.Argument(metavar="SWEEP|ID|FILE...", help="Sweeps (cse ls), spaces, or `all` of the ledger.")
 ]
-To = Annotated[
-    Path, typer.Option(help="The file: .jsonl.gz for cse import, .csv for the scores alone; an old one is replaced.")
-]
+To = Annotated[Path, typer.Option(help="The file, whose name ends in .jsonl.gz; an old one is replaced.")]
 Pairs = Annotated[
     bool, typer.Option("--pairs/--no-pairs", help="Also the order of sentence pairs, by which pages compare rows.")
 ]
@@ -27,9 +25,9 @@ Pairs = Annotated[
 
 def bundle(names: Names, to: To, ledger: ledgers.LedgerUrl = None, pairs: Pairs = True) -> None:
     """Write sweeps with scores, curves, settings and provenance into one file that `cse import` reads."""
-    form = next((form for suffix, form in formats.by_suffix().items() if to.name.endswith(suffix)), None)
-    if form is None:
-        raise ConfigError([f"unknown format: --to={to}; end the name in {' or '.join(formats.by_suffix())}"])
+    if not to.name.endswith(SUFFIX):
+        otherwise = FRAMES if to.suffix == ".csv" else ""
+        raise ConfigError([f"unknown format: --to={to}; end the name in {SUFFIX}{otherwise}"])
     if to.is_dir() or not to.parent.is_dir():
         what = "is a folder" if to.is_dir() else "is in no folder that exists"
         raise ConfigError([f"no file: --to={to} {what}; name a file"])
@@ -37,10 +35,10 @@ def bundle(names: Names, to: To, ledger: ledgers.LedgerUrl = None, pairs: Pairs 
     if opened is None:
         raise ConfigError([f"no ledger yet: --ledger={ledgers.ledger_url(None)}; cse run starts one, or name another"])
     sweeps = None if ALL in names else sweeps_of(names, opened)
-    contents = gather(opened, sweeps, with_pairs=pairs and form.SUFFIX == jsonl.SUFFIX)
+    contents = gather(opened, sweeps, with_pairs=pairs)
     if not contents.runs:
         raise ConfigError([f"nothing to bundle: no run of {', '.join(names)} has ended; let cse run go on"])
-    form.write(to, contents)
+    write(to, contents)
     print(f"wrote {to}: {counted(contents)}; {to.stat().st_size:,} bytes")
     exit.say(left_out(contents))
 

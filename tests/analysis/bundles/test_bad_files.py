@@ -13,8 +13,8 @@ import pytest
 from analysis.bundles import reader
 from analysis.bundles.contents import gather
 from analysis.bundles.errors import BundleError
-from analysis.bundles.formats import jsonl
 from analysis.bundles.reader import Bundle
+from analysis.bundles.writer import write
 from analysis.ledger import Ledger, LedgerError, schema
 from analysis.ledger.exchange.merge import Source
 from tests.analysis.bundles.conftest import filled
@@ -24,7 +24,7 @@ from tests.analysis.bundles.conftest import filled
 def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("lab")
     ledger = filled(folder)
-    jsonl.write(folder / "lab.jsonl.gz", gather(ledger))
+    write(folder / "lab.jsonl.gz", gather(ledger))
     ledger.close()
     return (folder / "lab.jsonl.gz").read_bytes()
 
@@ -182,7 +182,7 @@ def test_a_row_that_somebody_edited_is_not_written(lab: Ledger, tmp_path: Path) 
     with lab._engine.begin() as connection:
         connection.execute(schema.curves.update().values(step="first"))
     with pytest.raises(BundleError, match="ledger row: curve: step='first' is not a whole number"):
-        jsonl.write(tmp_path / "lab.jsonl.gz", gather(lab))
+        write(tmp_path / "lab.jsonl.gz", gather(lab))
     with lab._engine.begin() as connection:
         connection.execute(schema.runs.update().values(state="won"))
     assert lab.runs() == []

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from analysis.bundles.contents import gather
-from analysis.bundles.formats import jsonl
 from analysis.bundles.reader import Bundle
+from analysis.bundles.writer import write
 from analysis.ledger import Ledger, LedgerError
 from analysis.ledger.exchange.merge import Merged, Source
 from analysis.tables.pair_cosines import column_cosines, read_cosines
@@ -26,7 +26,7 @@ def taken(ledger: Ledger, file: Path) -> Merged:
 
 
 def bundled(ledger: Ledger, file: Path, sweeps: set[str] | None = None) -> Path:
-    jsonl.write(file, gather(ledger, sweeps))
+    write(file, gather(ledger, sweeps))
     return file
 
 
@@ -161,7 +161,7 @@ def test_scores_that_are_lacking_here_are_added(lab: Ledger, ledger: Ledger, tmp
 def test_a_look_at_a_run_that_nobody_has_is_refused(lab: Ledger, ledger: Ledger, tmp_path: Path) -> None:
     contents = gather(lab, {"A"})
     lonely = dataclasses.replace(contents, runs=[run for run in contents.runs if run["signature"] != "done1"])
-    jsonl.write(tmp_path / "lonely.jsonl.gz", lonely)
+    write(tmp_path / "lonely.jsonl.gz", lonely)
     with pytest.raises(LedgerError, match="unknown run: sweep=A has a look at signature=done1"):
         taken(ledger, tmp_path / "lonely.jsonl.gz")
     assert ledger.runs() == []

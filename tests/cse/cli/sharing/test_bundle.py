@@ -1,6 +1,5 @@
 """`cse bundle` and `cse import` as a person types them: equal tables from the file, and one line for each mistake."""
 
-import csv
 import gzip
 import hashlib
 import json
@@ -120,19 +119,6 @@ def test_files_of_imported_runs_are_left_alone(said: Said, e7: Path) -> None:
     assert out.startswith("0 MB freed of") and best.is_dir()
 
 
-def test_scores_alone_for_a_spreadsheet(said: Said) -> None:
-    lay("e7")
-    out, _ = said("bundle", SWEEP, "--to", "e7.csv")
-    assert out.startswith("wrote e7.csv: 16 runs of 1 sweep")
-    with Path("e7.csv").open(encoding="utf8") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 32 and rows[0]["sweep"] == SWEEP
-    assert rows[0] | {"protocol_hash": "", "suite": "best"} == rows[0]
-    first = {row["suite"]: row["value"] for row in rows if row["signature"] == RUN}
-    assert first == {"best": "50.734478072903016", "sts_dev": "50.734478072903016"}
-    assert json.loads(rows[0]["cell"]) == {"method.dup_rate": 0.08} and [r["seed"] for r in rows[:4]] == [*"0011"]
-
-
 def test_a_conflict_is_one_line_and_nothing_is_written(said: Said, e7: Path) -> None:
     lines = gzip.decompress(e7.read_bytes()).splitlines(keepends=True)
     changed = [line.replace(b"50.734478072903016", b"50.75") for line in lines]
@@ -158,10 +144,14 @@ def write(file: Path, lines: list[bytes]) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("bundle", "E77", "--to", "a.csv"), "unknown sweep: sweep=E77; did you mean E7?"),
-        (("bundle", "E8", "--to", "a.csv"), "no runs yet: sweep=E8; cse run E8 starts them"),
-        (("bundle", "E7", "--to", "a.zip"), "unknown format: --to=a.zip; end the name in .csv or .jsonl.gz"),
-        (("bundle", "E7", "--to", "none/a.csv"), "no file: --to=none/a.csv is in no folder that exists; name a file"),
+        (("bundle", "E77", "--to", "a.jsonl.gz"), "unknown sweep: sweep=E77; did you mean E7?"),
+        (("bundle", "E8", "--to", "a.jsonl.gz"), "no runs yet: sweep=E8; cse run E8 starts them"),
+        (("bundle", "E7", "--to", "a.zip"), "unknown format: --to=a.zip; end the name in .jsonl.gz"),
+        (
+            ("bundle", "E7", "--to", "a.csv"),
+            "unknown format: --to=a.csv; end the name in .jsonl.gz, or read scores with cse.frames in Python (commit",
+        ),
+        (("bundle", "E7", "--to", "none/a.jsonl.gz"), "no file: --to=none/a.jsonl.gz is in no folder that exists; "),
         (("import", "none.jsonl.gz"), "no such file: file=none.jsonl.gz; name a bundle (cse bundle writes one)"),
         (("import", "results"), "no such file: file=results; name a bundle (cse bundle writes one)"),
         (("import", "results/baselines.json"), "no bundle: file=results/baselines.json is no gzip file; "),
@@ -177,7 +167,7 @@ def test_a_mistake_is_one_line(said: Said, words: tuple[str, ...], told: str) ->
 
 
 def test_without_a_ledger_or_ended_runs_nothing_is_bundled(said: Said) -> None:
-    assert said("bundle", "all", "--to", "a.csv", code=2)[1][0].startswith("cse: no ledger yet: --ledger=")
+    assert said("bundle", "all", "--to", "a.jsonl.gz", code=2)[1][0].startswith("cse: no ledger yet: --ledger=")
     lay("e7")
     said("import", "none.jsonl.gz", "--ledger", "empty.db", code=2)
     assert not Path("empty.db").exists()
