@@ -1,7 +1,6 @@
 """Which library multiplies; and large blocks come from the heap, which stays with the process."""
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,9 +36,9 @@ def test_rates_are_measured_once_for_a_machine(cache: Path, damage: Any) -> None
     """A file that is damaged, or that another version wrote, is as good as none."""
     if damage is not None:
         cache.write_text(damage if isinstance(damage, str) else json.dumps({numerics.machine(): damage}))
-    threads, begun = torch.get_num_threads(), time.process_time()
+    threads = torch.get_num_threads()
     rates = numerics.gemm_rates()
-    assert time.process_time() - begun < 3 and torch.get_num_threads() == threads  # a second, on a busy machine more
+    assert torch.get_num_threads() == threads
     paths = {TORCH, CAST} if numerics.multiplies_bf16() else {TORCH}
     assert rates[TORCH] > 0 and paths < rates.keys() <= paths | {ONEDNN, ROUNDED}
     numerics.gemm_rates.cache_clear()

@@ -1,16 +1,13 @@
 """Claims, leases, curves, scores and sweeps on a real database."""
 
-import json
 import multiprocessing
-import sqlite3
 import time
 from collections import Counter
-from contextlib import closing
 from datetime import datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import Insert, Select, Update, event, func, select, update
+from sqlalchemy import Insert, Select, Update, event, select, update
 
 from analysis.ledger import Claim, Ledger, LedgerError, LostClaim, schema
 from analysis.ledger.database import transaction
@@ -325,38 +322,6 @@ def test_a_full_disk_is_told_in_one_line_and_loses_nothing(tmp_path: Any) -> Non
     row = ledger.run("aa")
     assert row is not None and row.state == "done"
     ledger.close()
-
-
-def test_ten_thousand_runs_are_read_in_six_times_what_their_json_takes(tmp_path: Any) -> None:
-    """Measured: 1.7 times the CPU time of sqlite3 and json alone, each at its best of three."""
-    ledger = Ledger.open(tmp_path / "ledger.db")
-    config = {f"train.setting_{number}": number / 7 for number in range(40)}
-    rows = [
-        {
-            "signature": f"{number:016x}", "state": "done", "attempt": 1, "owner": "me", "lease_until": 0.0,
-            "method": "simcse", "seed": number % 5, "config": config, "identity": {}, "best": 50.0,
-            "created": float(number), "updated": 0.0,
-        }
-        for number in range(10_000)
-    ]  # fmt: skip
-    with transaction(ledger._engine, writes=True) as connection:
-        connection.execute(schema.runs.insert(), rows)
-        assert connection.scalar(select(func.count()).select_from(schema.runs)) == 10_000
-    ledger.record_sweep("big", {})
-    ledger.link("big", ((row["signature"], {"cell": index // 5}, index % 5) for index, row in enumerate(rows)))
-    ours, alone = [], []
-    for _ in range(3):
-        start = time.process_time()
-        assert len(ledger.runs(sweep="big")) == 10_000
-        assert len(ledger.cells("big")) == 10_000
-        assert len(ledger.states(row["signature"] for row in rows)) == 10_000
-        ours.append(time.process_time() - start)
-        start = time.process_time()
-        with closing(sqlite3.connect(tmp_path / "ledger.db")) as plain:
-            assert sum(len(json.loads(text)) for (text,) in plain.execute("select config from cse_runs")) == 400_000
-        alone.append(time.process_time() - start)
-    ledger.close()
-    assert min(ours) < 6 * min(alone)
 
 
 def test_a_lease_from_before_the_clock_was_set_back_does_not_hold(ledger: Ledger, ledger_url: str) -> None:

@@ -4,7 +4,6 @@ import io
 import random
 import sys
 import threading
-import time
 
 import pytest
 from rich.console import Console
@@ -137,17 +136,6 @@ def test_the_block_is_drawn_while_thousands_of_runs_begin_and_end() -> None:
     thread.join(10)
     sys.setswitchinterval(before)
     assert errors == [] and progress.tally.count("done") == 3000 and not progress.tally.running
-
-
-def test_counts_cost_the_same_however_many_runs_there_are() -> None:
-    tally = Tally(100_000)
-    for number in range(100_000):
-        tally.add(SweepEvent(kind="reused", signature=str(number)), 0.0)
-    tally.add(SweepEvent(kind="started", signature="a", total_examples=100), 1.0)
-    begun = time.process_time()
-    for _ in range(1000):
-        tally.summary(2.0)
-    assert time.process_time() - begun < 0.5
 
 
 def test_a_score_of_a_suite_is_not_the_best_run() -> None:

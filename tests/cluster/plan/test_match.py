@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import time
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -170,12 +169,3 @@ def test_a_row_that_is_older_than_a_setting_is_a_run_of_what_was_done_before_it(
     assert match(asked, [without_adamw(today)]) == [], "its signature is not that of torch's"
     signing = RunMatcher(asked, lambda run: signature(run, INPUTS))
     assert list(signing.cells(old)) == [before]
-
-
-def test_ten_thousand_rows_are_matched_in_seconds(resolved: ResolvedSpace) -> None:
-    cell = resolved.cells()[0]
-    rows = [row(cell, seed, 1.0) for seed in range(20)]
-    many = [dataclasses.replace(rows[i % 20], updated=float(i)) for i in range(10_000)]
-    begun = time.process_time()
-    assert len(match(resolved, many)) == 20
-    assert time.process_time() - begun < 2

@@ -1,7 +1,6 @@
 """Plans: counting, sharing between tables, and asking the ledger."""
 
 import dataclasses
-import time
 from pathlib import Path
 
 import pytest
@@ -122,10 +121,3 @@ def done_row(run, identity):
 def test_no_seeds_is_the_users_mistake(seeds):
     with pytest.raises(ConfigError, match="no seeds"):
         plan([load_space("E7")], None, seeds, None, DataPaths())
-
-
-def test_a_thousand_runs_are_planned_in_seconds(known_inputs):
-    space = load_space("E7")
-    start = time.process_time()
-    assert plan([space], "small", 125, None, DataPaths()).counts()["unique"] == 1000
-    assert time.process_time() - start < 3
