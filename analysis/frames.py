@@ -34,6 +34,7 @@ def runs(ledger: str | Path, sweep: str | None = None) -> pd.DataFrame:
 
 def _line(row: RunRow, version: int | None) -> dict[str, Any]:
     about = {name: getattr(row, name) for name in (*FIELDS, "folder")}
+    about["state"] = row.state.value  # a plain text, as a notebook groups and prints it
     return {**about, **row.config, "version": version, **{f"input.{k}": value for k, value in row.identity.items()}}
 
 

@@ -22,12 +22,13 @@ from sqlalchemy import (
 from analysis.ledger import places, queries, schema
 from analysis.ledger.errors import LostClaim
 from analysis.ledger.rows import Claim
+from analysis.run_state import CLAIMABLE, HELD, RunState
 
 _NOTE = insert(schema.history).values(at=schema.now())
 _ORIGIN = insert(schema.provenance).values(at=schema.now())
 _OF = {"of_signature": "signature", "of_attempt": "attempt", "of_owner": "owner"}
 _IS_HELD = and_(
-    *(schema.runs.c[column] == bindparam(name) for name, column in _OF.items()), schema.runs.c.state.in_(schema.HELD)
+    *(schema.runs.c[column] == bindparam(name) for name, column in _OF.items()), schema.runs.c.state.in_(HELD)
 )
 _COST = update(schema.provenance).where(
     *(schema.provenance.c[_OF[name]] == bindparam(name) for name in ("of_signature", "of_attempt"))
@@ -38,7 +39,7 @@ _COST = update(schema.provenance).where(
 def fresh(insert: Any, lease_end: ColumnElement[float]) -> Any:
     """The statement that claims a run that the ledger does not know yet; no row comes back where it does."""
     now = {"lease_until": lease_end, "created": schema.now(), "updated": schema.now()}
-    statement = insert(schema.runs).values(state="claimed", attempt=1, **now)
+    statement = insert(schema.runs).values(state=RunState.CLAIMED, attempt=1, **now)
     return statement.on_conflict_do_nothing().returning(schema.runs.c.signature)
 
 
@@ -75,21 +76,21 @@ def _named(claim: Claim) -> dict[str, Any]:
 
 
 def take_over(
-    connection: Connection, signature: str, owner: str, lease_end: ColumnElement[float], finished: Sequence[str]
+    connection: Connection, signature: str, owner: str, lease_end: ColumnElement[float], finished: Sequence[RunState]
 ) -> Claim | None:
     """The next attempt of a known run, or None where it is held or finished; the row stays locked to the caller."""
     runs = schema.runs
-    stale = and_(runs.c.state.in_(schema.HELD), not_(schema.leased))
+    stale = and_(runs.c.state.in_(HELD), not_(schema.leased))
     row = connection.execute(
         select(runs.c.state, runs.c.attempt, runs.c.owner).where(runs.c.signature == signature).with_for_update()
     ).one()
-    previous = "lost" if row.state in schema.HELD else row.state
+    previous = RunState.LOST if row.state in HELD else row.state
     changed = connection.execute(
         update(runs)
         .where(runs.c.signature == signature, runs.c.attempt == row.attempt, runs.c.state == row.state)
-        .where(or_(runs.c.state.in_(set(schema.OPEN) - set(finished)), stale))
+        .where(or_(runs.c.state.in_(set(CLAIMABLE) - set(finished)), stale))
         .values(
-            state="claimed",
+            state=RunState.CLAIMED,
             attempt=row.attempt + 1,
             owner=owner,
             lease_until=lease_end,
@@ -100,16 +101,16 @@ def take_over(
     )
     if changed.rowcount != 1:
         return None
-    if row.state in schema.HELD:
+    if row.state in HELD:
         orphan = Claim(signature, row.attempt, row.owner)
-        note(connection, orphan, "lost", reason=f"lease ended; taken over by {owner}")
+        note(connection, orphan, RunState.LOST, reason=f"lease ended; taken over by {owner}")
     folders = queries.folders(connection, signature)
-    return Claim(signature, row.attempt + 1, owner, previous, folders)
+    return Claim(signature, row.attempt + 1, owner, RunState(previous), folders)
 
 
 def begin(connection: Connection, claim: Claim, provenance: Mapping[str, Any]) -> None:
     """Note a claim, and with what it is going to be trained."""
-    note(connection, claim, "claimed")
+    note(connection, claim, RunState.CLAIMED)
     about = {"signature": claim.signature, "attempt": claim.attempt, "details": dict(provenance)}
     connection.execute(_ORIGIN, about)
 
@@ -121,8 +122,8 @@ def release(connection: Connection, who: Claim | str, reason: str = "released") 
     """
     runs = schema.runs
     target = held_by(who) if isinstance(who, str) else is_held(who)
-    untouched = and_(runs.c.state == "claimed", runs.c.previous_state.is_not(None))
-    state = case((untouched, runs.c.previous_state), else_=literal("lost"))
+    untouched = and_(runs.c.state == RunState.CLAIMED, runs.c.previous_state.is_not(None))
+    state = case((untouched, runs.c.previous_state), else_=literal(RunState.LOST.value))
     given = connection.execute(
         select(runs.c.signature, runs.c.attempt, runs.c.owner, state.label("state")).where(target).with_for_update()
     ).all()
@@ -133,7 +134,7 @@ def release(connection: Connection, who: Claim | str, reason: str = "released") 
 
 
 def held_by(owner: str) -> ColumnElement[bool]:
-    return and_(schema.runs.c.owner == owner, schema.runs.c.state.in_(schema.HELD))
+    return and_(schema.runs.c.owner == owner, schema.runs.c.state.in_(HELD))
 
 
 def is_held(claim: Claim) -> ColumnElement[bool]:
@@ -158,7 +159,7 @@ def curve_row(claim: Claim, point: Mapping[str, Any]) -> dict[str, Any]:
 def note(
     connection: Connection,
     claim: Claim,
-    state: str,
+    state: RunState,
     *,
     folder: str | Path | None = None,
     reason: str | None = None,

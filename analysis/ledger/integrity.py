@@ -14,12 +14,15 @@ from sqlalchemy import JSON, Column, Float, Integer, String, Table
 
 from analysis.ledger import schema
 from analysis.ledger.errors import LedgerError
+from analysis.run_state import RunState
 
 log = logging.getLogger(__name__)
 
 NUMBERS = (int, float)
 TIMES = ("created", "updated", "at", "began", "ended", "lease_until")
 YEAR_3000 = 32_503_680_000
+STATE_OF = {state.value: state for state in RunState}
+"""Text -> the state that it is."""
 KINDS: dict[type, tuple[tuple[type, ...], str]] = {
     Integer: ((int,), "a whole number"),
     Float: ((int, float), "a number"),
@@ -49,8 +52,8 @@ def intact(table: Table, row: Mapping[str, Any]) -> None:
             raise edited(table, row, f"{column.name}={value:g} is no time in seconds since 1970")
         if column.name == "cell" and isinstance(value, dict) and any(isinstance(v, dict) for v in value.values()):
             raise edited(table, row, f"cell={shortened(value)} has an object for a value")
-        if column.name == "state" and value not in schema.STATES:
-            states = ", ".join(schema.STATES)
+        if column.name == "state" and value not in STATE_OF:
+            states = ", ".join(STATE_OF)
             raise edited(table, row, f"state={shortened(value)} is unknown, the states are {states}")
 
 
@@ -69,9 +72,7 @@ def _sound(column: Column[Any], values: Sequence[Any]) -> bool:
         objects = {id(value): value for value in given}.values()
         return kinds <= {dict} and not any(isinstance(held, dict) for value in objects for held in value.values())
     if isinstance(column.type, String):
-        return (
-            kinds <= {str} and "\0" not in "".join(given) and (column.name != "state" or {*given} <= {*schema.STATES})
-        )
+        return kinds <= {str} and "\0" not in "".join(given) and (column.name != "state" or {*given} <= STATE_OF.keys())
     finite = kinds <= ({int} if isinstance(column.type, Integer) else {*NUMBERS}) and all(map(math.isfinite, given))
     return finite and (column.name not in TIMES or not given or (min(given) >= 0 and max(given) <= YEAR_3000))
 

@@ -23,10 +23,9 @@ from analysis.ledger.exchange import merge as merging
 from analysis.ledger.exchange import records
 from analysis.ledger.exchange import unsound as unsound_rows
 from analysis.ledger.rows import Claim, RunRow
+from analysis.run_state import NOT_HELD, RunState
 
 LEASE_SECONDS = 60.0
-FINAL = ("done", "stopped", "failed", "lost")
-"""States in which `finish` may leave a run."""
 PROGRESS = ("examples", "best", "best_examples", "seconds")
 
 P = ParamSpec("P")
@@ -135,7 +134,7 @@ class Ledger:
         owner: str,
         identity: Mapping[str, Any],
         provenance: Mapping[str, Any],
-        finished: Sequence[str] = (),
+        finished: Sequence[RunState] = (),
     ) -> Claim | None:
         """The next attempt of this run, or None where it is done or a live claim (also one's own) holds it.
 
@@ -166,8 +165,8 @@ class Ledger:
         storage = places.storage_of(folder, claim.signature)
         with self._writes() as connection:
             self._note_storage(connection, storage)
-            self._change(connection, claim, {"state": "running", **claims.folder_value(folder, claim.signature)})
-            claims.note(connection, claim, "running", folder=folder)
+            self._change(connection, claim, {"state": RunState.RUNNING, **claims.folder_value(folder, claim.signature)})
+            claims.note(connection, claim, RunState.RUNNING, folder=folder)
         self._noted = storage
 
     def add_points(self, claim: Claim, points: Sequence[Mapping[str, Any]]) -> None:
@@ -184,7 +183,7 @@ class Ledger:
     def finish(
         self,
         claim: Claim,
-        state: str,
+        state: RunState,
         *,
         examples: int | None,
         best: float | None,
@@ -198,7 +197,7 @@ class Ledger:
 
         Raises LostClaim; the same end said twice is none.
         """
-        assert state in FINAL, state
+        assert state in NOT_HELD, state
         values: dict[str, Any] = dict(zip(PROGRESS, (examples, best, best_examples, seconds), strict=True))
         values |= {"state": state, "reason": reason, **claims.folder_value(folder, claim.signature)}
         storage = places.storage_of(folder, claim.signature)
@@ -219,10 +218,12 @@ class Ledger:
         """Finished runs become lost, so that they are trained again; curves and scores stay. Returns their number."""
         runs, count = schema.runs, 0
         with self._writes() as connection:
-            for row in queries.runs(connection, states=["done"], signatures=signatures):
-                lost = update(runs).where(runs.c.signature == row.signature, runs.c.state == "done")
-                count += connection.execute(lost.values(state="lost", reason=reason, updated=schema.now())).rowcount
-                claims.note(connection, Claim(row.signature, row.attempt, row.owner), "lost", reason=reason)
+            for row in queries.runs(connection, states=[RunState.DONE], signatures=signatures):
+                lost = update(runs).where(runs.c.signature == row.signature, runs.c.state == RunState.DONE)
+                count += connection.execute(
+                    lost.values(state=RunState.LOST, reason=reason, updated=schema.now())
+                ).rowcount
+                claims.note(connection, Claim(row.signature, row.attempt, row.owner), RunState.LOST, reason=reason)
         return count
 
     def add_score(

@@ -24,8 +24,10 @@ from sqlalchemy import (
 
 from analysis.ledger import places, schema
 from analysis.ledger.errors import LedgerError
-from analysis.ledger.integrity import all_intact, intact, intact_point, intact_spec, sound_rows
+from analysis.ledger.integrity import STATE_OF, all_intact, intact, intact_point, intact_spec, sound_rows
 from analysis.ledger.rows import Claim, HistoryRow, Objects, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
+from analysis.run_state import HELD, UNCLAIMED, RunState, Standing
+from analysis.run_state import standing as standing_of
 
 CHUNK = 500
 """Signatures in one statement: below every database's limit of bound values."""
@@ -33,7 +35,7 @@ CHUNK = 500
 LATE_S = 60.0
 """Longest time from a statement to the end of its transaction (`database` limits it)."""
 
-LIVE = and_(schema.runs.c.state.in_(schema.HELD), schema.leased)
+LIVE = and_(schema.runs.c.state.in_(HELD), schema.leased)
 """Whether somebody holds a run now."""
 _STANDS = select(schema.runs.c.state).where(
     *(schema.runs.c[name] == bindparam(f"of_{name}") for name in ("signature", "attempt", "owner"))
@@ -69,7 +71,7 @@ def changed(connection: Connection, since: float | None) -> tuple[list[RunRow], 
     table, now = schema.runs, float(connection.scalar(select(schema.now())) or 0.0)
     query = select(*_texts(schema.runs, RUN_NAMES), LIVE.label("live"))
     if since is not None and now >= since:
-        query = query.where(or_(table.c.updated > since - LATE_S, table.c.state.in_(schema.HELD)))
+        query = query.where(or_(table.c.updated > since - LATE_S, table.c.state.in_(HELD)))
     return _run_rows(connection, [query]), now
 
 
@@ -97,6 +99,7 @@ def _run_rows_of(connection: Connection, statement: Select[Any]) -> list[RunRow]
     columns["config"], columns["identity"] = [c for c, _ in configs], list(map(objects.read, columns["identity"]))
     live = map(bool, columns.pop("live"))
     all_intact(schema.runs, columns)
+    columns["state"] = [STATE_OF[state] for state in columns["state"]]
     columns["folder"] = list(map(where.path, columns["folder"], columns["signature"]))
     made = map(RunRow, *columns.values(), live, [settings for _, settings in configs])
     return sorted(made, key=attrgetter("created", "signature"))
@@ -126,22 +129,23 @@ def by_signature(
         yield query.where(column.in_(unique[start : start + CHUNK]))
 
 
-def states(connection: Connection, signatures: Iterable[str]) -> dict[str, str]:
+def states(connection: Connection, signatures: Iterable[str]) -> dict[str, RunState]:
     """Signature -> state of those that exist; a dead owner's run counts as lost."""
     table = schema.runs
-    standing = {}
+    standing = dict[str, RunState]()
     query = select(table.c.signature, table.c.state, LIVE.label("live"))
     for statement in by_signature(query, table.c.signature, signatures):
         for signature, state, live in connection.execute(statement):
             intact(schema.runs, {"signature": signature, "state": state})
-            standing[signature] = "lost" if state in schema.HELD and not live else state
+            standing[signature] = standing_of(STATE_OF[state], live)
     return standing
 
 
-def stands(connection: Connection, claim: Claim) -> str | None:
+def stands(connection: Connection, claim: Claim) -> RunState | None:
     """The state of the run while it is this claim's attempt, else None."""
     names = ("signature", "attempt", "owner")
-    return connection.scalar(_STANDS, {f"of_{name}": getattr(claim, name) for name in names})
+    state = connection.scalar(_STANDS, {f"of_{name}": getattr(claim, name) for name in names})
+    return None if state is None else RunState(state)
 
 
 def holder(connection: Connection, signature: str) -> str:
@@ -229,7 +233,10 @@ def history(connection: Connection, signature: str) -> list[HistoryRow]:
     where = places.of(connection)
     for row in rows:
         intact(table, row._asdict())
-    return [HistoryRow(**{**row._mapping, "folder": where.path(row.folder, signature)}) for row in rows]
+    return [
+        HistoryRow(**{**row._mapping, "state": STATE_OF[row.state], "folder": where.path(row.folder, signature)})
+        for row in rows
+    ]
 
 
 def provenance(connection: Connection, signatures: Iterable[str]) -> dict[str, list[ProvenanceRow]]:
@@ -290,18 +297,18 @@ def _sweeps(connection: Connection) -> list[dict[str, Any]]:
     return list(sound_rows(schema.sweeps, rows, intact_spec))
 
 
-def _counts(connection: Connection) -> dict[str, Counter[str]]:
+def _counts(connection: Connection) -> dict[str, Counter[Standing]]:
     links, table = schema.sweep_runs, schema.runs
     linked = select(links.c.sweep, links.c.signature).distinct().subquery()
-    state = func.coalesce(table.c.state, "unclaimed")
+    state = func.coalesce(table.c.state, UNCLAIMED)
     query = (
         select(linked.c.sweep, state, func.count())
         .outerjoin(table, table.c.signature == linked.c.signature)
         .group_by(linked.c.sweep, state)
     )
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    counts: dict[str, Counter[Standing]] = defaultdict(Counter)
     for sweep, run_state, number in connection.execute(query):
-        counts[sweep][run_state] += number
+        counts[sweep][STATE_OF.get(run_state, UNCLAIMED)] += number
     return counts
 
 

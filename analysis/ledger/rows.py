@@ -2,10 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from analysis.run_state import RunState, Standing
 
 SEED = "train.seed"
 SEED_TEXT = re.compile(rf'"{re.escape(SEED)}": ?(0|[1-9][0-9]*)(?=[,}}])')
@@ -18,7 +20,7 @@ class Claim:
     signature: str
     attempt: int
     owner: str
-    previous_state: str | None = None
+    previous_state: RunState | None = None
     """How the attempt before ended (stopped, failed, lost); None for a first attempt."""
     previous_folders: tuple[str, ...] = ()
     """Folders of all earlier attempts, the newest first: there a checkpoint is looked for.
@@ -32,7 +34,7 @@ class RunRow:
     """One run as it stands; times in seconds since 1970 by the database's clock."""
 
     signature: str
-    state: str
+    state: RunState
     attempt: int
     owner: str
     method: str
@@ -87,7 +89,7 @@ class HistoryRow:
 
     signature: str
     attempt: int
-    state: str
+    state: RunState
     owner: str
     at: float
     folder: str | None
@@ -129,7 +131,7 @@ class SweepRow:
     created: float
     updated: float
     runs: int
-    states: dict[str, int]
+    states: Mapping[Standing, int]
 
 
 def sweeps_named(name: str, sweeps: Iterable[SweepRow]) -> list[SweepRow]:

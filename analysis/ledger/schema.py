@@ -14,12 +14,6 @@ from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-HELD = ("claimed", "running")
-"""States that an owner holds by a lease."""
-OPEN = ("stopped", "failed", "lost")
-"""States from which anyone may claim the next attempt."""
-STATES = (*HELD, "done", *OPEN)
-
 
 class now(FunctionElement[float]):
     """The database's clock in seconds since 1970: machines that share a ledger need not agree on the time."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlalchemy import Connection
 
 from analysis.progress import rows as progress_rows
-from analysis.progress.rows import ENDED, ProgressRow
+from analysis.progress.rows import ProgressRow
+from analysis.run_state import FINAL, RunState
 
 
 def seconds_left(
@@ -15,7 +16,7 @@ def seconds_left(
 ) -> float | None:
     """Examples to come x seconds an example of the newest runs, shared by the runs that run at once."""
     costs = _seconds_an_example(rows, progress_rows.recent(connection, sweep), now)
-    at_once = sum(row.state == "running" for row in rows)
+    at_once = sum(row.state == RunState.RUNNING for row in rows)
     totals = [row.total for row in rows if row.total]
     if not costs or not at_once or not totals:
         return None
@@ -23,7 +24,7 @@ def seconds_left(
     left = sum(
         ((row.total or usual_total) - row.examples) * costs.get(row.method or "", usual_cost)
         for row in rows
-        if row.state not in ENDED
+        if row.state not in FINAL
     )
     unseen = max(0, (num_samples or 0) - len(rows))
     return (left + unseen * usual_total * usual_cost) / at_once
@@ -46,5 +47,5 @@ def _seconds_an_example(
 def _wall_seconds(transitions: Iterable[tuple[str, float]], state: str, now: float) -> float | None:
     """From an attempt's start to its end, or till now where it runs; None where the start is not known."""
     at = dict(transitions)
-    end = at.get(state) if state != "running" else now
-    return None if "running" not in at or end is None else end - at["running"]
+    end = at.get(state) if state != RunState.RUNNING else now
+    return None if RunState.RUNNING not in at or end is None else end - at[RunState.RUNNING]

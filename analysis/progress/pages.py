@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
-from analysis.progress.rows import ENDED, ProgressRow, cells_of
+from analysis.progress.rows import ProgressRow, cells_of
+from analysis.run_state import FINAL, UNCLAIMED, RunState, Standing
 from analysis.tables.labels import axis_text, label, short, varying
 
 PAGE = 100
@@ -17,8 +18,11 @@ PLOTTED = 2000
 """Cells of a figure, the best half and as many spread over the others."""
 MEMBERS = 30
 """Runs of a cell that its line names."""
-STATES = ("running", "claimed", "failed", "lost", "done", "stopped", "unclaimed")
-"""In the order in which runs stand unless another is asked for."""
+BY_INTEREST: Sequence[Standing] = (
+    *(RunState.RUNNING, RunState.CLAIMED, RunState.FAILED, RunState.LOST, RunState.DONE, RunState.STOPPED),
+    UNCLAIMED,
+)
+"""The order in which runs stand unless another is asked for."""
 OF_A_RUN = ("seed", "state", "best", "share", "examples", "method")
 """Columns beside the axes."""
 TERM = re.compile(r"([\w.]+)(<=|>=|!=|=|:|<|>)(.+)")
@@ -172,7 +176,7 @@ def _cell(listing: Listing, rows: Sequence[ProgressRow]) -> dict[str, Any]:
         "cell": {axis: axis_text(rows[0].cell.get(axis)) for axis in listing.axes},
         "values": [rows[0].cell.get(axis) for axis in listing.axes],
         "states": dict(Counter(row.state for row in rows)),
-        "share": sum(1.0 if row.state in ENDED else row.share for row in rows) / len(rows),
+        "share": sum(1.0 if row.state in FINAL else row.share for row in rows) / len(rows),
         "examples": sum(row.examples for row in rows),
         "n": len(scores),
         "best": mean,
@@ -205,7 +209,7 @@ def _place(value: Any) -> tuple[int, float, str]:
 
 def prominence(row: ProgressRow) -> tuple[int, float]:
     """Those that run, then those that ended badly, then the best."""
-    return STATES.index(row.state), -(row.best or 0.0)
+    return BY_INTEREST.index(row.state), -(row.best or 0.0)
 
 
 def figure(listing: Listing) -> dict[str, Any]:

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import JSON, ColumnElement, Connection, Text, case, cast, func, or_, select
 
 from analysis.ledger import queries, schema
-from analysis.ledger.integrity import all_intact
+from analysis.ledger.integrity import STATE_OF, all_intact
 from analysis.ledger.queries import LIVE
+from analysis.run_state import HELD, UNCLAIMED, WITH_RESULT, RunState, Standing, standing
 
-ENDED = ("done", "stopped", "failed")
-"""States of runs that nobody works on any more."""
 RECENT = 400
 """Transitions of a sweep that its pace is taken from, the newest ones."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -26,8 +25,8 @@ class ProgressRow(NamedTuple):
     signature: str
     cell: Mapping[str, Any]
     seed: int
-    state: str
-    """A state of the ledger; `lost` where the owner's lease ended, `unclaimed` where nobody has begun."""
+    state: Standing
+    """`lost` where the owner's lease ended, `unclaimed` where nobody has begun."""
     method: str | None = None
     examples: int = 0
     total: int | None = None
@@ -42,7 +41,7 @@ class ProgressRow(NamedTuple):
     @property
     def share(self) -> float:
         """Trained part, 0 to 1."""
-        if self.state == "done":
+        if self.state == RunState.DONE:
             return 1.0
         return min(1.0, self.examples / self.total) if self.total else 0.0
 
@@ -75,14 +74,14 @@ def changed(connection: Connection, since: float | None) -> tuple[list[str] | No
     runs, now = schema.runs, clock(connection)
     if since is None or now < since:
         return None, now
-    news = or_(runs.c.updated > since - queries.LATE_S, runs.c.state.in_(schema.HELD))
+    news = or_(runs.c.updated > since - queries.LATE_S, runs.c.state.in_(HELD))
     return list(connection.scalars(select(runs.c.signature).where(news))), now
 
 
 def mark(connection: Connection) -> tuple[object, ...] | None:
     """Equal at two looks where nothing changed between them; None while a driver works, since times move with it."""
     runs, links, sweeps = schema.runs, schema.sweep_runs, schema.sweeps
-    if connection.scalar(select(runs.c.signature).where(runs.c.state.in_(schema.HELD), schema.leased).limit(1)):
+    if connection.scalar(select(runs.c.signature).where(runs.c.state.in_(HELD), schema.leased).limit(1)):
         return None
     counts = (
         select(func.count(), func.sum(runs.c.updated)).select_from(runs),
@@ -97,7 +96,7 @@ def rows(
 ) -> dict[str, list[ProgressRow]]:
     """Sweep -> its rows by cell and seed; all, or those of these sweeps or runs."""
     links, runs = schema.sweep_runs, schema.runs
-    not_done = runs.c.state != "done"  # of those that are, no configuration is looked into: it takes longest
+    not_done = runs.c.state != RunState.DONE  # of those that are, no configuration is looked into: it takes longest
     query = select(
         *(_as_text(links.c[name]) for name in _OF_LINK),
         *(_as_text(runs.c[name]) for name in _OF_RUN),
@@ -161,16 +160,15 @@ def _row(
     asked: int | None,
     batch: int | None,
 ) -> ProgressRow:
-    if state in schema.HELD and not live:
-        state = "lost"
+    stands = standing(STATE_OF[state], live) if state else UNCLAIMED
     # A run ends with its last whole batch.
-    total = examples if state == "done" else max(1, asked // batch) * batch if asked and batch else None
+    total = examples if stands == RunState.DONE else max(1, asked // batch) * batch if asked and batch else None
     return ProgressRow(
         sweep,
         signature,
         cell,
         seed,
-        state or "unclaimed",
+        stands,
         method,
         examples or 0,
         total,
@@ -188,7 +186,7 @@ def recent(connection: Connection, sweep: str) -> dict[str, list[tuple[str, floa
     query = (
         select(table.c.signature, table.c.attempt, table.c.state, table.c.at)
         .where(table.c.signature.in_(select(links.c.signature).where(links.c.sweep == sweep)))
-        .where(table.c.state.in_(("running", "done", "stopped")))
+        .where(table.c.state.in_((RunState.RUNNING, *WITH_RESULT)))
         .order_by(table.c.id.desc())
         .limit(RECENT)
     )

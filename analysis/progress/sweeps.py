@@ -12,7 +12,8 @@ from analysis.ledger.cluster_log import Cluster
 from analysis.ledger.database import transaction
 from analysis.progress import pace
 from analysis.progress.pages import Listing, prominence
-from analysis.progress.rows import ENDED, ProgressRow, cells_of
+from analysis.progress.rows import ProgressRow, cells_of
+from analysis.run_state import FINAL, RunState, Standing
 from analysis.tables.data_sets import told_apart
 from analysis.tables.labels import label, telling
 
@@ -36,7 +37,7 @@ class SweepProgress:
     """Runs that a search may make at most; None where all are recorded."""
     search: bool
     """Whether a sampler proposes the runs."""
-    counts: Mapping[str, int]
+    counts: Mapping[Standing, int]
     """State -> runs, states without runs left out; `unclaimed` is nobody's yet, `lost` a dead driver's."""
     share: float
     """Trained part of all runs, of a search of those that it may make; 0 to 1."""
@@ -55,7 +56,7 @@ class SweepProgress:
 
     @property
     def ended(self) -> int:
-        return sum(self.counts.get(state, 0) for state in ENDED)
+        return sum(self.counts.get(state, 0) for state in FINAL)
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def detail_of(
     listing = listing_of(sweep, spec, rows, labels)
     names = listing.names
     listed = sorted(rows, key=prominence)[:SHOWN_RUNS]
-    failed = queries.runs(connection, signatures=[row.signature for row in listed if row.state == "failed"])
+    failed = queries.runs(connection, signatures=[row.signature for row in listed if row.state == RunState.FAILED])
     folders = {run.signature: run.folder for run in failed}
     runs = [RunProgress(names[row.signature], row, folders.get(row.signature)) for row in listed]
     curves = _curves(connection, rows, names)
@@ -136,7 +137,7 @@ def progress_of(
 ) -> SweepProgress:
     """How far a sweep of these rows is."""
     counts = Counter(row.state for row in rows)
-    live = bool(counts["running"] or counts["claimed"])
+    live = bool(counts[RunState.RUNNING] or counts[RunState.CLAIMED])
     num_samples = spec.get("asked")
     searched = num_samples is not None
     at_most = num_samples if isinstance(num_samples, int) else 0
@@ -150,7 +151,7 @@ def progress_of(
         num_samples=at_most if at_most > len(rows) else None,
         search=searched,
         counts=dict(counts),
-        share=sum(1.0 if row.state in ENDED else row.share for row in rows) / max(len(rows), at_most, 1),
+        share=sum(1.0 if row.state in FINAL else row.share for row in rows) / max(len(rows), at_most, 1),
         live=live,
         best=best.best if best else None,
         best_run=labels(sweep, rows, searched)[best.signature] if best else "",
@@ -188,7 +189,9 @@ class RunLabels(Mapping[str, str]):
 
 def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[str, str]) -> list[Curve]:
     """Of the runs that run and of the best others, each with two points or more or running."""
-    ranked = sorted((row for row in rows if row.examples), key=lambda row: (row.state != "running", -(row.best or 0.0)))
+    ranked = sorted(
+        (row for row in rows if row.examples), key=lambda row: (row.state != RunState.RUNNING, -(row.best or 0.0))
+    )
     chosen = ranked[:SHOWN_CURVES]
     points = queries.curves(connection, [row.signature for row in chosen])
     dev = {run.signature: run.config.get("train.dev") for run in queries.runs(connection, signatures=points)}

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from analysis.render.signs import GLYPHS, TONES
 from analysis.report.facts import folder_name
@@ -16,17 +17,30 @@ from analysis.tables.results import without_part
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts
 
-State = Literal["done", "partial", "blocked", "not run"]
-STATES: Mapping[State, str] = {
-    "done": "every run that the table asks for has a result",
-    "partial": "some runs have a result",
-    "blocked": "no row can be trained with the inputs that every user has",
-    "not run": "nobody has trained a row yet",
+
+class SheetState(StrEnum):
+    """How far a table is; `text` says it in a sentence."""
+
+    DONE = "done"
+    PARTIAL = "partial"
+    BLOCKED = "blocked"
+    NOT_RUN = "not run"
+
+    @property
+    def text(self) -> str:
+        return SHEET_TEXTS[self]
+
+
+SHEET_TEXTS: Mapping[SheetState, str] = {
+    SheetState.DONE: "every run that the table asks for has a result",
+    SheetState.PARTIAL: "some runs have a result",
+    SheetState.BLOCKED: "no row can be trained with the inputs that every user has",
+    SheetState.NOT_RUN: "nobody has trained a row yet",
 }
 DECIDED = ("good", "bad")
 """Tones of verdicts that contradict each other."""
 NOT_COMPARED = ("not run", "reference")
-OPEN = (*NOT_COMPARED, "undecided", "no signal")
+UNDECIDED = (*NOT_COMPARED, "undecided", "no signal")
 """Words that decide nothing."""
 RowId = tuple[Any, ...]
 """`identify` of a row's key."""
@@ -74,7 +88,7 @@ class Scale:
     @property
     def decided(self) -> int:
         """Values with a word that decides."""
-        return sum(verdict.word not in OPEN for verdict in self.verdicts.values())
+        return sum(verdict.word not in UNDECIDED for verdict in self.verdicts.values())
 
     @property
     def rank(self) -> tuple[Any, ...]:
@@ -117,7 +131,7 @@ class Sheet:
     notes: Sequence[str]
     methods: Sequence[str]
     suites: Sequence[str]
-    state: State
+    state: SheetState
     layout: Table
     """The rows and columns as the paper prints them, without any value of ours."""
     unrun: Verdicts

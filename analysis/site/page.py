@@ -7,7 +7,7 @@ from analysis.render.grid import difference_line, remark_lines
 from analysis.render.verdicts import order_said
 from analysis.report.page import boxed
 from analysis.site.citation import Citation, read
-from analysis.site.content import STATES, Scale, Sheet
+from analysis.site.content import Scale, Sheet
 from analysis.site.frame import framed
 from analysis.site.grid import legend, sheet_table, toggles
 from analysis.site.plots import of_columns
@@ -51,8 +51,8 @@ def _navigation(before: Sheet | None, after: Sheet | None) -> str:
 def _headlines(sheet: Sheet) -> list[str]:
     """The verdicts counted: of the main scale in a sentence of its own, of the others in a list."""
     if not sheet.scales:
-        return [f'<p class="headline">{escape(sheet.id)}: {STATES[sheet.state]}</p>']
-    said = [scale.headline.partition(": ")[2] or STATES[sheet.state] for scale in sheet.scales]
+        return [f'<p class="headline">{escape(sheet.id)}: {sheet.state.text}</p>']
+    said = [scale.headline.partition(": ")[2] or sheet.state.text for scale in sheet.scales]
     items = "".join(
         f'<li>at <a href="#{scale.file}">profile {escape(scale.name)}</a>: {escape(text.partition(";")[0])}</li>'
         for scale, text in zip(sheet.scales[1:], said[1:], strict=True)

@@ -6,7 +6,7 @@ from html import escape
 from analysis.render.signs import GLYPHS, counted, of_several
 from analysis.report.facts import slug
 from analysis.site.citation import Citation, read
-from analysis.site.content import STATES, Scale, Sheet, Site, counts, tone
+from analysis.site.content import Scale, Sheet, SheetState, Site, counts, tone
 from analysis.site.frame import framed
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import duration, number_of, some
@@ -91,7 +91,7 @@ def _filters(site: Site, cites: Mapping[str, Citation]) -> str:
         "method": {name: name for name in sorted({name for sheet in sheets for name in sheet.methods})},
         "metric": {name: name for name in sorted({name for sheet in sheets for name in sheet.suites})},
         "verdict": {slug(word): word for word in counts(sheets)},
-        "state": {slug(state): state for state in STATES if any(sheet.state == state for sheet in sheets)},
+        "state": {slug(state): state for state in SheetState if any(sheet.state == state for sheet in sheets)},
     }
     fields = "".join(
         f'<label>{name} <select name="{name}"><option value="">all</option>'
@@ -140,7 +140,7 @@ def _card(sheet: Sheet, paper: str) -> str:
     where = " · ".join(part for part in (sheet.where, sheet.metric) if part)
     bodies = _scales(sheet) or [_strip_of(sheet, sheet.layout, sheet.verdicts)]
     warning = '<p class="badge bad">two scales contradict each other</p>' if sheet.contradictions else ""
-    why = f'<p class="soft">{escape(_brief(sheet.lacking))}</p>' if sheet.state == "blocked" else ""
+    why = f'<p class="soft">{escape(_brief(sheet.lacking))}</p>' if sheet.state == SheetState.BLOCKED else ""
     return (
         f'<article class="card {slug(sheet.state)}" {data}>'
         f'<h3><a href="tables/{sheet.file}.html"><span class="id">{escape(sheet.id)}</span> '
@@ -158,7 +158,7 @@ def _short(sheet: Sheet) -> str:
 
 
 def _state(sheet: Sheet) -> str:
-    return "blocked: missing input" if sheet.state == "blocked" else sheet.state
+    return "blocked: missing input" if sheet.state == SheetState.BLOCKED else sheet.state
 
 
 def _brief(lines: Sequence[str]) -> str:

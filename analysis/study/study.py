@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.ledger import Ledger, RunRow, ScoreRow
 from analysis.ledger.rows import ProvenanceRow
+from analysis.run_state import UNCLAIMED, RunState, Standing
 from analysis.tables.labels import label, telling
 from analysis.tables.results import DEV, Planned
 
@@ -23,12 +24,12 @@ class Member:
     """The cell's name in the study, of the study's axes."""
 
     @property
-    def state(self) -> str:
-        return "unclaimed" if self.run is None else self.run.state
+    def state(self) -> Standing:
+        return UNCLAIMED if self.run is None else self.run.state
 
     @property
     def done(self) -> bool:
-        return self.run is not None and self.run.state == "done" and self.run.best is not None
+        return self.run is not None and self.run.state == RunState.DONE and self.run.best is not None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from analysis.run_state import RunState
 from analysis.statistics.basics import Spread, mean_and_sd, pooled, welch
 from analysis.tables.labels import telling
 from analysis.tables.spec import (
@@ -226,10 +227,10 @@ def _remarks(spec: TableSpec, results: Sequence[Line]) -> list[str]:
     lines = [line for line in results if "state" in line]
     runs = {line.get("signature", number): line["state"] for number, line in enumerate(lines)}
     states = Counter(runs.values())
-    lacking = states.total() - states["done"]
-    counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != "done")
+    lacking = states.total() - states[RunState.DONE]
+    counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != RunState.DONE)
     remarks = [f"{lacking} of {states.total()} runs are not done ({counted})"] if lacking else []
-    lacking_a_score = [line for line in lines if line["state"] == "done" and math.isnan(line["value"])]
+    lacking_a_score = [line for line in lines if line["state"] == RunState.DONE and math.isnan(line["value"])]
     unscored = Counter(line["column"] for line in lacking_a_score)
     flat = Counter(line["column"] for line in lacking_a_score if line.get("protocol"))
     why = {name: f" ({flat[name]} scored, and cosines that are all equal rank nothing)" for name in flat}

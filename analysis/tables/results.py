@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow, ScoreRow, schema
+from analysis.run_state import UNCLAIMED, RunState
 from analysis.tables.spec import identify
 
 BEST = "best"
@@ -58,7 +59,7 @@ def results_of(
     lines: list[dict[str, Any]] = []
     for place, (key, signature, seed) in enumerate(rows):
         run = runs_by_signature.get(signature)
-        state = "unclaimed" if run is None else run.state
+        state = UNCLAIMED if run is None else run.state
         about = {**without_part(key), "seed": seed, "signature": signature, "state": state}
         for column in (column for column in columns if stands[column][place]):
             suite = suites[column]
@@ -69,7 +70,7 @@ def results_of(
 
 def _cell(run: RunRow | None, suite: str, score: ScoreRow | None, scored: bool) -> tuple[float, str]:
     """Value and protocol's hash of one run in one column; the value is NaN for a run not done, and for no score."""
-    if run is None or run.state != "done":
+    if run is None or run.state != RunState.DONE:
         return float("nan"), ""
     if score is not None:
         return float("nan") if score.value is None else score.value, score.protocol_hash

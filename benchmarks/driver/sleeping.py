@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.run_state import RunState
 from cluster.slots.group_api import DoneEvent, Event, GroupSettings, Job, PointEvent
 
 POLL_S = 0.05
@@ -125,7 +126,7 @@ class Point(Ended):
 class Outcome(Ended):
     """Its end."""
 
-    state: str
+    stopped: bool
 
 
 class SleepingGroup:
@@ -149,7 +150,7 @@ class SleepingGroup:
         self.nap = None
         end = ended(self.total)
         point = PointEvent(0, end | {"step": 1, "metrics": process_facts()})
-        return [point, DoneEvent(end | {"state": "done"})]
+        return [point, DoneEvent(end | {"state": RunState.DONE})]
 
     def proceed(self, number: int, index: int) -> None:
         """Nothing: no trial is gated."""
@@ -180,7 +181,7 @@ def train(
     Nap(Load.read(paths.train_file), run.train.seed).over()
     end = ended(run.train.examples)
     report(Point(**end, step=1, metrics=process_facts()))
-    return Outcome(**end, state="done")
+    return Outcome(**end, stopped=False)
 
 
 def tune_function(config: dict[str, Any]) -> dict[str, float]:

@@ -50,7 +50,7 @@ def train(
         if report(points[-1]):
             break
     last = points[-1]
-    return Outcome("done", last.examples, last.best, last.best_examples, last.seconds, tuple(points))
+    return Outcome(False, last.examples, last.best, last.best_examples, last.seconds, tuple(points))
 
 
 def opened() -> list[str]:

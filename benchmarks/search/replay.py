@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.run_state import RunState
 from benchmarks.search.record_grid import Json
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, ResolvedSpace, resolve
@@ -90,7 +91,7 @@ class Ended:
 
     seed: int
     """How many runs of this cell came before."""
-    state: str
+    state: RunState
     value: float
     examples: int
 
@@ -125,7 +126,7 @@ class Replay:
         end = next((n for n in range(1, last) if stops(n, curve[n - 1])), last)
         examples = self.grid.examples[end - 1]
         self.left -= examples
-        return Ended(seed, "done" if end == last else "stopped", float(curve[end - 1]), int(examples))
+        return Ended(seed, RunState.DONE if end == last else RunState.STOPPED, float(curve[end - 1]), int(examples))
 
     def truth(self) -> tuple[Array, Array]:
         """[C], [C]: mean over the seeds that were not drawn, and how many those are."""

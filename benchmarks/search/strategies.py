@@ -7,6 +7,7 @@ import numpy as np
 import optuna
 from optuna.trial import Trial, TrialState
 
+from analysis.run_state import RunState
 from analysis.statistics.surface import lower_bounds
 from benchmarks.search.replay import GRACE, REDUCTION, Replay, Rungs
 from cluster.search.sampler import Unvisited
@@ -33,7 +34,7 @@ def random(replay: Replay, rng: np.random.Generator) -> Cell:
 
 def searched(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
     """`search.sampler: tpe`, one seed a cell; the best finished run."""
-    done = [run for run in _runs(replay, rng, asha, kept=0.0) if run.state == "done"]
+    done = [run for run in _runs(replay, rng, asha, kept=0.0) if run.state == RunState.DONE]
     return max(done, key=lambda run: run.value).cell
 
 
@@ -42,7 +43,7 @@ class Run(NamedTuple):
 
     cell: Cell
     value: float
-    state: str
+    state: RunState
 
 
 def _runs(replay: Replay, rng: np.random.Generator, asha: bool, kept: float) -> list[Run]:
@@ -83,7 +84,7 @@ def _ranked(runs: Sequence[Run]) -> list[Cell]:
     """Cells of finished runs, the one with the highest lower bound first."""
     bounds = lower_bounds([run.cell.key for run in runs], [run.value for run in runs])
     order = np.argsort(-bounds, kind="stable")
-    return list({runs[i].cell.id: runs[i].cell for i in order if runs[i].state == "done"}.values())
+    return list({runs[i].cell.id: runs[i].cell for i in order if runs[i].state == RunState.DONE}.values())
 
 
 def tpe(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
@@ -106,7 +107,7 @@ def tpe(replay: Replay, rng: np.random.Generator, asha: bool = False) -> Cell:
             continue
         refused = 0
         end = replay.run(cell, lambda number, value, trial=trial: _pruned(trial, number, value))
-        done = end.state == "done"
+        done = end.state == RunState.DONE
         study.tell(trial, end.value if done else None, TrialState.COMPLETE if done else TrialState.PRUNED)
     return _cell(replay, study.best_trial.params)
 

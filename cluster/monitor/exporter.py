@@ -15,7 +15,7 @@ from typing import Any
 from analysis.ledger import Ledger, LedgerError
 from cluster.monitor.metrics import METRICS
 from cluster.monitor.samples import Board, Sample
-from cluster.sweep.events import OnEvent, SweepEvent
+from cluster.sweep.events import EventKind, OnEvent, SweepEvent
 
 PERIOD_S = 2.0
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Monitor(AbstractContextManager["Monitor"]):
 
     def __call__(self, event: SweepEvent) -> None:
         self.board.add(event, self._now())
-        if event.kind == "cluster" and not self._cluster:
+        if event.kind == EventKind.CLUSTER and not self._cluster:
             self._cluster = event.reason
             self._thread.start()
 

@@ -6,8 +6,12 @@ Every label has few values: sweeps of one driver, five states, and one series pe
 from dataclasses import dataclass
 from typing import Literal
 
-STATES = ("waiting", "running", "done", "stopped", "failed")
-"""How the runs of a sweep are counted in `cse_runs`; `waiting` is neither begun nor ended, reused runs are `done`."""
+from analysis.run_state import RunState
+
+WAITING = "waiting"
+"""Neither begun nor ended."""
+COUNTED = (WAITING, RunState.RUNNING, RunState.DONE, RunState.STOPPED, RunState.FAILED)
+"""How the runs of a sweep are counted in `cse_runs`; reused runs are `done`."""
 
 
 @dataclass(frozen=True)

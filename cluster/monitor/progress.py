@@ -9,16 +9,22 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from cluster.monitor.tally import ENDED, Tally
-from cluster.sweep.events import SweepEvent
+from cluster.monitor.tally import Tally
+from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 
-SPOKEN = {"done", "stopped", "failed", "retried", "requeued", "resting", "waiting", "ray", "cluster", "ledger"}
-"""Events that are worth a line in a log."""
+UNSPOKEN = (EventKind.REUSED, EventKind.STARTED, EventKind.POINT, EventKind.SCORED)
+"""Events that are not worth a line in a log."""
 BAR = 40
 """Characters of the bar. A bar as wide as the terminal would break into two lines when the window becomes narrower."""
 LISTED = 12
 """Running runs that are named; the others are counted."""
-COLOURS = {"done": "green", "failed": "red", "stopped": "yellow", "retried": "yellow", "waiting": "dim"}
+COLOURS = {
+    EventKind.DONE: "green",
+    EventKind.FAILED: "red",
+    EventKind.STOPPED: "yellow",
+    EventKind.RETRIED: "yellow",
+    EventKind.WAITING: "dim",
+}
 """Colour of an event's line: failures are red wherever they are counted, and nothing else is."""
 
 
@@ -36,7 +42,7 @@ class Progress:
     ) -> None:
         """`totals`: sweep -> its runs; the mappings may grow meanwhile."""
         self._totals = totals
-        self.tally = Tally(sum(totals.values()), state=dict.fromkeys(reused, "reused"))
+        self.tally = Tally(sum(totals.values()), state=dict.fromkeys(reused, EventKind.REUSED))
         self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._labels, self._now = {} if labels is None else labels, now
         self._lock = threading.Lock()
@@ -57,19 +63,19 @@ class Progress:
             self.tally.total = sum(self._totals.values())
             self.tally.add(event, self._now())
             line = self.line(event)
-        if event.kind in SPOKEN and not (self.console.is_terminal and event.kind == "done"):
+        if event.kind not in UNSPOKEN and not (self.console.is_terminal and event.kind == EventKind.DONE):
             self.console.print(Text(line, style=COLOURS.get(event.kind, "")))
 
     def line(self, event: SweepEvent) -> str:
         """An event in words, with where the sweep stands after it."""
-        words = [event.kind, self._labels.get(event.signature, event.signature)]
-        if event.kind in ("done", "stopped") and event.best is not None:
+        words: list[str] = [event.kind, self._labels.get(event.signature, event.signature)]
+        if event.kind in (EventKind.DONE, EventKind.STOPPED) and event.best is not None:
             words.append(f"best {event.best:.2f}")
         if event.reason:
             words.append(event.reason)
-        if event.log and event.kind in ("failed", "retried"):
+        if event.log and event.kind in (EventKind.FAILED, EventKind.RETRIED):
             words.append(f"log {event.log}")
-        tail = f"  [{self.tally.summary(self._now())}]" if event.kind in ENDED else ""
+        tail = f"  [{self.tally.summary(self._now())}]" if event.kind in RUN_ENDS else ""
         return "  ".join(part for part in words if part) + tail
 
     def _block(self) -> Group:
@@ -91,10 +97,12 @@ class Progress:
     def _bar(self) -> Text:
         """What is done in green, stopped in yellow, failed in red, the trained part of what runs in cyan."""
         count, total = self.tally.count, max(self.tally.total, 1)
-        ended = {"done": count("done", "reused"), "stopped": count("stopped"), "failed": count("failed")}
+        ended = {kind: count(kind) for kind in RUN_ENDS}
+        ended[EventKind.DONE] += count(EventKind.REUSED)
         parts = [(number, COLOURS[kind]) for kind, number in ended.items()]
+        under_way = self.tally.work_done() - sum(ended.values()) + count(EventKind.REUSED)
         bar, so_far = Text(), 0.0
-        for number, colour in [*parts, (self.tally.work_done() - sum(ended.values()) + count("reused"), "cyan")]:
+        for number, colour in [*parts, (under_way, "cyan")]:
             length = round(BAR * min(1.0, (so_far + number) / total)) - len(bar)
             so_far += number
             bar.append("━" * max(0, length), style=colour)

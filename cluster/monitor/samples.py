@@ -5,11 +5,18 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from cluster.monitor.tally import ENDED, Tally
-from cluster.sweep.events import SweepEvent
+from analysis.run_state import RunState
+from cluster.monitor.metrics import WAITING
+from cluster.monitor.tally import Tally
+from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 
 WINDOW_S = 60.0
 """Stretch of time over which examples a second are taken."""
+COUNTERS: Mapping[str, str] = {
+    EventKind.REUSED: "cse_reused",
+    EventKind.RETRIED: "cse_retries",
+    EventKind.FAILED: "cse_failures",
+}
 LABEL = 80
 """Characters of a run's label; Prometheus keeps each distinct one."""
 
@@ -31,16 +38,16 @@ class Figures:
     """(clock, examples so far) within the window."""
 
     def add(self, event: SweepEvent, now: float) -> None:
-        if event.kind in ("point", *ENDED):
+        if event.kind in (EventKind.POINT, *RUN_ENDS):
             news = event.examples - self.tally.trained.get(event.signature, 0)
             self.totals["cse_examples"] += max(0, news)
-        counter = {"reused": "cse_reused", "retried": "cse_retries", "failed": "cse_failures"}.get(event.kind)
+        counter = COUNTERS.get(event.kind)
         if counter:
             self.totals[counter] += 1
         self.tally.add(event, now)
-        if event.kind == "point" and event.best is not None:
+        if event.kind == EventKind.POINT and event.best is not None:
             self.scores[event.signature] = event.best
-        if event.kind in ENDED:
+        if event.kind in RUN_ENDS:
             self.scores.pop(event.signature, None)
 
     def pace(self, now: float) -> float:
@@ -54,9 +61,13 @@ class Figures:
     def states(self) -> dict[str, int]:
         """Runs by the states of `monitor_metrics`."""
         count = self.tally.count
-        counts = {"running": count("started"), "done": count("done", "reused")}
-        counts |= {state: count(state) for state in ("stopped", "failed")}
-        return {"waiting": max(0, self.tally.total - sum(counts.values())), **counts}
+        counts: dict[str, int] = {
+            RunState.RUNNING: count(EventKind.STARTED),
+            RunState.DONE: count(EventKind.DONE, EventKind.REUSED),
+            RunState.STOPPED: count(EventKind.STOPPED),
+            RunState.FAILED: count(EventKind.FAILED),
+        }
+        return {WAITING: max(0, self.tally.total - sum(counts.values())), **counts}
 
 
 class Board:
@@ -72,14 +83,14 @@ class Board:
         self._sweeps, self._labels, self._lock = sweeps, labels, threading.Lock()
         self.figures = {name: Figures(Tally(total)) for name, total in totals.items()}
         for signature in reused:
-            self.add(SweepEvent(kind="reused", signature=signature), 0.0)
+            self.add(SweepEvent(kind=EventKind.REUSED, signature=signature), 0.0)
 
     def add(self, event: SweepEvent, now: float) -> None:
         """Take one event into account; one of an unknown run is none of ours."""
         with self._lock:
             figures = self.figures.get(self._sweeps.get(event.signature, ""))
             state = figures is not None and figures.tally.state.get(event.signature)
-            if figures is not None and not (event.kind == "reused" and state == "reused"):
+            if figures is not None and not (event.kind == state == EventKind.REUSED):
                 figures.add(event, now)
 
     def samples(self, now: float) -> list[Sample]:
@@ -90,7 +101,7 @@ class Board:
     def _of(self, sweep: str, figures: Figures, now: float) -> Iterator[Sample]:
         labels = {"sweep": sweep}
         for state, count in figures.states().items():
-            yield "cse_runs", {**labels, "state": state}, float(count)
+            yield "cse_runs", {**labels, "state": str(state)}, float(count)
         if figures.tally.best is not None:
             yield "cse_best", labels, figures.tally.best
         for signature, score in figures.scores.items():

@@ -3,9 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from cluster.sweep.events import SweepEvent
-
-ENDED = ("done", "stopped", "failed")
+from analysis.run_state import RunState
+from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 
 
 @dataclass
@@ -16,7 +15,7 @@ class Tally:
     """Runs in all."""
     begun: float | None = None
     """Clock reading at the first start; None before it."""
-    state: dict[str, str] = field(default_factory=dict)
+    state: dict[str, EventKind] = field(default_factory=dict)
     """Signature -> the newest of its events that say how it stands; `_stands` alone changes it."""
     running: dict[str, None] = field(default_factory=dict)
     """Signatures in the order in which they started."""
@@ -24,36 +23,37 @@ class Tally:
     total_examples: dict[str, int] = field(default_factory=dict)
     """Signature -> examples of the whole run, for the share that is trained."""
     best: float | None = None
-    _counts: Counter[str] = field(default_factory=Counter)
+    _counts: Counter[EventKind] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._counts.update(self.state.values())
 
     def add(self, event: SweepEvent, now: float) -> None:
         """Take one event into account; `now` is any steady clock in seconds. A suite's score is no dev score."""
-        if event.kind == "scored":
+        if event.kind == EventKind.SCORED:
             return
-        if event.kind == "started" and self.begun is None:
+        if event.kind == EventKind.STARTED and self.begun is None:
             self.begun = now
-        if event.kind in ("started", "reused", *ENDED):
+        if event.kind in (EventKind.STARTED, EventKind.REUSED, *RUN_ENDS):
             self._stands(event.signature, event.kind)
-        if event.kind in ("requeued", "resting"):
+        if event.kind in (EventKind.REQUEUED, EventKind.RESTING):
             self._stands(event.signature, None)
         if event.total_examples:
             self.total_examples[event.signature] = event.total_examples
         if event.examples:
             self.trained[event.signature] = event.examples
-        if event.best is not None and event.kind != "failed" and (self.best is None or event.best > self.best):
+        is_news = event.best is not None and (self.best is None or event.best > self.best)
+        if is_news and event.kind != EventKind.FAILED:
             self.best = event.best
 
-    def count(self, *kinds: str) -> int:
+    def count(self, *kinds: EventKind) -> int:
         return sum(self._counts[kind] for kind in kinds)
 
     def work_done(self) -> float:
         """Runs trained by this call, running ones by their share of examples."""
-        return self.count(*ENDED) + sum(map(self.share, self.running))
+        return self.count(*RUN_ENDS) + sum(map(self.share, self.running))
 
-    def _stands(self, signature: str, kind: str | None) -> None:
+    def _stands(self, signature: str, kind: EventKind | None) -> None:
         before = self.state.pop(signature, None)
         if before is not None:
             self._counts[before] -= 1
@@ -61,7 +61,7 @@ class Tally:
         if kind is not None:
             self.state[signature] = kind
             self._counts[kind] += 1
-        if kind == "started":
+        if kind == EventKind.STARTED:
             self.running[signature] = None
 
     def share(self, signature: str) -> float:
@@ -74,14 +74,16 @@ class Tally:
         done = self.work_done()
         if self.begun is None or done <= 0:
             return None
-        return (now - self.begun) * (self.total - self.count("reused") - done) / done
+        return (now - self.begun) * (self.total - self.count(EventKind.REUSED) - done) / done
 
     def summary(self, now: float) -> str:
         """One line: done of all as every page counts them, running, stopped, failed, the best run, time left."""
-        reused = self.count("reused")
-        parts = [f"{self.count('done') + reused}/{self.total} done" + (f" ({reused} reused)" if reused else "")]
-        kinds = {"running": "started", "stopped": "stopped", "failed": "failed"}
-        parts += [f"{number} {word}" for word, kind in kinds.items() if (number := self.count(kind))]
+        reused = self.count(EventKind.REUSED)
+        parts = [f"{self.count(EventKind.DONE) + reused}/{self.total} done" + (f" ({reused} reused)" if reused else "")]
+        kinds = EventKind.STARTED, EventKind.STOPPED, EventKind.FAILED
+        words = RunState.RUNNING, RunState.STOPPED, RunState.FAILED
+        counts = zip(map(self.count, kinds), words, strict=True)
+        parts += [f"{number} {word}" for number, word in counts if number]
         if self.best is not None:
             parts.append(f"best run {self.best:.2f}")
         if left := self.seconds_left(now):

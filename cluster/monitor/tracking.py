@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow, shown_url
-from cluster.sweep.events import SweepEvent
-from cluster.trackers import OPEN, TrackedRun, Tracker
+from analysis.run_state import RunState, standing
+from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
+from cluster.trackers import TrackedRun, Tracker
 from cse_train.reading import first_line
 
-ENDS = ("done", "stopped", "failed")
-NEWS = ("point", "retried", *ENDS)
+NEWS = (EventKind.POINT, EventKind.RETRIED, *RUN_ENDS)
 PERIOD_S = 1.0
 """Seconds between two looks at the ledger."""
 AGAIN_S = 30.0
@@ -99,11 +99,11 @@ class Follower:
     def note(self, event: SweepEvent) -> None:
         """Returns at once."""
         with self._news:
-            if event.kind != "started" and (event.kind not in NEWS or event.signature not in self._sent):
+            if event.kind != EventKind.STARTED and (event.kind not in NEWS or event.signature not in self._sent):
                 return
             sent = self._sent.setdefault(event.signature, Sent())
-            sent.over, sent.ended = event.kind in ENDS, False
-            if event.kind == "retried":
+            sent.over, sent.ended = event.kind in RUN_ENDS, False
+            if event.kind == EventKind.RETRIED:
                 self._retries[event.signature] += 1
                 self._reasons[event.signature] = event.reason
             self._changed[event.signature] = None
@@ -152,7 +152,6 @@ class Follower:
 
     def _run(self, row: RunRow, curve: Sequence[Mapping[str, Any]], scores: Mapping[str, float]) -> TrackedRun:
         sent = self._sent[row.signature]
-        standing = "lost" if row.state in OPEN and not row.live else row.state
         points = [(int(point["examples"]), _finite(point["metrics"])) for point in curve]
         return TrackedRun(
             signature=row.signature,
@@ -163,7 +162,7 @@ class Follower:
             whole=sent.examples < 0,
             scores=scores,
             best=row.best,
-            state=standing if sent.over or self._closing else "running",
+            state=standing(row.state, row.live) if sent.over or self._closing else RunState.RUNNING,
             reason=row.reason or self._reasons.get(row.signature, ""),
             retries=self._retries[row.signature],
         )

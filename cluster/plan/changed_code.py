@@ -5,6 +5,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.ledger import Ledger, RunRow
+from analysis.run_state import RunState
 from cluster.plan.data_sets import DIGITS
 from cluster.plan.match import RunMatcher
 from cluster.plan.method_code import AS_RELEASED, ChangedCode, released
@@ -22,7 +23,7 @@ def with_earlier(
 
     Taken are runs that were recorded before digests were, of methods that are no released ones; with `keep` all.
     """
-    done = {row.signature: row for row in rows if row.state == "done"}
+    done = {row.signature: row for row in rows if row.state == RunState.DONE}
     codes = defaultdict(set)
     for row in done.values():
         codes[row.method].add(row.identity.get(CODE))
@@ -96,7 +97,7 @@ def not_reused(
     matcher, of_renewed = (RunMatcher(resolved, any_code=True) for _ in range(2))
     reasons: dict[tuple[str, int], tuple[str, str]] = {}
     for row in sorted(rows, key=lambda row: row.updated):
-        if row.state != "done" or row.signature in done:
+        if row.state != RunState.DONE or row.signature in done:
             continue
         for cell in matcher.cells(row) or of_renewed.cells(replace(row, config=renewed(row.config), settings="")):
             run = cell.run(row.seed)

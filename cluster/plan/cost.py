@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from analysis.ledger import RunRow
+from analysis.run_state import RunState
 from cse_train.config import RunConfig
 
 REFERENCE = "wiki-l4-h128"
@@ -131,7 +132,7 @@ class Rates:
 def rates(rows: Sequence[RunRow], workers: int = 1) -> Rates:
     """Throughput of the finished runs among `rows`."""
     sums: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
-    timed = [row for row in rows if row.state == "done" and row.examples and row.seconds]
+    timed = [row for row in rows if row.state == RunState.DONE and row.examples and row.seconds]
     for row in timed:
         both = sums[row.method, str(row.config.get("train.encoder"))]
         both[0] += row.examples or 0

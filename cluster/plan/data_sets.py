@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis.ledger import RunRow
+from analysis.run_state import RunState
 from cluster.plan.method_code import AS_RELEASED
 from cluster.plan.signature import CODE, LENGTH, versioned_signatures
 from cse_train.config import completed, parse_run
@@ -90,7 +91,7 @@ def one_data_set(runs: Sequence[RunRow], every: Sequence[RunRow], data_hash: str
         seen = sorted({f"{part} {shown(value)}" for run in every for part, _, value in held[run.signature]})
         raise ConfigError([f"no such data: --data-hash={data_hash}; the runs have {', '.join(seen) or 'none'}"])
     newest: dict[tuple[str, str], str] = {}
-    latest_first = sorted(wanted, key=lambda run: (run.state == "done", run.updated))[::-1]
+    latest_first = sorted(wanted, key=lambda run: (run.state == RunState.DONE, run.updated))[::-1]
     for content in reversed(dict.fromkeys(held[run.signature] for run in latest_first)):
         newest |= {(part, name): value for part, name, value in content}
     chosen = {(part, name, value) for (part, name), value in newest.items()}

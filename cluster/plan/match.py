@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 from analysis.ledger import RunRow
+from analysis.run_state import RunState
 from cluster.plan.data_sets import one_data_set
 from cluster.plan.signature import Identity, inputs_at_hand, named_by, seed_signature
 from cse_train.config import RunConfig, completed, effective
@@ -17,7 +18,6 @@ from cse_train.fields import ConfigError, Scalar
 from search_spaces.cells import Cell, Key, ResolvedSpace, full_key, some_cells
 from search_spaces.keys import SEED
 
-FINAL = ("done", "stopped", "failed")
 Sign = Callable[[RunConfig], str]
 SeedSign = Callable[[int], str]
 
@@ -43,8 +43,8 @@ class Observation:
 
     cell: Cell
     seed: int
-    state: str
-    """A ledger state; a number that is not finite counts as `failed`."""
+    state: RunState
+    """`failed` where its number is not finite."""
     value: float | None = None
     """Best dev score so far."""
     examples: int | None = None
@@ -55,16 +55,16 @@ class Observation:
     @property
     def final(self) -> bool:
         """Whether this run will not change any more by itself."""
-        return self.state in FINAL
+        return self.state.is_final
 
 
 def observed(
-    cell: Cell, seed: int, state: str, value: float | None, examples: int | None = None, live: bool = False
+    cell: Cell, seed: int, state: RunState, value: float | None, examples: int | None = None, live: bool = False
 ) -> Observation:
     """An observation; NaN and infinite scores are failures."""
     finite = value is not None and math.isfinite(value)
-    if state in ("done", "stopped") and not finite:
-        return Observation(cell, seed, "failed", live=live)
+    if state.has_result and not finite:
+        return Observation(cell, seed, RunState.FAILED, live=live)
     return Observation(cell, seed, state, value if finite else None, examples, live)
 
 

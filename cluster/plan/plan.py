@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from analysis.run_state import RunState
 from cluster.plan.cost import Cost, Rates
 from cluster.plan.method_code import ChangedCode
 from cluster.plan.missing_inputs import IncompleteCell
@@ -12,7 +13,7 @@ from cse_train.config import RunConfig, with_examples
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
 
-COUNTS = ("cells", "seeds", "runs", "unique", "done", "to_run", "missing_input")
+COUNTS = ("cells", "seeds", "runs", "unique", RunState.DONE, "to_run", "missing_input")
 EVALUATED = ("retrieval", "geometry", "lengths", "repetition", "edits")
 """Suites that make a table one of finished models: it trains nothing that a main result would not."""
 MAIN = ("sts", "transfer", "senteval")

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.ledger import Ledger, RunRow
+from analysis.run_state import RunState
 from cluster.plan.changed_code import changes, not_reused, with_earlier, without_code
 from cluster.plan.cost import rates
-from cluster.plan.match import FINAL, RunMatcher, match
+from cluster.plan.match import RunMatcher, match
 from cluster.plan.method_code import own_digest
 from cluster.plan.missing_inputs import IncompleteCell, Inputs, reasons
 from cluster.plan.plan import Plan, PlannedRun, SpacePlan
@@ -44,8 +45,8 @@ class _Recorded:
     ) -> frozenset[str]:
         """Signatures of the finished runs; `absent`: signature -> (cell ID, seed) where inputs could not be hashed."""
         states = self.ledger.states({run.signature for run in runs}) if self.ledger else {}
-        done = frozenset(signature for signature, state in states.items() if state == "done")
-        finished = [row for row in self.rows if row.state == "done"] if absent and self.by_settings else []
+        done = frozenset(signature for signature, state in states.items() if state == RunState.DONE)
+        finished = [row for row in self.rows if row.state == RunState.DONE] if absent and self.by_settings else []
         matches = match(resolved, finished, any_inputs=True) if finished else []
         pairs = {(matched.cell.id, matched.run.seed) for matched in matches}
         return done | {signature for signature, pair in absent.items() if pair in pairs}
@@ -152,7 +153,7 @@ def _search_plan(resolved: ResolvedSpace, seeds: tuple[int, ...], recorded: _Rec
     size, num_samples = resolved.size(), resolved.space.search.num_samples
     cells = min(n for n in (size, num_samples) if n is not None)
     matcher = RunMatcher(resolved, lambda run: signature(run, inputs.of(run)[0]))
-    rows = [row for row in recorded.rows if row.state in FINAL and row.seed in seeds]
+    rows = [row for row in recorded.rows if row.state.is_final and row.seed in seeds]
     ended = [row for row in rows if matcher.cells(row)]
     cell = resolved.sample(np.random.default_rng(0))
     (like,) = runs_of(resolved, cell, seeds[:1], inputs.assumed_of(cell.run(seeds[0])))
@@ -198,7 +199,7 @@ def _of_other_code(
     matcher = RunMatcher(resolved)
     for row in rows:
         now = own_digest(row.method) if row.method in methods.names() else None
-        if row.state == "done" and row.identity.get(CODE) != now:
+        if row.state == RunState.DONE and row.identity.get(CODE) != now:
             for cell in matcher.cells(row):
                 if without_code(inputs.assumed_of(cell.run(row.seed))) == without_code(row.identity):
                     yield row.method, now, row

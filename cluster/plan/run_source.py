@@ -4,6 +4,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
+from analysis.run_state import RunState
 from cluster.plan.plan import PlannedRun
 
 
@@ -30,7 +31,7 @@ class RunSource:
         """Whether `ask` will give None for ever."""
         raise NotImplementedError
 
-    def observe(self, planned: PlannedRun, state: str, value: float | None, examples: int | None) -> None:
+    def observe(self, planned: PlannedRun, state: RunState, value: float | None, examples: int | None) -> None:
         """A run ended (`done`, `stopped`, `failed`, or `lost` by machines) with this best dev score after so many
         examples, and its scores are in the ledger."""
 

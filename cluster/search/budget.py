@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.ledger import LedgerError, RunRow
-from cluster.plan.match import FINAL, RunMatcher
+from analysis.run_state import RunState
+from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
 from cluster.plan.signature import examples_in
@@ -89,7 +90,7 @@ class Account:
         """Book what ended, with what the ledger says that it took; set aside for what a living driver holds."""
         for row in rows:
             self._open[row.method].pop(row.signature, None)
-            if row.state in FINAL:
+            if row.state.is_final:
                 took = {"runs": 1.0, "examples": float(row.examples or 0), "hours": (row.seconds or 0.0) / 3600}
                 self._ended[row.method][row.signature] = took[self.budget.unit]
             elif row.live and row.signature not in self._ended[row.method]:
@@ -152,7 +153,7 @@ class BudgetSource(RunSource):
     def exhausted(self) -> bool:
         return not self._held and (self._source.exhausted() or self._over == self._account.methods)
 
-    def observe(self, planned: PlannedRun, state: str, value: float | None, examples: int | None) -> None:
+    def observe(self, planned: PlannedRun, state: RunState, value: float | None, examples: int | None) -> None:
         self._next_look = 0.0
         self._source.observe(planned, state, value, examples)
 

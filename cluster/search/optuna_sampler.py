@@ -12,6 +12,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
+from analysis.run_state import RunState
 from cluster.plan.match import Observation
 from cluster.search.sampler import Sampler
 from cse_train.fields import Scalar
@@ -84,9 +85,9 @@ class OptunaSampler(Sampler):
 
 def outcome(observation: Observation) -> dict[str, Any]:
     """State and value in Optuna's words: a stopped run is PRUNED at its examples, one without a score FAIL."""
-    if observation.state == "done":
+    if observation.state == RunState.DONE:
         return {"state": TrialState.COMPLETE, "value": observation.value}
-    if observation.state == "stopped":
+    if observation.state == RunState.STOPPED:
         scores = {observation.examples or 0: observation.value}
         return {"state": TrialState.PRUNED, "value": observation.value, "intermediate_values": scores}
     return {"state": TrialState.FAIL}

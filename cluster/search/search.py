@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from analysis.ledger import RunRow
+from analysis.run_state import RunState
 from cluster.plan.match import Observation, RunMatcher, observed
 from cluster.search.feed import EVERY_S
 from cluster.search.optuna_mirror import StudyMirror
@@ -85,10 +86,10 @@ class Search:
         return cell
 
     def observe(
-        self, cell: Cell, seed: int, value: float | None, state: str = "done", examples: int | None = None
+        self, cell: Cell, seed: int, value: float | None, state: RunState = RunState.DONE, examples: int | None = None
     ) -> None:
         """A run ended with this best dev score, in state done, stopped or failed; a second call changes nothing."""
-        self._record(observed(cell, seed, state if value is not None else "failed", value, examples))
+        self._record(observed(cell, seed, state if value is not None else RunState.FAILED, value, examples))
 
     def _record(self, observation: Observation) -> None:
         visits = self._visits.setdefault(observation.cell.id, {})
@@ -124,7 +125,7 @@ class Search:
 
     def _stored(self, cell: Cell) -> float | None:
         """Mean over the finished seeds."""
-        values = [v.value for v in self._visits[cell.id].values() if v.state == "done" and v.value is not None]
+        values = [v.value for v in self._visits[cell.id].values() if v.state == RunState.DONE and v.value is not None]
         return sum(values) / len(values) if values else None
 
 

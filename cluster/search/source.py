@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from analysis.run_state import RunState
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
 from cluster.search.feed import Points
@@ -48,7 +49,7 @@ class SearchSource(RunSource):
     def points(self) -> Points:
         return self._points()
 
-    def observe(self, planned: PlannedRun, state: str, value: float | None, examples: int | None) -> None:
+    def observe(self, planned: PlannedRun, state: RunState, value: float | None, examples: int | None) -> None:
         cell = self._cells.get(planned.signature)
-        if cell is not None and state != "lost":
+        if cell is not None and state != RunState.LOST:
             self._search.observe(cell, planned.seed, value, state, examples)

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Final, Literal, Protocol, TypedDict
 
+from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
 from cluster.slots.fault import Fault
 from cse_train.config import RunConfig, parse_run
@@ -93,15 +95,27 @@ class SlotSettings:
     """Runs have ended in order in this sweep, so that ranks that cannot begin are their machine's doing."""
 
 
+class NotBegun(StrEnum):
+    """Why a slot gives a job back that it has not begun."""
+
+    RESTING = "resting"
+    """The slot is in quarantine."""
+    REFUSED = "refused"
+    """The sweep cannot go on."""
+
+
+IS_LAST: Final = "done"
+"""Tune's name for whether no other result of the trial comes."""
+
+
 class SlotResult(TypedDict):
     """What a slot gives Tune, and the driver records; points and scores are those since the last result."""
 
     examples: int
     """Examples at the newest point that Tune may decide on; at the end, of the whole run."""
     best: float
-    state: str
-    """running, done, stopped, failed; `lost`: to be tried elsewhere; `resting`: the slot is in quarantine and has not
-    begun the job; refused: the sweep cannot go on."""
+    state: RunState | NotBegun
+    """`lost`: to be tried elsewhere."""
     points: list[Plain]
     scores: list[Plain]
     reason: str

@@ -35,10 +35,8 @@ class Losses:
         return self._counts[cause] > self._limit
 
     def __str__(self) -> str:
-        return " and ".join(
-            f"{cause} {'failed' if cause == 'machine' else 'lost'} {count} times"
-            for cause, count in self._counts.items()
-        )
+        ends = {cause: "machine failed" if cause == "machine" else f"{cause} lost" for cause in self._counts}
+        return " and ".join(f"{ends[cause]} {count} times" for cause, count in self._counts.items())
 
 
 class Pace:

@@ -10,11 +10,14 @@ from typing import Any
 
 from ray import tune
 
+from analysis.run_state import RunState
 from cluster.slots.group_api import (
+    IS_LAST,
     ErrorEvent,
     Event,
     Group,
     Job,
+    NotBegun,
     Plain,
     PointEvent,
     ScoreEvent,
@@ -123,8 +126,8 @@ class Slot(tune.Trainable):
     def _rest(self) -> SlotResult:
         """The job is for another slot; this one keeps its place, so that no other gets the machine, and tries later."""
         time.sleep(max(0.0, min(REST_S, self.quarantine.left_s)))
-        result = self._result("resting")
-        result["reason"], result["done"] = f"{self.name} {self.quarantine.describe()}", self.quarantine.left_s <= 0
+        result = self._result(NotBegun.RESTING)
+        result["reason"], result[IS_LAST] = f"{self.name} {self.quarantine.describe()}", self.quarantine.left_s <= 0
         return result
 
     def _submit(self) -> None:
@@ -181,7 +184,7 @@ class Slot(tune.Trainable):
         self.quarantine.went_well()
         self.best = outcome.get("best", self.best)
         self.examples = outcome.get("examples", self.examples)
-        return self._final(outcome.get("state", "done"), "", outcome=outcome)
+        return self._final(outcome.get("state", RunState.DONE), "", outcome=outcome)
 
     def _on_point(self, index: int, point: Plain) -> SlotResult | None:
         """A point seen before (the run was continued) or the last one is not Tune's to decide on.
@@ -197,7 +200,7 @@ class Slot(tune.Trainable):
             self._proceed(index)
             return None
         self.undecided, self.judged = index, self.examples
-        return self._result("running")
+        return self._result(RunState.RUNNING)
 
     def _on_error(self, event: ErrorEvent) -> SlotResult | None:
         if event.cause == "echo":
@@ -208,8 +211,9 @@ class Slot(tune.Trainable):
         self.running = False
         self.group.abort()
         if event.cause == "setup":
-            return self._final("refused", event.reason)
-        return self._final("failed", event.reason, outcome={"inputs": dict(event.inputs)} if event.inputs else None)
+            return self._final(NotBegun.REFUSED, event.reason)
+        inputs = {"inputs": dict(event.inputs)} if event.inputs else None
+        return self._final(RunState.FAILED, event.reason, outcome=inputs)
 
     def _on_silence(self, until: float) -> SlotResult | None:
         lost = self.group.lost()
@@ -218,7 +222,7 @@ class Slot(tune.Trainable):
         lost = lost or (self.pace.stuck() if self.examples < self.job.total_examples else "")
         if lost:
             return self._on_lost(lost, "nodes" if self.group.node_lost() else "workers")
-        return self._result("running", waits_for=self.group.waits_for()) if time.monotonic() >= until else None
+        return self._result(RunState.RUNNING, waits_for=self.group.waits_for()) if time.monotonic() >= until else None
 
     def _on_lost(self, reason: str, cause: str) -> SlotResult:
         """The job goes on from its checkpoint in a new group, unless it was lost too often since its last point."""
@@ -229,14 +233,14 @@ class Slot(tune.Trainable):
             self.held = self.quarantine.left_s > 0 and cause == "machine"
             if not self.held:
                 self.group.abort()
-            return self._final("lost", f"{self.losses}: {reason}")
+            return self._final(RunState.LOST, f"{self.losses}: {reason}")
         self.group.abort()
         self._submit()
-        return self._result("running", retried=f"node lost: {reason}" if cause == "nodes" else reason)
+        return self._result(RunState.RUNNING, retried=f"node lost: {reason}" if cause == "nodes" else reason)
 
     # Results
 
-    def _result(self, state: str, retried: str = "", waits_for: str = "") -> SlotResult:
+    def _result(self, state: RunState | NotBegun, retried: str = "", waits_for: str = "") -> SlotResult:
         points, self.points = self.points, []
         return {
             "examples": self.judged,
@@ -248,11 +252,11 @@ class Slot(tune.Trainable):
             "outcome": {},
             "retried": retried,
             "waits_for": waits_for,
-            "done": False,
+            IS_LAST: False,
         }
 
-    def _final(self, state: str, reason: str, outcome: Plain | None = None) -> SlotResult:
+    def _final(self, state: RunState | NotBegun, reason: str, outcome: Plain | None = None) -> SlotResult:
         end: SlotResult = self._result(state)
-        end.update({"examples": self.examples, "scores": self.scores, "reason": reason, "done": True})
+        end.update({"examples": self.examples, "scores": self.scores, "reason": reason, IS_LAST: True})
         end["outcome"] = outcome or {}
         return end

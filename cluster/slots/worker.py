@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.run_state import RunState
 from cluster.runtime.code_version import OURS, digest_problem
 from cluster.slots.fault import fault_of
 from cluster.slots.group_api import ErrorEvent, Job, Plain, ScoreEvent
@@ -141,13 +142,14 @@ def run_job(reporter: Reporter, job: Job) -> Plain:
     """Train, unless the job is to score alone; then score the best checkpoint of a finished run."""
     if problem := code_problem(job.code):
         raise OtherCode(problem)
-    outcome: Plain = {"state": "done"}
+    outcome: Plain = {"state": RunState.DONE}
     if job.kind == "train":
         _check_inputs(job)
         train = pkgutil.resolve_name(job.function)
         ended = train(job.run, job.paths, job.folder, reporter, resume_from=job.resume_from, signature=job.signature)
-        outcome = {k: v for k, v in dataclasses.asdict(ended).items() if k != "points"}
-    if outcome["state"] == "done" and job.suites:
+        outcome = {name: getattr(ended, name) for name in ("examples", "best", "best_examples", "seconds")}
+        outcome["state"] = RunState.STOPPED if ended.stopped else RunState.DONE
+    if outcome["state"] == RunState.DONE and job.suites:
         _score(reporter, job)
     return outcome
 

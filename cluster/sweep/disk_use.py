@@ -8,10 +8,9 @@ from pathlib import Path
 
 from analysis.ledger import RunRow
 from analysis.ledger.rows import HistoryRow
+from analysis.run_state import RunState
 from cluster.sweep import run_folders
 
-ENDED = ("done", "stopped")
-"""Runs that ended in order: nobody writes their files any more."""
 STRANGER_S = 600.0
 """Seconds after which the folder of a run that the ledger does not have is measured again."""
 
@@ -45,7 +44,7 @@ class DiskUse:
         """What a run holds; None where it has no folder here, or where a link or its name itself leads elsewhere."""
         state = (run.state, run.attempt, run.updated, run.folder)
         before = self._holdings.get(run.signature)
-        if before is None or before[0] != state or run.state not in ENDED:
+        if before is None or before[0] != state or not run.state.has_result:
             before = self._holdings[run.signature] = state, self._measured(run, history)
         return before[1]
 
@@ -74,8 +73,8 @@ class DiskUse:
             return None
         folder = Path(run.folder or "/")
         inside = folder.parent == home and folder.resolve() == home.resolve() / folder.name
-        ended = inside and run.state in ENDED and _is_own(run, history, folder)
-        others = sorted(home.iterdir()) if ended and run.state == "done" else []
+        ended = inside and run.state.has_result and _is_own(run, history, folder)
+        others = sorted(home.iterdir()) if ended and run.state == RunState.DONE else []
         attempts = [path for path in others if path.name.startswith(run_folders.KINDS) and path != folder]
         superseded = [path for path in attempts if _is_folder(path) and _is_own(run, history, path)]
         kinds = [(kind, folder / kind) for kind in ("last", "best") if ended]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Claim, Ledger, LostClaim, RunRow
-from analysis.ledger.schema import OPEN
+from analysis.run_state import CLAIMABLE, RunState
 from cluster.plan.method_code import facts
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
@@ -19,7 +19,7 @@ from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import blames_storage, check_here, within
 from cluster.slots.group_api import Job, Plain, SlotResult, total_examples
 from cluster.sweep import run_folders
-from cluster.sweep.events import OnEvent, failed_twice
+from cluster.sweep.events import EventKind, OnEvent, failed_twice
 from cluster.sweep.recorder import ClaimedRun, LedgerEntry, Recorder, is_done, is_taken
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import still_valid, unscored
@@ -78,7 +78,7 @@ class Dispatcher:
                 continue
             entry = ahead.get(planned.signature)
             if entry is None and self._last_was_new and not self._adopted(planned):
-                claimed = self._claim(planned, finished=OPEN)
+                claimed = self._claim(planned, finished=CLAIMABLE)
             if claimed is None:
                 claimed = self._consider(planned, entry or self._read([planned])[planned.signature])
             if claimed is None and not (entry and entry.row):
@@ -99,12 +99,12 @@ class Dispatcher:
             self.recorder.given_up(claimed, reason)
         else:
             self._for_others.append(claimed)
-            self.recorder.report("requeued", claimed.planned, reason=reason)
+            self.recorder.report(EventKind.REQUEUED, claimed.planned, reason=reason)
 
     def refused(self, claimed: ClaimedRun, reason: str) -> None:
         """A slot in quarantine has not begun the run."""
         self._for_others.append(claimed)
-        self.recorder.report("resting", claimed.planned, reason=reason)
+        self.recorder.report(EventKind.RESTING, claimed.planned, reason=reason)
 
     def finished(self) -> bool:
         """Whether every run that is wanted has an end in the ledger."""
@@ -132,7 +132,7 @@ class Dispatcher:
         """Another driver holds the run now: wait for its result."""
         self.recorder.close(claimed)
         self.waiting[claimed.planned.signature] = claimed.planned
-        self.recorder.report("waiting", claimed.planned, reason="claim lost to another driver")
+        self.recorder.report(EventKind.WAITING, claimed.planned, reason="claim lost to another driver")
 
     def job(self, claimed: ClaimedRun) -> Job:
         """What the ranks are to do."""
@@ -183,7 +183,7 @@ class Dispatcher:
         if planned.signature not in self.waiting:
             self.waiting[planned.signature] = planned
             holder = row.owner if row else "another driver"
-            self.recorder.report("waiting", planned, row=row, reason=f"held by {holder}")
+            self.recorder.report(EventKind.WAITING, planned, row=row, reason=f"held by {holder}")
 
     def _consider(self, planned: PlannedRun, entry: LedgerEntry) -> ClaimedRun | None:
         """`entry`: as it was just read. A claim looks again."""
@@ -192,21 +192,21 @@ class Dispatcher:
         if row and row.live:
             self._wait_for(planned, row)
             return None
-        if row and row.state == "done":
+        if row and row.state == RunState.DONE:
             missing = unscored(self._suites(planned), still_valid(entry.protocols, self.paths))
             if not (missing and self._gone(row)):
                 return self._reuse(planned, row, missing)
             self.ledger.reopen([row.signature], "its folder is gone")
-        if row and row.state == "stopped" and self.source.keeps_stopped:
+        if row and row.state == RunState.STOPPED and self.source.keeps_stopped:
             self.recorder.reused(planned, row)
             return None
-        if row and row.state == "failed" and self._hopeless(planned):
+        if row and row.state == RunState.FAILED and self._hopeless(planned):
             reason = f"{row.reason} (the same way twice; --retry-failed tries again)"
             self.recorder.failed_before(planned, reason, row.folder or "")
             return None
         if self._adopted(planned):
             return self._consider(planned, self._read([planned])[planned.signature])
-        claimed = self._claim(planned, finished=("stopped",) if self.source.keeps_stopped else ())
+        claimed = self._claim(planned, finished=(RunState.STOPPED,) if self.source.keeps_stopped else ())
         if claimed is None:
             self._wait_for(planned, row)
         return claimed
@@ -214,12 +214,12 @@ class Dispatcher:
     def _hopeless(self, planned: PlannedRun) -> bool:
         return not self.options.retry_failed and failed_twice(self.ledger.history(planned.signature))
 
-    def _claim(self, planned: PlannedRun, finished: Sequence[str]) -> ClaimedRun | None:
-        """Claimed, unless it is held, done, or ended as one of `finished`: with OPEN, if the ledger knows no end."""
+    def _claim(self, planned: PlannedRun, finished: Sequence[RunState]) -> ClaimedRun | None:
+        """Claimed, unless it is held, done, or ended as one of `finished`; with CLAIMABLE, if it never ended."""
         return self._begin(planned, self._provenance | facts(planned.run), finished)
 
     def _begin(
-        self, planned: PlannedRun, provenance: Mapping[str, Any], finished: Sequence[str] = ()
+        self, planned: PlannedRun, provenance: Mapping[str, Any], finished: Sequence[RunState] = ()
     ) -> ClaimedRun | None:
         """A claim with a folder that no other ledger has, trained with what `provenance` says."""
         storage, home = self._storage, self._home(planned.signature)
@@ -289,7 +289,7 @@ class Dispatcher:
             if row and row.live:
                 continue
             del self.waiting[signature]
-            if row and row.state == "failed":
+            if row and row.state == RunState.FAILED:
                 self.recorder.failed_before(planned, row.reason or "failed in another driver", "")
                 continue
             claimed = self._consider(planned, entry)

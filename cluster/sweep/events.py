@@ -2,15 +2,34 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from enum import StrEnum
 
 from analysis.ledger.rows import HistoryRow
+from analysis.run_state import RunState
 from cse_train.user_files import CHANGED, MISSING
 
-EventKind = Literal[
-    "reused", "waiting", "started", "point", "retried", "requeued", "resting", "scored", "done", "stopped", "failed",
-    "ray", "cluster", "ledger",
-]  # fmt: skip
+
+class EventKind(StrEnum):
+    """What happened: to a run, or, the last three, to the sweep."""
+
+    REUSED = "reused"
+    WAITING = "waiting"
+    STARTED = "started"
+    POINT = "point"
+    RETRIED = "retried"
+    REQUEUED = "requeued"
+    RESTING = "resting"
+    SCORED = "scored"
+    DONE = "done"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    RAY = "ray"
+    CLUSTER = "cluster"
+    LEDGER = "ledger"
+
+
+RUN_ENDS = (EventKind.DONE, EventKind.STOPPED, EventKind.FAILED)
+"""A run of this call ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +42,7 @@ class SweepEvent:
     total_examples: int = 0
     """Examples of the whole run."""
     best: float | None = None
-    state: str = ""
+    state: RunState | None = None
     """The run's state in the ledger after this event."""
     reason: str = ""
     """One line: why it failed, was retried, or is waited for."""
@@ -75,5 +94,5 @@ LOST = ("workers lost", "nodes lost", "slot lost", MISSING, CHANGED)
 
 def failed_twice(history: Iterable[HistoryRow]) -> bool:
     """Whether a run's last two failures had one reason, of the run's making."""
-    reasons = [row.reason or "" for row in history if row.state == "failed"][-2:]
+    reasons = [row.reason or "" for row in history if row.state == RunState.FAILED][-2:]
     return len(reasons) == 2 and reasons[0] == reasons[1] and not reasons[0].startswith(LOST)

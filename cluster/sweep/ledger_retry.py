@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from analysis.ledger import Claim, Ledger, LedgerAway
-from analysis.ledger.schema import HELD
+from analysis.run_state import RunState
 
 AWAY_S = 300.0
 """Longest wait for a database before the sweep ends; its claims outlive the wait by no more than their lease."""
@@ -52,11 +52,11 @@ class RetryingLedger:
 
     def _is_others(self, signature: str, owner: str) -> bool:
         row = self._ledger.run(signature)
-        return row is not None and row.state in HELD and row.owner != owner
+        return row is not None and row.state.is_held and row.owner != owner
 
     def _give_back(self, signature: str, owner: str) -> None:
         row = self._ledger.run(signature)
-        if row and row.owner == owner and row.state == "claimed":
+        if row and row.owner == owner and row.state == RunState.CLAIMED:
             self._ledger.release(Claim(signature, row.attempt, owner), "answer lost on the way")
 
     def _retried(self, action: Callable[..., Any], *args: Any, **options: Any) -> Any:

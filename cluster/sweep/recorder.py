@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Claim, Ledger, LostClaim, RunRow
+from analysis.run_state import WITH_RESULT, RunState
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import StorageFailed, storage_problem
-from cluster.slots.group_api import Plain, SlotResult
+from cluster.slots.group_api import IS_LAST, Plain, SlotResult
 from cluster.sweep import run_folders
 from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent, SweepOutcome
 
@@ -49,12 +50,12 @@ class LedgerEntry:
 
 def is_done(row: RunRow | None) -> bool:
     """Whether a run is finished."""
-    return row is not None and row.state == "done"
+    return row is not None and row.state == RunState.DONE
 
 
 def is_taken(row: RunRow | None) -> bool:
     """Whether a run is finished, or held by a driver."""
-    return row is not None and (row.live or row.state == "done")
+    return row is not None and (row.live or row.state == RunState.DONE)
 
 
 class Recorder:
@@ -72,34 +73,37 @@ class Recorder:
     def started(self, claimed: ClaimedRun) -> None:
         if claimed.claim:
             self.ledger.running(claimed.claim, claimed.folder)
-            self.report("started", claimed.planned, state="running")
+            self.report(EventKind.STARTED, claimed.planned, state=RunState.RUNNING)
 
     def progressed(self, claimed: ClaimedRun, result: SlotResult) -> None:
         """Store new points, those of a trial's last result with its end, and report them."""
         if result["retried"]:
-            self.report("retried", claimed.planned, state="running", reason=result["retried"], log=_log(claimed))
+            self.report(
+                EventKind.RETRIED, claimed.planned, state=RunState.RUNNING, reason=result["retried"], log=_log(claimed)
+            )
         if result["waits_for"] != claimed.waits_for:
             claimed.waits_for = result["waits_for"]
-            self.report("waiting", claimed.planned, reason=claimed.waits_for or "the cluster has room again")
+            self.report(EventKind.WAITING, claimed.planned, reason=claimed.waits_for or "the cluster has room again")
         points = result["points"]
         if not points or claimed.claim is None:
             return
-        if result["done"]:
+        if result[IS_LAST]:
             claimed.unrecorded = points
         else:
             self.ledger.add_points(claimed.claim, points)
         claimed.last_point = point = points[-1]
-        self.report("point", claimed.planned, state="running", examples=point["examples"], best=point["best"])
+        reached = {"examples": point["examples"], "best": point["best"]}
+        self.report(EventKind.POINT, claimed.planned, state=RunState.RUNNING, **reached)
 
     def ended(self, claimed: ClaimedRun, result: SlotResult) -> None:
         """Record a trial's end: the ranks' outcome, or `stopped` where the scheduler ended it."""
-        state = "stopped" if result["state"] == "running" else result["state"]
+        state = RunState.STOPPED if result["state"] == RunState.RUNNING else result["state"]
         if claimed.claim is None:
             self.close(claimed)
             self._record_scores(claimed, result)
             self._observe_finished(claimed)
-        elif state in ("done", "stopped"):
-            self._record_result(claimed, state, result)
+        elif state in WITH_RESULT:
+            self._record_result(claimed, RunState(state), result)
         else:
             self.failed(claimed, result["reason"])
 
@@ -109,7 +113,7 @@ class Recorder:
         self.close(claimed)
         if claimed.claim:
             self.ledger.release(claimed.claim, reason)
-            self.source.observe(claimed.planned, "lost", None, None)
+            self.source.observe(claimed.planned, RunState.LOST, None, None)
         else:
             self._observe_finished(claimed)
         self._count_failure(claimed.planned, reason, _log(claimed))
@@ -119,8 +123,8 @@ class Recorder:
         self.raise_for_storage(claimed, reason)
         self.close(claimed)
         if claimed.claim:
-            self._finish(claimed, "failed", {}, claimed.folder, reason)
-            self.source.observe(claimed.planned, "failed", None, None)
+            self._finish(claimed, RunState.FAILED, {}, claimed.folder, reason)
+            self.source.observe(claimed.planned, RunState.FAILED, None, None)
         else:
             self._observe_finished(claimed)
         if not claimed.claim and reason.startswith(CORRUPT) and self.ledger.reopen([claimed.planned.signature], reason):
@@ -140,21 +144,21 @@ class Recorder:
         if not to_score:
             self.source.observe(planned, row.state, row.best, row.examples)
         self.outcome = replace(self.outcome, reused=self.outcome.reused + 1)
-        self.report("reused", planned, row=row)
+        self.report(EventKind.REUSED, planned, row=row)
 
     def adopted(self, claimed: ClaimedRun, points: Sequence[Plain]) -> None:
         """A claimed run was trained already, and its folder has the checkpoints: record its points and its end."""
         if not self._adopts:
             where = f"storage={self.options.storage}"
             line = f"runs of these signatures are finished in {where}: they are taken over, not trained again"
-            self.on_event(SweepEvent(kind="ledger", reason=line))
+            self.on_event(SweepEvent(kind=EventKind.LEDGER, reason=line))
         self._adopts = True
         claimed.last_point, claimed.unrecorded = points[-1], list(points)
-        self._finish(claimed, "done", {}, self._publish(claimed), None)
+        self._finish(claimed, RunState.DONE, {}, self._publish(claimed), None)
 
     def failed_before(self, planned: PlannedRun, reason: str, log: str) -> None:
         """The ledger has the run's failure already."""
-        self.source.observe(planned, "failed", None, None)
+        self.source.observe(planned, RunState.FAILED, None, None)
         self._count_failure(planned, reason, log)
 
     def not_started(self) -> None:
@@ -172,21 +176,23 @@ class Recorder:
         total = planned.examples or 0
         self.on_event(SweepEvent(kind=kind, signature=planned.signature, total_examples=total, **facts))
 
-    def _record_result(self, claimed: ClaimedRun, state: str, result: SlotResult) -> None:
+    def _record_result(self, claimed: ClaimedRun, state: RunState, result: SlotResult) -> None:
         outcome = result["outcome"]
-        folder = self._publish(claimed) if state == "done" else claimed.folder
+        folder = self._publish(claimed) if state == RunState.DONE else claimed.folder
         best = self._finish(claimed, state, outcome, folder, None)
         self.close(claimed)
         self._record_scores(replace(claimed, folder=folder), result)
-        done, stopped = self.outcome.done + (state == "done"), self.outcome.stopped + (state == "stopped")
-        self.outcome = replace(self.outcome, done=done, stopped=stopped)
+        if state == RunState.DONE:
+            self.outcome = replace(self.outcome, done=self.outcome.done + 1)
+        else:
+            self.outcome = replace(self.outcome, stopped=self.outcome.stopped + 1)
         examples = outcome.get("examples", claimed.last_point.get("examples", 0))
         self.source.observe(claimed.planned, state, best, examples)
-        kind: EventKind = "done" if state == "done" else "stopped"
+        kind = EventKind.DONE if state == RunState.DONE else EventKind.STOPPED
         self.report(kind, claimed.planned, state=state, examples=examples, best=best)
 
     def _finish(
-        self, claimed: ClaimedRun, state: str, outcome: Mapping[str, Any], folder: Path, reason: str | None
+        self, claimed: ClaimedRun, state: RunState, outcome: Mapping[str, Any], folder: Path, reason: str | None
     ) -> float | None:
         assert claimed.claim is not None
         names = ("examples", "best", "best_examples", "seconds")
@@ -218,7 +224,9 @@ class Recorder:
                 str(claimed.folder / "scores" / Path(file).name) if file else None,
                 score.get("cosines_hash"),
             )
-            self.report("scored", claimed.planned, state="done", best=score["value"], reason=score["suite"])
+            self.report(
+                EventKind.SCORED, claimed.planned, state=RunState.DONE, best=score["value"], reason=score["suite"]
+            )
 
     def _observe_finished(self, claimed: ClaimedRun) -> None:
         """Of a finished run that was only scored, whether or not it could be."""
@@ -228,7 +236,7 @@ class Recorder:
     def _count_failure(self, planned: PlannedRun, reason: str, log: str) -> None:
         failure = Failure(signature=planned.signature, reason=reason, log=log)
         self.outcome = replace(self.outcome, failures=(*self.outcome.failures, failure))
-        self.report("failed", planned, state="failed", reason=reason, log=log)
+        self.report(EventKind.FAILED, planned, state=RunState.FAILED, reason=reason, log=log)
 
 
 def _log(claimed: ClaimedRun) -> str:

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Literal
 
 from analysis.ledger import Ledger, LedgerError, RunRow
+from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
-from cluster.sweep.disk_use import ENDED, DiskUse, Holding
-from cluster.sweep.events import SweepEvent
+from cluster.sweep.disk_use import DiskUse, Holding
+from cluster.sweep.events import EventKind, SweepEvent
 from cse_train.fields import ConfigError
 
 Kind = Literal["superseded", "last", "best"]
@@ -96,7 +97,7 @@ def remove(ledger: Ledger, chosen: Iterable[Removable]) -> int:
     freed = 0
     for item in chosen:
         row = ledger.run(item.signature)
-        if row is not None and row.state in ENDED and _may_go(row, item) and item.folder.is_dir():
+        if row is not None and row.state.has_result and _may_go(row, item) and item.folder.is_dir():
             shutil.rmtree(item.folder, ignore_errors=True)
             freed += 0 if item.folder.exists() else item.size
     return freed
@@ -120,7 +121,7 @@ def _top(ledger: Ledger, runs: Mapping[str, RunRow], count: int) -> set[str]:
     for sweep in ledger.sweeps():
         names = dict.fromkeys(name for name in ledger.signatures(sweep.id) if name in runs)
         linked |= names.keys()
-        ranked = reversed(_worst_first(runs[name] for name in names if runs[name].state == "done"))
+        ranked = reversed(_worst_first(runs[name] for name in names if runs[name].state == RunState.DONE))
         top |= {run.signature for run, _ in zip(ranked, range(count), strict=False)}
     return (runs.keys() - linked) | top
 
@@ -141,7 +142,7 @@ def _within(removable: Sequence[Removable], used: int, quota: int | None) -> Cle
 
 
 def _may_go(row: RunRow, item: Removable) -> bool:
-    return item.kind != "superseded" or (row.state == "done" and row.folder != str(item.folder))
+    return item.kind != "superseded" or (row.state == RunState.DONE and row.folder != str(item.folder))
 
 
 PERIOD_S = 30.0
@@ -172,7 +173,12 @@ class Pruner(AbstractContextManager["Pruner"]):
             self._prune()
 
     def __call__(self, event: SweepEvent) -> None:
-        if self._wanted and event.kind in ENDED and self._now() >= self._next and not self._thread.is_alive():
+        if (
+            self._wanted
+            and event.kind in (EventKind.DONE, EventKind.STOPPED)
+            and self._now() >= self._next
+            and not self._thread.is_alive()
+        ):
             self._next = self._now() + PERIOD_S
             self._thread = threading.Thread(target=self._prune, name="pruner", daemon=True)
             self._thread.start()

@@ -24,7 +24,7 @@ from cluster.runtime.resources import check_options, cluster_nodes, slots_that_f
 from cluster.runtime.start import ray_cluster
 from cluster.runtime.storage import blames_storage, check_nodes, inputs_of
 from cluster.sweep.dispatcher import Dispatcher
-from cluster.sweep.events import OnEvent, SweepEvent, SweepOutcome
+from cluster.sweep.events import EventKind, OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.places import described, wait_for_nodes
 from cluster.sweep.tune import run_trials
@@ -59,7 +59,7 @@ def run_sweep(
     ledger = Ledger.open(ledger_url, storage=options.storage)
     chosen = source if isinstance(source, RunSource) else ListSource(source)
     over = over or threading.Event()
-    retrying = RetryingLedger(ledger, over, lambda line: on_event(SweepEvent(kind="ledger", reason=line)))
+    retrying = RetryingLedger(ledger, over, lambda line: on_event(SweepEvent(kind=EventKind.LEDGER, reason=line)))
     owner = f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     dispatcher = Dispatcher(chosen, retrying, _absolute_paths(paths), options, owner, suites or {}, on_event)  # type: ignore[arg-type]
     heartbeats = partial(_heartbeats, ledger, retrying, owner, over)
@@ -87,17 +87,17 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
         return
     dispatcher.put_back(first)
     if line := other_code(dispatcher.ledger.codes()):
-        on_event(SweepEvent(kind="ledger", reason=line))
+        on_event(SweepEvent(kind=EventKind.LEDGER, reason=line))
     if options.address is None:
         slots_that_fit(options, [this_machine()])
 
     where = "starts on this machine" if options.address is None else f"joining the cluster at {options.address}"
-    on_event(SweepEvent(kind="ray", reason=where))
+    on_event(SweepEvent(kind=EventKind.RAY, reason=where))
     with ray_cluster(options.storage, address=options.address):
         import ray
 
         if options.address is not None:
-            wait_for_nodes(options, over, lambda line: on_event(SweepEvent(kind="waiting", reason=line)))
+            wait_for_nodes(options, over, lambda line: on_event(SweepEvent(kind=EventKind.WAITING, reason=line)))
         if over.is_set():
             return
         check_nodes(options.storage, inputs_of(dispatcher.paths))
@@ -105,7 +105,7 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
         if options.address is None:
             nodes = min(nodes, [this_machine()], key=lambda some: slots_that_fit(options, some))
         slots = slots_that_fit(options, nodes)
-        on_event(SweepEvent(kind="cluster", reason=_with_dashboard(described(options, slots, nodes), ray)))
+        on_event(SweepEvent(kind=EventKind.CLUSTER, reason=_with_dashboard(described(options, slots, nodes), ray)))
         with cluster_watch(over), blames_storage(options.storage):
             run_trials(dispatcher, options, slots, over)
 

@@ -12,14 +12,15 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from analysis.ledger import LostClaim
+from analysis.run_state import RunState
 from cluster.runtime.background import background
 from cluster.runtime.code_version import code_digest
 from cluster.runtime.options import SweepOptions
-from cluster.slots.group_api import GroupSettings, SlotResult, SlotSettings
+from cluster.slots.group_api import GroupSettings, NotBegun, SlotResult, SlotSettings
 from cluster.slots.slot import Slot
 from cluster.sweep.asha import SharedAsha
 from cluster.sweep.dispatcher import Dispatcher
-from cluster.sweep.events import SweepEvent
+from cluster.sweep.events import EventKind, SweepEvent
 from cluster.sweep.places import follow_nodes, slot_bundle
 from cluster.sweep.recorder import ClaimedRun
 from cluster.sweep.unsaved import Unsaved
@@ -113,17 +114,17 @@ class RecordingCallback(Unsaved, tune.Callback):
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: SlotResult, **info: Any) -> None:
         self._record(trial, lambda claimed: self._recorder.progressed(claimed, result))
-        if result["state"] == "refused":
+        if result["state"] == NotBegun.REFUSED:
             self._guard.fail(ConfigError([result["reason"]]))
-        if result["state"] == "resting":
+        if result["state"] == NotBegun.RESTING:
             self._record(trial, lambda claimed: self._dispatcher.refused(claimed, result["reason"]))
             self._trials.pop(trial.trial_id, None)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         result = trial.last_result
-        if result and result.get("state") == "lost":
+        if result and result.get("state") == RunState.LOST:
             self._record(trial, lambda claimed: self._dispatcher.lost(claimed, result["reason"]))
-        elif result and result.get("state", "refused") != "refused":
+        elif result and result.get("state", NotBegun.REFUSED) != NotBegun.REFUSED:
             self._record(trial, lambda claimed: self._dispatcher.ended(claimed, result))
         self._trials.pop(trial.trial_id, None)
 
@@ -151,7 +152,7 @@ class SweepStopper(Unsaved, tune.Stopper):
         self._over, self._callback, self._finished = over, callback, finished
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return trial_id in self._callback.lost or (result["state"] == "resting" and self._finished())
+        return trial_id in self._callback.lost or (result["state"] == NotBegun.RESTING and self._finished())
 
     def stop_all(self) -> bool:
         return self._over.is_set()
@@ -192,7 +193,7 @@ def run_trials(dispatcher: Dispatcher, options: SweepOptions, slots: int, over: 
 
     def resize(count: int, shape: str) -> None:
         limiter.max_concurrent = searcher.slots = count
-        dispatcher.recorder.on_event(SweepEvent(kind="cluster", reason=shape))
+        dispatcher.recorder.on_event(SweepEvent(kind=EventKind.CLUSTER, reason=shape))
 
     follow = functools.partial(follow_nodes, options, slots, resize)
     with background(follow) if options.address is not None else contextlib.nullcontext():

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from analysis.run_state import RunState
 from cse_train.fields import ConfigError, nearest
 from cse_train.reading import first_line
-
-OPEN = ("claimed", "running")
-"""States from which a run goes on by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +37,7 @@ class TrackedRun:
     """Suite -> score of the finished run."""
     best: float | None
     """Best dev score so far."""
-    state: str
+    state: RunState
     reason: str
     """Why it failed, or was retried; may be empty."""
     retries: int
@@ -48,7 +46,7 @@ class TrackedRun:
     @property
     def ended(self) -> bool:
         """Whether this sweep is over with the run."""
-        return self.state not in OPEN
+        return not self.state.is_held
 
     @property
     def results(self) -> dict[str, float]:
@@ -59,7 +57,7 @@ class TrackedRun:
     @property
     def notes(self) -> dict[str, str]:
         """What is no number: state, reason, retries and signature."""
-        facts = {"state": self.state, "reason": self.reason, "retries": str(self.retries), "signature": self.signature}
+        facts = {"state": self.state.value, "reason": self.reason, "retries": str(self.retries), "signature": self.signature}
         return {name: value for name, value in facts.items() if value}
 
 

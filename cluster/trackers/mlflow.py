@@ -11,9 +11,15 @@ import mlflow
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 
+from analysis.run_state import RunState
 from cluster.trackers import TrackedRun
 
-STATUS = {"done": "FINISHED", "stopped": "FINISHED", "failed": "FAILED", "lost": "KILLED"}
+STATUS = {
+    RunState.DONE: "FINISHED",
+    RunState.STOPPED: "FINISHED",
+    RunState.FAILED: "FAILED",
+    RunState.LOST: "KILLED",
+}
 SIGNATURE = "cse.signature"
 LONGEST = 5_000
 """Letters of a value; MLflow's databases take 6,000."""

@@ -8,13 +8,14 @@ os.environ.setdefault("WANDB_SILENT", "true")  # read at the import; what it pri
 
 import wandb
 
+from analysis.run_state import RunState
 from cluster.trackers import TrackedRun
 from cse_train.fields import ConfigError
 
 PROJECT = "cse-search"
 FINISH_S = 60.0
 """Seconds that the end of one run may wait for the network."""
-EXIT = {"failed": 1, "lost": 255}
+EXIT = {RunState.FAILED: 1, RunState.LOST: 255}
 
 
 class Tracker:
@@ -46,7 +47,7 @@ class Tracker:
                 shown.log({"examples": examples, **metrics})
         shown.summary.update({**run.results, **run.notes})
         if run.ended:
-            shown.tags = (*(shown.tags or ()), run.state)
+            shown.tags = (*(shown.tags or ()), run.state.value)
             shown.finish(exit_code=EXIT.get(run.state, 0))
             del self._runs[run.signature]
 

@@ -33,7 +33,9 @@ def aligned(rows: Sequence[Mapping[str, Any]], spare: Sequence[str] = ()) -> str
     right = [all(isinstance(row[name], int | float) or row[name] is None for row in rows) for name in names]
     columns = screen.width()
     if columns is not None:
-        cells = [[screen.coloured(entry) if entry in screen.STATES else entry for entry in line] for line in entries]
+        cells = [
+            [screen.coloured(entry) if entry in screen.STATE_COLOURS else entry for entry in line] for line in entries
+        ]
         return screen.fitted(names, cells, right, columns, spare)
     return "\n".join("  ".join(line).rstrip() for line in padded([names, *entries], right))
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from analysis.run_state import RunState
 from analysis.tables.labels import number_of
 from cluster.plan.missing_inputs import IncompleteCell, by_reason
 from cluster.plan.plan import Plan, SpacePlan, counts
@@ -78,7 +79,7 @@ def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:
         "id": space.id,
         "title": textwrap.shorten(title, TITLE, placeholder=" …"),
         "kind": space.kind,
-        **{name: totals[name] for name in ("cells", "runs", "unique", "done")},
+        **{name: totals[name] for name in ("cells", "runs", "unique", RunState.DONE)},
         "missing input": totals["missing_input"],
         "to_run": totals["to_run"],
         "examples": cost.examples,
@@ -105,7 +106,7 @@ def _totals(plan: Plan) -> list[str]:
             many = f"{number_of(totals['cells'], 'cell')}, {number_of(totals['runs'], 'run')}"
             each = product(totals) if len(spaces) == 1 else many
             unique = f"{totals['unique']} unique" + (f" ({_shared(totals)})" if len(spaces) > 1 else "")
-            sentence = f"{each}, {unique}: {totals['done']} done, {totals['to_run']} to run"
+            sentence = f"{each}, {unique}: {totals[RunState.DONE]} done, {totals['to_run']} to run"
             lines.append(f"{what if plan.tables else ''}{sentence}{more}")
             lines.append(_left(plan, spaces))
     training = [space for space in plan.tables if space.kind == "training"]

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from analysis.render.signs import GLYPHS, TONES
+from analysis.run_state import RunState
 from analysis.tables.labels import shortened
 
 if TYPE_CHECKING:  # what goes to no terminal needs no Rich
@@ -21,7 +22,13 @@ GAP = 2
 """Spaces between columns."""
 WORD = 24
 """Letters of a word that stays whole where columns are too many."""
-STATES = {"done": "green", "running": "cyan", "stopped": "yellow", "lost": "yellow", "failed": "red"}
+STATE_COLOURS: Mapping[str, str] = {
+    RunState.DONE: "green",
+    RunState.RUNNING: "cyan",
+    RunState.STOPPED: "yellow",
+    RunState.LOST: "yellow",
+    RunState.FAILED: "red",
+}
 COLOURS = {"good": "green", "near": "cyan", "open": "yellow", "bad": "red", "grey": "dim"}
 """Colour of a verdict's tone."""
 
@@ -73,7 +80,7 @@ def marked(markup: str) -> "Text":
 def coloured(word: str) -> "Text":
     """A state or a verdict in its colour, a verdict behind its sign."""
     tone = COLOURS.get(TONES.get(word, ""), "")
-    return styled(f"{GLYPHS[word]} {word}" if word in GLYPHS else word, STATES.get(word, tone))
+    return styled(f"{GLYPHS[word]} {word}" if word in GLYPHS else word, STATE_COLOURS.get(word, tone))
 
 
 def fitted(

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from analysis.ledger import Claim, Ledger, RunRow
-from analysis.ledger.schema import HELD
+from analysis.run_state import RunState
 from cse_train import checkpoint
 from cse_train.files import HOST, alive
 from cse_train.soundness import CorruptCheckpoint
@@ -40,7 +40,7 @@ def repairs(ledger: Ledger, storage: Path) -> list[Repair]:
 def _orphans(ledger: Ledger, rows: list[RunRow]) -> Iterator[Repair]:
     """Attempts whose driver is gone, those too whose lease lies far in the future because a clock was set back."""
     for row in rows:
-        if row.state in HELD and not row.live:
+        if row.state.is_held and not row.live:
             what = f"orphaned attempt: run={row.signature} attempt={row.attempt} of {row.owner}, which renews no lease"
             orphan = Claim(row.signature, row.attempt, row.owner)
             yield Repair(
@@ -55,7 +55,7 @@ def _without_files(ledger: Ledger, rows: list[RunRow], storage: Path) -> Iterato
     """
     for row in rows:
         folder = Path(row.folder or "/")
-        if row.state != "done" or folder.parent != storage / "runs" / row.signature:
+        if row.state != RunState.DONE or folder.parent != storage / "runs" / row.signature:
             continue
         if reason := _damage(folder, row.signature):
             line = f"run without files: run={row.signature} folder={folder} ({reason})"

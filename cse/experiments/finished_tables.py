@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
-from cluster.sweep.events import SweepEvent
+from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 
-ENDED = ("reused", "done", "stopped", "failed")
 log = logging.getLogger(__name__)
 
 
@@ -31,9 +30,9 @@ class FinishedTables:
         self._thread.shutdown(wait=True)
 
     def __call__(self, event: SweepEvent) -> None:
-        if event.kind == "scored":
+        if event.kind == EventKind.SCORED:
             self._given -= {place for place, runs in enumerate(self._runs) if event.signature in runs}
-        elif event.kind in ENDED:
+        elif event.kind in (EventKind.REUSED, *RUN_ENDS):
             for place, left in enumerate(self._left):
                 if event.signature in left:
                     left.remove(event.signature)

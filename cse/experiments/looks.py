@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from analysis.ledger import Ledger
+from analysis.run_state import RunState
 from analysis.tables.directions import Terms
 from analysis.tables.labels import number_of
 from cluster.plan.plan import PlannedRun, SpacePlan
@@ -104,7 +105,7 @@ class LookSource(RunSource):
     def exhausted(self) -> bool:
         return not self._left and not self._open
 
-    def observe(self, planned: PlannedRun, state: str, value: float | None, examples: int | None) -> None:
+    def observe(self, planned: PlannedRun, state: RunState, value: float | None, examples: int | None) -> None:
         self._end(planned)
 
     def skip(self, planned: PlannedRun) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from analysis.ledger import Ledger, RunRow
+from analysis.run_state import RunState
 from cluster.plan.match import RunMatcher
 from cluster.plan.method_code import own_digest
 from cluster.plan.plan import PlannedRun
@@ -20,7 +21,7 @@ REASON = "its files were gone, it is trained again"
 def without_files(request: Request, ledger: Ledger) -> list[PlannedRun]:
     """The finished runs of a space, on the inputs and by the code at hand, that have no best checkpoint any more."""
     planned = {run.signature: run for run in _finished(request, ledger) if _of_this_code(run)}
-    rows = {row.signature: row for row in ledger.runs(states=["done"], signatures=planned)}
+    rows = {row.signature: row for row in ledger.runs(states=[RunState.DONE], signatures=planned)}
     return [planned[name] for name, row in rows.items() if not has_files(row)]
 
 
@@ -47,7 +48,9 @@ def reopened(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) -> Wo
 
 def differing(before: Sequence[RunRow], ledger: Ledger) -> list[str]:
     """A line for each run whose best score is not that of before."""
-    now = {row.signature: row for row in ledger.runs(states=["done"], signatures=[row.signature for row in before])}
+    now = {
+        row.signature: row for row in ledger.runs(states=[RunState.DONE], signatures=[row.signature for row in before])
+    }
     return [
         f"not the same: run={row.signature} has best {now[row.signature].best}, it had {row.best}; "
         "another machine or other versions of the libraries computed it"
@@ -71,7 +74,7 @@ def _found(request: Request, ledger: Ledger, sweep: str) -> Iterator[PlannedRun]
         return identity(run, request.paths, request.options.workers)
 
     matcher = RunMatcher(request.resolved, lambda run: signature(run, hashes(run)))
-    for row in ledger.runs(states=["done"]):
+    for row in ledger.runs(states=[RunState.DONE]):
         for cell in matcher.cells(row) if row.seed in request.seeds else ():
             (run,) = runs_of(request.resolved, cell, [row.seed], hashes(cell.run(row.seed)))
             yield PlannedRun(**{**vars(run), "sweep": sweep})

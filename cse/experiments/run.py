@@ -22,7 +22,7 @@ from cluster.search.feed import Feed, ScoreFeed
 from cluster.search.optuna_mirror import StudyMirror, mirror_url
 from cluster.search.search import make_search
 from cluster.search.source import SearchSource
-from cluster.sweep.events import OnEvent, SweepEvent, SweepOutcome
+from cluster.sweep.events import EventKind, OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
@@ -90,7 +90,7 @@ def run_search(request: Request, ledger: Ledger) -> SweepOutcome:
     suites = {name: resolved.space.evaluate}
     mirror = StudyMirror(mirror_url(request.ledger), resolved) if request.mirror else None
     with _listeners(request, sweeps, {name: num_samples}, labels) as (tell, pruner), mirror or contextlib.nullcontext():
-        retrying = RetryingLedger(ledger, over, lambda line: tell(SweepEvent(kind="ledger", reason=line)))
+        retrying = RetryingLedger(ledger, over, lambda line: tell(SweepEvent(kind=EventKind.LEDGER, reason=line)))
         source = _source_of(request, retrying, identify, runs_for, mirror)  # type: ignore[arg-type]
         outcome = run_sweep(source, request.ledger, request.paths, options, tell, suites, over)
     if isinstance(source, BudgetSource):

@@ -11,6 +11,7 @@ from typing import Any
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.exchange.merge import Merged, Source
 from analysis.ledger.schema import digest
+from analysis.run_state import RunState
 from analysis.tables.spec import Sense
 from cse.foreign import IMPORTED, ForeignRun
 from cse.foreign.left import Left
@@ -168,7 +169,7 @@ def _record(run: ForeignRun, taking: Taking, metric: Metric) -> dict[str, Any]:
     return {
         "kind": "run",
         "signature": _signature(run.id, taking),
-        "state": "done",
+        "state": RunState.DONE,
         "attempt": 1,
         "method": str(run.settings.get("method", taking.tool))[:64],
         "seed": _seed(run),
@@ -181,7 +182,7 @@ def _record(run: ForeignRun, taking: Taking, metric: Metric) -> dict[str, Any]:
         "reason": None,
         "created": at,
         "updated": at + (run.seconds or 0.0),
-        "history": [{"attempt": 1, "state": "done", "at": at, "reason": f"imported from {taking.tool}"}],
+        "history": [{"attempt": 1, "state": RunState.DONE, "at": at, "reason": f"imported from {taking.tool}"}],
         "attempts": [{"attempt": 1, "details": details, **length, "at": at}],
         "curve": [],
         "scores": [],

@@ -7,6 +7,7 @@ from typing import Any
 
 from analysis.ledger import Baselines, Ledger, RunRow
 from analysis.ledger.baselines import Key
+from analysis.run_state import RunState
 from analysis.tables.results import DEV
 from analysis.tables.spec import TableSpec
 from analysis.tables.untrained import UntrainedModel, of_scores
@@ -129,7 +130,7 @@ NONE = Idle(0, {}, ())
 
 def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
     """Of these runs; one without a stored score of its encoder is judged by its curve alone."""
-    done = [run for run in runs if run.state == "done" and run.best is not None]
+    done = [run for run in runs if run.state == RunState.DONE and run.best is not None]
     entries = {entry.key: entry for entry in ledger.baselines()} if done else {}
     starts = {run.signature: _start(run, entries) for run in done}
     below = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.ledger import Ledger
 from analysis.render.formats import render
-from analysis.site.content import RowId, Scale, Sheet, Site, State
+from analysis.site.content import RowId, Scale, Sheet, SheetState, Site
 from analysis.study.study import Member
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.directions import declared_terms
@@ -180,10 +180,10 @@ def _lacking(space: Space) -> tuple[list[str], bool]:
     return list(reasons), nothing or (bool(cells) and cells <= planned.incomplete_runs)
 
 
-def _state(space: Space, scales: Sequence[Scale], blocked: bool) -> State:
+def _state(space: Space, scales: Sequence[Scale], blocked: bool) -> SheetState:
     if not scales:
-        return "blocked" if blocked else "not run"
-    return "done" if any(_whole(space, scale) for scale in scales) else "partial"
+        return SheetState.BLOCKED if blocked else SheetState.NOT_RUN
+    return SheetState.DONE if any(_whole(space, scale) for scale in scales) else SheetState.PARTIAL
 
 
 def _whole(space: Space, scale: Scale) -> bool:

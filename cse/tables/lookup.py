@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow, SweepRow, sweeps_named
+from analysis.run_state import RunState
 from cluster.plan.signature import holds_encoder
 from cse_train.export.lineage import Lineage
 from cse_train.fields import ConfigError, Scalar, nearest
@@ -34,7 +35,7 @@ def lineage_of(folder: Path, ledger: Ledger | None) -> Lineage:
         signature=row.signature,
         sweeps=sweeps,
         cell=cell,
-        seeds={run.seed: run.best for run in ledger.runs(states=["done"], signatures=seeds)},
+        seeds={run.seed: run.best for run in ledger.runs(states=[RunState.DONE], signatures=seeds)},
         hashes=row.identity,
         provenance=attempts.get(row.attempt, {}),
         scores=[(s.suite, s.value, s.protocol) for s in ledger.scores([row.signature]) if s.value is not None],
@@ -65,7 +66,7 @@ def run_folder(name: str, ledger: Ledger | None) -> Path:
 def _best_of_sweep(name: str, ledger: Ledger) -> RunRow | None:
     """The best run of the sweep of this name, else of the sweeps of the space with this ID or file."""
     named = sweeps_named(name, ledger.sweeps())
-    return best_of(run for sweep in named for run in ledger.runs(sweep=sweep.id, states=["done"]))
+    return best_of(run for sweep in named for run in ledger.runs(sweep=sweep.id, states=[RunState.DONE]))
 
 
 def require_files(row: RunRow, ledger: Ledger | None) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from analysis.ledger import Ledger, RunRow
+from analysis.run_state import RunState
 from analysis.tables.data_sets import LENGTH
 from analysis.tables.labels import differing, some
 from analysis.tables.results import DEV
@@ -126,7 +127,7 @@ def _space_and_cell(name: str, ledger: Ledger | None) -> tuple[str, str] | None:
 
 
 def _of_run(name: str, row: RunRow) -> Model:
-    if row.state != "done":
+    if row.state != RunState.DONE:
         raise ConfigError([f"nothing finished: model={name} is {row.state}; let cse run go on"])
     return Model(name, f"run {row.signature[:DIGITS]}", (row,))
 
@@ -139,7 +140,7 @@ def _of_cell(
     cell = choose(resolved, words, candidates(resolved, rows), before=f"{name.removesuffix(':' + cell_words)}:")
     matches, notes = match_on(resolved, rows, data_hash=data_hash)
     runs = [matched.run for matched in matches if matched.cell.id == cell.id]
-    done = sorted((run for run in runs if run.state == "done"), key=lambda run: run.seed)
+    done = sorted((run for run in runs if run.state == RunState.DONE), key=lambda run: run.seed)
     if not done:
         aside = f" ({'; '.join(notes)})" if notes else ""
         raise ConfigError([f"nothing finished: model={name} has no done run{aside}; cse run trains some, cse ls lists"])

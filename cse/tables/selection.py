@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
+from analysis.run_state import RunState
 from analysis.statistics import surface
 from analysis.tables.data_sets import told_apart
 from analysis.tables.labels import differing, varying
@@ -79,7 +80,7 @@ def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
     Runs of a cell on other data, or by another VERSION of its method, are a row of their own; where there are such,
     means rank.
     """
-    finished_runs = [run for run in ledger.runs(sweep=sweep, states=["done"]) if run.best is not None]
+    finished_runs = [run for run in ledger.runs(sweep=sweep, states=[RunState.DONE]) if run.best is not None]
     done = {run.signature: run for run in with_versions(finished_runs)}
     links = [link for link in ledger.cells(sweep) if link.signature in done]
     apart = told_apart((link.signature, link.cell, link.seed, done[link.signature].identity) for link in links)
@@ -98,7 +99,9 @@ def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
 
 def _stopped(ledger: Ledger, sweep: str) -> list[tuple[Mapping[str, Any], float]]:
     """Cell and best dev score of each run that a scheduler stopped."""
-    best = {run.signature: run.best for run in ledger.runs(sweep=sweep, states=["stopped"]) if run.best is not None}
+    best = {
+        run.signature: run.best for run in ledger.runs(sweep=sweep, states=[RunState.STOPPED]) if run.best is not None
+    }
     return [(link.cell, best[link.signature]) for link in ledger.cells(sweep) if link.signature in best]
 
 

@@ -62,9 +62,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: `done`, or `stopped` because `report` asked for it."""
+    """How a run ended: at its end, or before it."""
 
-    state: str
+    stopped: bool
+    """`report` asked for it."""
     examples: int
     best: float
     best_examples: int
@@ -211,7 +212,7 @@ class Session:
         """Report the points of earlier attempts again, then train to the end or until `report` says stop."""
         for point in self.points:
             if report(replace(point, replayed=True)):
-                return self._outcome("stopped")
+                return self._outcome(stopped=True)
         due = set(evaluation_steps(self.run.train))
         window, self.counted = Window(), time.perf_counter()
         self.model.train()
@@ -221,8 +222,8 @@ class Session:
             if self.step in due:
                 self._evaluate(window)
                 if report(self.points[-1]):
-                    return self._outcome("stopped")
-        return self._outcome("done")
+                    return self._outcome(stopped=True)
+        return self._outcome(stopped=False)
 
     def update(self) -> dict[str, Tensor]:
         """One optimiser step on the batch of the session's position; gives the step metrics, still on the device."""
@@ -314,6 +315,6 @@ class Session:
             prefixes = checkpoint.training_only(self.run.method)
             yield from ((k, v) for k, v in self.model.state_dict().items() if k.startswith(prefixes))
 
-    def _outcome(self, state: str) -> Outcome:
+    def _outcome(self, stopped: bool) -> Outcome:
         best, at = (self.points[-1].best, self.points[-1].best_examples) if self.points else (-math.inf, 0)
-        return Outcome(state, self.step * self.run.train.batch_size, best, at, self.seconds, tuple(self.points))
+        return Outcome(stopped, self.step * self.run.train.batch_size, best, at, self.seconds, tuple(self.points))

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
 from cluster.slots.group_api import GroupSettings, Job, SlotSettings
 from cse_train.config import RunConfig, parse_run
@@ -45,4 +46,5 @@ def slot_result(**changes: Any) -> Any:
     lists = {"points": [], "scores": []}
     values = {"examples": 0, "best": 0.0, "state": "running", "reason": "", "outcome": {}, "retried": "", "done": False}
     values["waits_for"] = ""
-    return values | lists | changes
+    given = values | lists | changes
+    return given | {"state": RunState(given["state"])}

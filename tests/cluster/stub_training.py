@@ -30,7 +30,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Outcome:
-    state: str
+    stopped: bool
     examples: int
     best: float
     best_examples: int
@@ -68,9 +68,9 @@ def train(run, paths, folder, report, resume_from=None, signature=None):
             _save(folder, rank, step + 1)
         point = Point(examples, step + 1, 0.1, {run.train.dev: best, "loss": 1.0}, best, examples, replayed)
         if report(point):
-            return Outcome("stopped", examples, best, examples, 0.1)
+            return Outcome(True, examples, best, examples, 0.1)
     time.sleep(behaviour.get("tail", 0))
-    return Outcome("done", total, best, total, 0.1)
+    return Outcome(False, total, best, total, 0.1)
 
 
 def score(best_folder, suites, paths, out, signature=None, encoder=None):

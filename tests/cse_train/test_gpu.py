@@ -48,12 +48,12 @@ def test_trains_evaluates_resumes_and_scores(
     begun = time.perf_counter()
     whole = train(run, paths, tmp_path / "whole", lambda point: False)
     seconds = time.perf_counter() - begun
-    assert whole.state == "done" and all(math.isfinite(v) for p in whole.points for v in p.metrics.values())
+    assert not whole.stopped and all(math.isfinite(v) for p in whole.points for v in p.metrics.values())
     stopped = train(run, paths, tmp_path / "halves", lambda point: point.step == 10)
     updates.clear()
     resumed = train(run, paths, tmp_path / "halves", lambda point: False)
     assert updates == list(range(10, 20)), "it goes on at the next update"
-    assert stopped.state == "stopped" and losses(resumed) == pytest.approx(losses(whole), rel=1e-2)
+    assert stopped.stopped and losses(resumed) == pytest.approx(losses(whole), rel=1e-2)
     (score,) = score_checkpoint(tmp_path / "whole" / "best", [run.train.dev], paths, tmp_path)
     assert score.value == pytest.approx(whole.best, abs=0.5)
     print(f"\n{method} {precision}: {len(whole.points)} points, loss {losses(whole)}, {seconds:.1f} s", end="")

@@ -14,11 +14,10 @@ from sqlalchemy import JSON, Column, Float, Integer, String, Table
 from analysis.ledger import schema
 from analysis.ledger.exchange.imports import pairs
 from analysis.ledger.exchange.soundness import contradiction
+from analysis.run_state import RunState
 
 Record = dict[str, Any]
 
-ENDED = ("done", *schema.OPEN)
-"""States of the runs that are given away: nobody holds them."""
 LISTS = ("suites", "rows", "numbers")
 """JSON columns that hold a list; the others hold an object."""
 OBJECTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
@@ -156,7 +155,7 @@ def _rule(column: Column[Any], value: Any) -> str | None:
     if column.type.length is not None and len(value) > column.type.length:
         return f"is longer than {column.type.length} letters"
     is_state = column.name == "state"
-    return f"is none of {', '.join(schema.STATES)}" if is_state and value not in schema.STATES else None
+    return f"is none of {', '.join(RunState)}" if is_state and value not in [*RunState] else None
 
 
 def _json_rule(name: str, value: Any) -> str | None:

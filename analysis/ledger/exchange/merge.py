@@ -14,6 +14,7 @@ from analysis.ledger.errors import LedgerError
 from analysis.ledger.exchange.columns import KINDS, RUN, SWEEP, Record
 from analysis.ledger.exchange.imports import imports, pairs
 from analysis.ledger.rows import RunRow
+from analysis.run_state import RunState
 
 CHUNK = 200
 """Records that are looked up at once."""
@@ -113,7 +114,7 @@ def _merge_runs(
             conflicts.add(record, *difference)
         elif row.live:
             merged.held += 1
-        elif row.state != "done" and record["state"] == "done":
+        elif row.state != RunState.DONE and record["state"] == RunState.DONE:
             merged.replaced += 1
             _clear(connection, record["signature"])
             fresh.append(record)
@@ -125,7 +126,9 @@ def _merge_runs(
         else:
             merged.there += 1
             new = [score for score in record["scores"] if RUN.parts["scores"].key_of(score) not in have]
-            scores += [{"signature": record["signature"], **score} for score in new] if row.state == "done" else []
+            scores += (
+                [{"signature": record["signature"], **score} for score in new] if row.state == RunState.DONE else []
+            )
     merged.scores += len(scores)
     _add(connection, fresh, source)
     _insert(connection, schema.scores, scores)
@@ -133,11 +136,11 @@ def _merge_runs(
 
 def _difference(row: RunRow, have: Mapping[Key, float | None], record: Record) -> tuple[str, object, object] | None:
     """The first field in which the run here contradicts the record: its settings, or its result where both have one."""
-    names = (*SAME, *RESULT) if row.state == record["state"] == "done" else SAME
+    names = (*SAME, *RESULT) if row.state == record["state"] == RunState.DONE else SAME
     for name in names:
         if (value := _finite(getattr(row, name))) != record[name]:
             return name, value, record[name]
-    for score in record["scores"] if row.state == "done" else ():
+    for score in record["scores"] if row.state == RunState.DONE else ():
         key = RUN.parts["scores"].key_of(score)
         if key in have and (value := _finite(have[key])) != score["value"]:
             return score["suite"], value, score["value"]

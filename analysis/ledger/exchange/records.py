@@ -7,9 +7,10 @@ from typing import Any
 from sqlalchemy import Connection, Float, inspect, select
 
 from analysis.ledger import baselines, queries, schema
-from analysis.ledger.exchange.columns import BASELINES, ENDED, RUN, SWEEP, UNTRAINED, Record, Shape
+from analysis.ledger.exchange.columns import BASELINES, RUN, SWEEP, UNTRAINED, Record, Shape
 from analysis.ledger.exchange.imports import read_imports
 from analysis.ledger.integrity import intact
+from analysis.run_state import NOT_HELD
 
 SETUP = ("train.encoder", "train.corpus", "train.dev_max_length")
 """What of a run's settings its baselines depend on."""
@@ -20,7 +21,7 @@ def run_records(connection: Connection, signatures: Collection[str] | None = Non
 
     An imported run has the folder in which it was trained. LedgerError for a row edited by hand.
     """
-    query = select(*RUN.columns).where(schema.runs.c.state.in_(ENDED))
+    query = select(*RUN.columns).where(schema.runs.c.state.in_(NOT_HELD))
     runs: dict[str, Record] = {}
     for statement in queries.by_signature(query, schema.runs.c.signature, signatures):
         for row in connection.execute(statement):

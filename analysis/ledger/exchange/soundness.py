@@ -9,6 +9,7 @@ from typing import Any
 
 from analysis.ledger import schema
 from analysis.ledger.rows import SEED
+from analysis.run_state import NOT_HELD, RunState
 
 Record = Mapping[str, Any]
 
@@ -17,7 +18,6 @@ METHOD = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.@+ -]{0,63}")
 UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069/\\]|^\.{1,2}$")
 """Of a name that may become a file's: control characters, changes of direction, parts of a path."""
 DIGEST = re.compile("[0-9a-f]{16}|[0-9a-f]{64}")
-ENDED = ("done", *schema.OPEN)
 TIMES = ("created", "updated", "at")
 LONGEST = 10 * 365 * 86_400.0
 """Seconds of one run: ten years."""
@@ -41,7 +41,9 @@ def is_foreign(run: Record) -> bool:
 
 def _run(run: Record) -> Iterator[str]:
     yield from _unless(SIGNATURE.fullmatch(run["signature"]), run, "signature", "is not letters and digits")
-    yield from _unless(run["state"] in ENDED, run, "state", f"is none of {', '.join(ENDED)}: nobody holds such a run")
+    yield from _unless(
+        run["state"] in NOT_HELD, run, "state", f"is none of {', '.join(NOT_HELD)}: nobody holds such a run"
+    )
     yield from _unless(METHOD.fullmatch(run["method"]), run, "method", "is no name of a method")
     yield from _unless(run["attempt"] >= 1, run, "attempt", "is below 1")
     yield from _unless(run["seed"] >= 0, run, "seed", "is below 0")
@@ -76,7 +78,7 @@ def _curve(run: Record) -> Iterator[str]:
         yield from _unless(_within(point["best"], POINTS), point, "best", f"is beyond {POINTS:g}", "curve: ")
         yield from _unless(point["step"] >= 0, point, "step", "is below 0", "curve: ")
         yield from _unless(1 <= point["attempt"] <= run["attempt"], point, "attempt", "is none of the run's", "curve: ")
-    if not curve or run["state"] != "done":
+    if not curve or run["state"] != RunState.DONE:
         return
     yield from _ascending(curve, "best")
     yield from _ascending(curve, "seconds")

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, select, update
 
 from analysis.ledger import schema
 from analysis.ledger.errors import LedgerError, shown_url
+from analysis.run_state import HELD
 
 FIRST = 1
 """The version that no module makes."""
@@ -61,7 +62,7 @@ def _step(version: int) -> Callable[[Connection], None]:
 
 def _require_idle(connection: Connection, version: str) -> None:
     runs = schema.runs.c
-    owner = connection.scalar(select(runs.owner).where(runs.state.in_(schema.HELD), schema.leased).limit(1))
+    owner = connection.scalar(select(runs.owner).where(runs.state.in_(HELD), schema.leased).limit(1))
     if owner is not None:
         raise LedgerError(
             f"ledger in use: version={version} at {shown_url(connection.engine.url)}, where a driver of an older "

@@ -14,6 +14,7 @@ from analysis.progress.follower import Follower
 from analysis.progress.pages import Listing, Wanted, figure, page
 from analysis.progress.rows import ProgressRow
 from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress, run_folder
+from analysis.run_state import RunState
 
 FAILED = 50
 """Failed runs of one reason that are named."""
@@ -42,7 +43,7 @@ def failures(listing: Listing) -> list[dict[str, Any]]:
     """Runs that failed by reason, the most frequent first; of each the first FAILED."""
     by_reason: dict[str, list[ProgressRow]] = {}
     for row in listing.rows:
-        if row.state == "failed":
+        if row.state == RunState.FAILED:
             by_reason.setdefault(row.reason or "no reason is recorded", []).append(row)
     return [
         {

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from analysis.ledger import Ledger
+from analysis.run_state import RunState
 from cluster.plan.user_files import described, with_user_files
 from cse.cli import exit, ledgers, options
 from cse.cli.listing import aligned
@@ -95,7 +96,7 @@ def eval(
 def _record(run: Path, ledger: Ledger | None, scores: Sequence[Score]) -> None:
     """Into the ledger that knows the run, if one does; scores under other settings would stand in its tables."""
     row = row_of(run, ledger) if ledger else None
-    if ledger is None or row is None or row.state != "done":
+    if ledger is None or row is None or row.state != RunState.DONE:
         return
     for score in scores:
         ledger.add_score(row.signature, **score.record())

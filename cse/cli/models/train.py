@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from analysis.run_state import RunState
 from cluster.plan.method_code import own_digest
 from cluster.plan.user_files import described, with_user_files
 from cse.cli import exit, ledgers
@@ -52,7 +53,8 @@ def train(
     run = counted(run, lambda: rows_of(run.train.corpus, paths))
     print(f"run folder: {folder}")
     outcome = training.train(run, paths, folder, lambda point: _tell(point, run.train.dev, run.train.examples))
-    print(f"{outcome.state}: best {run.train.dev} {outcome.best:.2f} at {outcome.best_examples} examples")
+    state = RunState.STOPPED if outcome.stopped else RunState.DONE
+    print(f"{state}: best {run.train.dev} {outcome.best:.2f} at {outcome.best_examples} examples")
     dev = next((shlex.quote(file.text()) for file in files if file.role == "dev"), run.train.dev)
     print(f"score it: cse eval {folder} --suite {dev}   use it: cse export {folder} --to MODEL")
 

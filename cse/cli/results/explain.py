@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from analysis.run_state import RunState
 from analysis.statistics.basics import mean_and_sd
 from analysis.tables.provenance import SeedRun
 from cse.cli import ledgers, options, screen
@@ -126,7 +127,7 @@ def _run_lines(facts: Explained) -> Iterator[str]:
     yield from (f"seed {row.run.seed}: {row.source}" for row in facts.runs if row.source)
     for row in facts.runs:
         for attempt in row.attempts:
-            if attempt.state != "done":
+            if attempt.state != RunState.DONE:
                 why = f": {attempt.reason}" if attempt.reason else ""
                 yield f"seed {row.run.seed}, attempt {attempt.attempt} ended {attempt.state}{why}"
     yield from facts.notes

@@ -1,10 +1,14 @@
 """`cse ls`: the sweeps of a ledger."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from analysis.run_state import RunState, Standing
 from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, listing
 from cse_train.fields import natural
+
+SHOWN = (RunState.DONE, RunState.RUNNING, RunState.STOPPED, RunState.FAILED)
 
 
 def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:
@@ -18,6 +22,6 @@ def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:
     print(listing(rows, form, "no sweeps yet: cse run E7 starts one", spare=("other",)))
 
 
-def _counts(states: dict[str, int]) -> dict[str, Any]:
-    shown = {name: states.get(name, 0) for name in ("done", "running", "stopped", "failed")}
+def _counts(states: Mapping[Standing, int]) -> dict[str, Any]:
+    shown = {name: states.get(name, 0) for name in SHOWN}
     return shown | {"other": sum(states.values()) - sum(shown.values())}

@@ -1,14 +1,14 @@
 """`cse status`: how far the sweeps of a ledger are, in the terminal; the same figures as the page."""
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
 
 from analysis.progress.follower import Follower
 from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress
+from analysis.run_state import UNCLAIMED, RunState, Standing
 from analysis.tables.labels import number_of
 from cluster.monitor.dashboard.api import short, whole
 from cluster.monitor.tally import clock
@@ -19,6 +19,13 @@ from cse_train.fields import ConfigError
 
 BAR = 30
 """Characters of a progress bar."""
+UNDER_WORDS: Mapping[str, Sequence[Standing]] = {
+    RunState.RUNNING: (RunState.RUNNING,),
+    "waiting": (UNCLAIMED, RunState.CLAIMED, RunState.LOST),
+    RunState.STOPPED: (RunState.STOPPED,),
+    RunState.FAILED: (RunState.FAILED,),
+}
+"""The words under which runs that are not done are counted, in their order."""
 LISTED = 12
 """Running runs, and failures, that are listed of a sweep."""
 Name = Annotated[
@@ -68,7 +75,8 @@ def block(sweep: SweepProgress) -> str:
 
 def long_block(sweep: SweepDetail) -> str:
     """A sweep with the runs that run and those that failed."""
-    running, failed = ([run for run in sweep.runs if run.row.state == state] for state in ("running", "failed"))
+    shown = RunState.RUNNING, RunState.FAILED
+    running, failed = ([run for run in sweep.runs if run.row.state == state] for state in shown)
     lines = [block(sweep.progress), *(f"  {run.row.share:4.0%}  {run.label}{_score(run)}" for run in running[:LISTED])]
     for run in failed[:LISTED]:
         lines.append(f"  failed  {run.label}: {run.row.reason or 'no reason is recorded'}")
@@ -79,10 +87,9 @@ def long_block(sweep: SweepDetail) -> str:
 
 def facts(sweep: SweepProgress) -> list[str]:
     """Runs by state, and the time left."""
-    counts = Counter(sweep.counts)
-    counts["waiting"] = counts["unclaimed"] + counts["claimed"] + counts["lost"]
-    parts = [f"{counts['done']}/{sweep.num_samples or sweep.runs} done"]
-    parts += [f"{counts[state]} {state}" for state in ("running", "waiting", "stopped", "failed") if counts[state]]
+    counts = {word: sum(sweep.counts.get(state, 0) for state in states) for word, states in UNDER_WORDS.items()}
+    parts = [f"{sweep.counts.get(RunState.DONE, 0)}/{sweep.num_samples or sweep.runs} done"]
+    parts += [f"{number} {word}" for word, number in counts.items() if number]
     parts += [f"at most {number_of(sweep.num_samples, 'run')}"] if sweep.num_samples else []
     parts += [lacking(sweep.missing_input)] if sweep.missing_input else []
     parts += [f"about {clock(sweep.seconds_left)} left"] if sweep.seconds_left else []

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from analysis.ledger import Ledger
+from analysis.run_state import RunState
 from analysis.statistics.basics import mean_and_sd
 from analysis.statistics.leave_one_out import Without
 from cluster.plan.planner import plan
@@ -64,7 +65,7 @@ def plan_alone(request: sweeping.Request) -> int:
     space, workers = request.resolved.space, request.options.workers
     work = plan([space], request.resolved.profile, request.seeds, opened, request.paths, workers=workers)
     counts = work.counts()
-    print(f"{product(counts)}: {counts['done']} done, {counts['to_run']} to run")
+    print(f"{product(counts)}: {counts[RunState.DONE]} done, {counts['to_run']} to run")
     exit.say([f"what is done is not known: {line}" for line in work.absent])
     return exit.DONE
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from analysis.ledger import Ledger, RunRow
+from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
 from cse.cli import exit, ledgers, options, screen, table_text
 from cse.cli.loader import Deferred
@@ -58,7 +59,7 @@ def run_demo(request: sweeping.Request) -> int:
     if not work.nothing_left or not figure.exists():
         figures.draw(made, figure)
     print(f"figure {figure}")
-    done = ledger.runs(states=["done"], signatures=[run.signature for run in work.runs])
+    done = ledger.runs(states=[RunState.DONE], signatures=[run.signature for run in work.runs])
     model = export_best(best_of(done), folder / "demo-model", ledger)
     if model:
         print(f"model  {model}  (SentenceTransformer('{model}') loads it)")

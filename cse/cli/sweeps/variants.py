@@ -10,6 +10,7 @@ import typer
 
 from analysis.ledger import Ledger
 from analysis.render.markup import MARKDOWN, aligned
+from analysis.run_state import RunState
 from cluster.plan.plan import SpacePlan
 from cse.cli import exit, ledgers, options
 from cse.cli.loader import Deferred
@@ -85,7 +86,7 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
             logged = [_number(metrics.get(key)) for key in SHOWN]
             dev = _number(metrics.get(run.run.train.dev))
             body.append([space.id, name, run.run.method, state, dev, loss_parts(metrics), *logged])
-            if row is not None and row.state == "failed":
+            if row is not None and row.state == RunState.FAILED:
                 why[f"{space.id} {name}"] = f"failed: {row.reason}"
         why |= {f"{space.id} {cell.label}": f"missing input: {cell.reason}" for cell in space.incomplete}
         left_out = [name for name, value in space.resolved.substitutions().items() if value is None]

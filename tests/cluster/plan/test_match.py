@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from analysis.ledger import Ledger, RunRow
+from analysis.run_state import RunState
 from benchmarks.growth import synthetic_ledger
 from cluster.plan import data_sets
 from cluster.plan import match as matching
@@ -36,8 +37,8 @@ def row(cell: Cell, seed: int, updated: float, state: str = "done", identity: di
     run = cell.run(seed)
     about = {"owner": "me", "folder": None, "reason": None, "created": 0.0, "updated": updated, "live": False}
     numbers = {"examples": 64, "best": 50.0 + seed, "best_examples": 64, "seconds": 1.0, "attempt": 1}
-    name = signature(run, identity)
-    return RunRow(name, state, method=run.method, seed=seed, config=run.flat(), identity=identity, **about, **numbers)
+    of = {"method": run.method, "seed": seed, "config": run.flat(), "identity": identity}
+    return RunRow(signature(run, identity), RunState(state), **of, **about, **numbers)
 
 
 @pytest.fixture

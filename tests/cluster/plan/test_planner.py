@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import RunRow
+from analysis.run_state import RunState
 from cluster.plan import signature as signatures
 from cluster.plan.plan import COUNTS
 from cluster.plan.planner import plan
@@ -112,9 +113,8 @@ def lacking(line):
 def done_row(run, identity):
     about = {"owner": "me", "folder": None, "reason": None, "created": 0.0, "updated": 0.0, "live": False}
     numbers = {"examples": 64, "best": 50.0, "best_examples": 64, "seconds": 1.0, "attempt": 1}
-    name = signatures.signature(run, identity)
-    seed = run.train.seed
-    return RunRow(name, "done", method=run.method, seed=seed, config=run.flat(), identity=identity, **about, **numbers)
+    of = {"method": run.method, "seed": run.train.seed, "config": run.flat(), "identity": identity}
+    return RunRow(signatures.signature(run, identity), RunState.DONE, **of, **about, **numbers)
 
 
 @pytest.mark.parametrize("seeds", [0, [], [-1]])

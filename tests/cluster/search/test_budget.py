@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from analysis.run_state import RunState
 from cluster.plan.run_source import ListSource
 from cluster.search.budget import Account, BudgetSource, parse_budget
 from cse.cli.app import main
@@ -15,7 +16,7 @@ from cse_train.fields import ConfigError
 class Row:
     signature: str
     method: str = "simcse"
-    state: str = "done"
+    state: RunState = RunState.DONE
     examples: int | None = 640
     seconds: float | None = 36.0
     live: bool = False
@@ -52,7 +53,7 @@ def drained(source, ledger, took=640):
     names = []
     while (one := source.ask()) is not None:
         ledger[one.signature] = Row(one.signature, one.run.method, examples=took)
-        source.observe(one, "done", 50.0, took)
+        source.observe(one, RunState.DONE, 50.0, took)
         names.append(one.signature)
     assert source.exhausted()
     return names
@@ -81,8 +82,8 @@ def test_examples_are_set_aside_and_come_back_when_a_run_stops_early():
     first, second = source.ask(), source.ask()
     assert source.ask() is None and not source.exhausted(), "all is set aside"
     for one in (first, second):
-        ledger[one.signature] = Row(one.signature, examples=320, state="stopped")
-        source.observe(one, "stopped", 40.0, 320)
+        ledger[one.signature] = Row(one.signature, examples=320, state=RunState.STOPPED)
+        source.observe(one, RunState.STOPPED, 40.0, 320)
     assert source.ask().signature == "s2"
 
 
@@ -90,10 +91,10 @@ def test_what_another_driver_holds_is_set_aside_and_comes_back_when_it_dies(monk
     monkeypatch.setattr("cluster.search.budget.LOOK_S", 0.0)
     ledger = {}
     source, _ = source_of([planned(f"s{i}") for i in range(9)], "2runs", ledger, ("simcse",))
-    ledger["other"] = Row("other", state="running", live=True)
+    ledger["other"] = Row("other", state=RunState.RUNNING, live=True)
     assert source.ask().signature == "s0"
     assert source.ask() is None and not source.exhausted(), "one here and one there are all that may be spent"
-    ledger["other"] = Row("other", state="running", live=False)
+    ledger["other"] = Row("other", state=RunState.RUNNING, live=False)
     assert source.ask().signature == "s1"
     ledger |= {name: Row(name) for name in ("s0", "s1")}
     assert source.ask() is None and source.exhausted()
@@ -101,7 +102,7 @@ def test_what_another_driver_holds_is_set_aside_and_comes_back_when_it_dies(monk
 
 
 def test_a_run_that_another_driver_holds_is_handed_out_to_wait_for(monkeypatch):
-    ledger = {"s0": Row("s0", state="running", live=True)}
+    ledger = {"s0": Row("s0", state=RunState.RUNNING, live=True)}
     source, _ = source_of([planned("s0"), planned("s1")], "1runs", ledger, ("simcse",))
     assert source.ask().signature == "s0" and source.ask() is None
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.run_state import RunState
 from cluster.plan.match import RunMatcher
 from cluster.plan.signature import signature
 from cluster.search.search import Search, make_search
@@ -25,7 +26,7 @@ search: {sampler: random, num_samples: 6}
 @dataclasses.dataclass
 class Row:
     signature: str
-    state: str
+    state: RunState
     config: dict
     best: float | None
     live: bool
@@ -41,8 +42,10 @@ def sign(run):
     return signature(run, {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"})
 
 
-@pytest.mark.parametrize("state", ["done", "running"])
-def test_cells_that_another_driver_began_count(tmp_path: Path, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("state", [RunState.DONE, RunState.RUNNING])
+def test_cells_that_another_driver_began_count(
+    tmp_path: Path, state: RunState, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("cluster.search.search.EVERY_S", 0.0)
     (tmp_path / "t.yaml").write_text(SPACE, encoding="utf8")
     resolved = resolve(load_space(tmp_path / "t.yaml"), Profile("p", {"train.examples": 64}))
@@ -59,7 +62,8 @@ def test_cells_that_another_driver_began_count(tmp_path: Path, state: str, monke
             return None
         run, known = cell.run(0), {row.signature for row in rows}
         if sign(run) not in known:
-            rows.append(Row(sign(run), state, run.flat(), 1.0 if state == "done" else None, state == "running"))
+            best = 1.0 if state == RunState.DONE else None
+            rows.append(Row(sign(run), state, run.flat(), best, state.is_held))
         return cell.id
 
     first, second = driver(1), driver(2)

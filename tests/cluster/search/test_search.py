@@ -9,6 +9,7 @@ import pytest
 from optuna.trial import TrialState
 
 from analysis.ledger import Ledger
+from analysis.run_state import RunState
 from cluster.plan.match import RunMatcher, observed
 from cluster.plan.plan import PlannedRun
 from cluster.plan.signature import signature
@@ -40,7 +41,7 @@ def sign(run):
 @dataclasses.dataclass
 class Row:
     signature: str
-    state: str
+    state: RunState
     seed: int
     config: dict
     best: float | None = None
@@ -57,7 +58,7 @@ def search_of(resolved, rows, **more):
 
 def row(cell, seed, state="done", best=None, **more):
     run = cell.run(seed)
-    return Row(sign(run), state, seed, run.flat(), best, **more)
+    return Row(sign(run), RunState(state), seed, run.flat(), best, **more)
 
 
 @pytest.fixture
@@ -146,7 +147,7 @@ def test_a_source_tells_the_search_how_a_run_ended(space_of):
         return [PlannedRun(sign(run), run, INPUTS, dict(cell.key), 0, "T")]
 
     source = SearchSource(search, runs_for)
-    source.observe(source.ask(), "stopped", 60.0, 32)
+    source.observe(source.ask(), RunState.STOPPED, 60.0, 32)
     assert [(t.state, t.intermediate_values) for t in search._sampler._study.trials] == [
         (TrialState.PRUNED, {32: 60.0})
     ]
@@ -215,7 +216,7 @@ def test_each_seed_is_an_observation_and_saying_it_twice_changes_nothing(space_o
     assert [t.state for t in sampler._study.trials] == [TrialState.RUNNING]
     for _ in range(2):
         search.observe(cell, 0, 80.0)
-        search.observe(cell, 1, 61.5, "stopped", examples=32)
+        search.observe(cell, 1, 61.5, RunState.STOPPED, examples=32)
         search.observe(cell, 2, math.nan)
     states = [t.state for t in sampler._study.trials]
     assert states == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL]
@@ -228,7 +229,8 @@ def test_study_from_the_ledger_equals_the_study_that_was_lost(space_of):
     resolved = space_of(ENDLESS, num_samples=6)
     live = search_of(resolved, [])
     rows = []
-    for state, best in (("done", 80.0), ("stopped", 60.0), ("failed", None), ("done", 81.0)):
+    for word, best in (("done", 80.0), ("stopped", 60.0), ("failed", None), ("done", 81.0)):
+        state = RunState(word)
         cell = live.propose()
         live.observe(cell, 0, best, state, examples=64)
         rows.append(row(cell, 0, state, best))
@@ -251,6 +253,6 @@ def test_cells_of_other_drivers_enter_as_running(space_of):
 
 def test_scores_that_are_not_finite_are_failures(space_of):
     cell = space_of().cells()[0]
-    assert observed(cell, 0, "done", math.inf).state == "failed"
-    assert observed(cell, 0, "stopped", None).state == "failed"
-    assert observed(cell, 0, "failed", 3.0).state == "failed"
+    assert observed(cell, 0, RunState.DONE, math.inf).state == "failed"
+    assert observed(cell, 0, RunState.STOPPED, None).state == "failed"
+    assert observed(cell, 0, RunState.FAILED, 3.0).state == "failed"

@@ -122,7 +122,7 @@ def test_a_stopped_run_goes_on_in_another_folder(
     assert (stopped.state, stopped.examples) == ("stopped", 80)
     done = train(run, paths, tmp_path / "two", go_on, resume_from=tmp_path / "one")
     assert updates == list(range(20)), "the second attempt begins at update 10"
-    assert done.state == "done" and curve(done) == curve(train(run, paths, tmp_path / "three", go_on))
+    assert not done.stopped and curve(done) == curve(train(run, paths, tmp_path / "three", go_on))
     assert checkpoint.read_best(tmp_path / "two")[1]["best"] == done.best
 
 
@@ -202,7 +202,7 @@ def test_an_evaluation_without_a_score_leaves_the_best_checkpoint_as_it_is(
     run = parse_run(tiny_settings("simcse", train_evaluations=4))
     train(run, DataPaths(train_file=text_file), tmp_path, lambda point: point.step == 15)
     outcome = train(run, DataPaths(train_file=text_file), tmp_path, go_on)
-    assert outcome.state == "done" and outcome.best == 10.0 and {point.best for point in outcome.points} == {10.0}
+    assert not outcome.stopped and outcome.best == 10.0 and {point.best for point in outcome.points} == {10.0}
     assert len({point.best_examples for point in outcome.points}) == 1
     assert [math.isnan(point.metrics[run.train.dev]) for point in outcome.points] == [False, True, True, False]
 

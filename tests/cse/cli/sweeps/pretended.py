@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.run_state import RunState
 from cluster.sweep.events import Failure, SweepEvent, SweepOutcome
 from cse.cli.app import main
 from cse.experiments import run as experiments_run
@@ -98,7 +99,7 @@ class Sweeps:
         while (run := source.ask()) is not None:
             asked.append((run.cell["method.dup_rate"], run.seed))
             outcome = self.train([run], (), request.ledger, work.suites, also)
-            source.observe(run, "failed" if outcome.failures else "done", 0.0, 128)
+            source.observe(run, RunState.FAILED if outcome.failures else RunState.DONE, 0.0, 128)
         assert source.exhausted()
         self.asked.append(asked)
         return dataclasses.replace(outcome, done=len(asked))
