@@ -25,7 +25,7 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, completed, parse_run
 from cse_train.distributed import agreed, barrier, rank
 from cse_train.fields import ConfigError
-from cse_train.files import replace_file
+from cse_train.files import BEST_FOLDER, LAST_FOLDER, replace_file
 from cse_train.soundness import (
     CorruptCheckpoint,
     NoCheckpoint,
@@ -39,8 +39,8 @@ from cse_train.soundness import (
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-LAST = Path("last", "state.pt")
-BEST = Path("best", "model.safetensors")
+LAST = Path(LAST_FOLDER, "state.pt")
+BEST = Path(BEST_FOLDER, "model.safetensors")
 WAITING = BEST.with_name("next.safetensors")
 """A new best until the state that names it is written."""
 

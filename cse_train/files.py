@@ -11,6 +11,8 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
+BEST_FOLDER, LAST_FOLDER = "best", "last"
+"""Of a run's folder: where the model to use lies, and the state to go on from; `checkpoint` writes both."""
 HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname())
 """This machine, in the names of files that are being written: other machines may share the folder."""
 
@@ -24,7 +26,7 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file beside `path`, flush it to disk and rename it; nothing half-written is ever at `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(path)
-    aside = path.with_name(f".{path.name}.{HOST}.{uuid.uuid4().hex[:8]}.{os.getpid()}")
+    aside = path.with_name(f".{path.name}.{HOST}.{uuid.uuid4().hex[:8]}.{os.getpid()}")  # `writer_of` reads it
     try:
         _written(write, aside)
         with aside.open("rb+") as written:
@@ -32,6 +34,12 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
         os.replace(aside, path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def writer_of(path: Path) -> int | None:
+    """The process of this machine that writes, or wrote, a file under this name; None for other names."""
+    named = re.fullmatch(rf"\..+\.{re.escape(HOST)}\.(?:[0-9a-f]{{8}}\.)?([0-9]+)", path.name)
+    return int(named[1]) if named else None
 
 
 def alive(process: int) -> bool:

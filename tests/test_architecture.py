@@ -82,7 +82,8 @@ ROOMS: Mapping[str, str] = {
     # from the ledger to a page
     "analysis": "",
     "analysis.run_state": "",
-    "analysis.ledger": "analysis.run_state",
+    "analysis.run_folder": "cse_train.files",
+    "analysis.ledger": "analysis.run_state analysis.run_folder",
     "analysis.statistics": "",
     "analysis.frames": "analysis.ledger",
     "analysis.tables": "analysis.run_state analysis.ledger analysis.statistics cse_train.evaluate.correlation",
@@ -100,27 +101,29 @@ ROOMS: Mapping[str, str] = {
     "cse_train.data_paths cse_train.config cse_train.methods cse_train.plugins cse_train.text cse_train.backbone "
     "cse_train.evaluate",
     "cluster.search": "cluster.plan search_spaces analysis.run_state analysis.ledger cse_train.fields",
-    "cluster.slots": "analysis.run_state cluster.runtime cse_train.reading cse_train.fields cse_train.data_paths "
-    "cse_train.config cse_train.plugins",
-    "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.run_state analysis.ledger cse_train.fields "
-    "cse_train.user_files cse_train.data_paths cse_train.evaluate.suites cse_train.plugins",
+    "cluster.slots": "analysis.run_folder analysis.run_state cluster.runtime cse_train.reading cse_train.fields "
+    "cse_train.data_paths cse_train.config cse_train.plugins",
+    "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.run_folder analysis.run_state "
+    "analysis.ledger cse_train.fields cse_train.user_files cse_train.data_paths cse_train.evaluate.suites "
+    "cse_train.plugins",
     "cluster.trackers": "analysis.run_state cse_train.fields cse_train.reading",
-    "cluster.monitor": "cluster.sweep cluster.trackers analysis.run_state analysis.ledger analysis.progress "
-    "cse_train.fields cse_train.files cse_train.reading",
+    "cluster.monitor": "cluster.runtime cluster.sweep cluster.trackers analysis.run_folder analysis.run_state "
+    "analysis.ledger analysis.progress cse_train.fields cse_train.files cse_train.reading",
     "cluster.launch": "cluster.runtime search_spaces cse_train.fields cse_train.plugins",
     # the face
     "cse": "",
     "cse.__main__": "cse.cli",
-    "cse.tables": "cse.foreign cluster.plan search_spaces analysis.run_state analysis.ledger analysis.statistics "
-    "analysis.tables analysis.render analysis.study analysis.report analysis.site cse_train.fields "
-    "cse_train.data_paths cse_train.files cse_train.config cse_train.evaluate.metric_names cse_train.evaluate.suites "
-    "cse_train.export cse_train.plugins",
+    "cse.tables": "cse.foreign cluster.plan search_spaces analysis.run_folder analysis.run_state analysis.ledger "
+    "analysis.statistics analysis.tables analysis.render analysis.study analysis.report analysis.site "
+    "cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.evaluate.metric_names "
+    "cse_train.evaluate.suites cse_train.export cse_train.plugins",
     "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
-    "cluster.trackers search_spaces analysis.run_state analysis.ledger analysis.statistics analysis.tables "
-    "cse_train.fields cse_train.data_paths cse_train.config cse_train.checkpoint cse_train.text cse_train.backbone "
-    "cse_train.evaluate cse_train.plugins",
-    "cse.doctor": "cse.experiments cluster.plan cluster.runtime cluster.sweep search_spaces analysis.run_state "
-    "analysis.ledger cse_train.fields cse_train.files cse_train.data_paths cse_train.checkpoint cse_train.soundness",
+    "cluster.trackers search_spaces analysis.run_folder analysis.run_state analysis.ledger analysis.statistics "
+    "analysis.tables cse_train.fields cse_train.data_paths cse_train.config cse_train.checkpoint cse_train.text "
+    "cse_train.backbone cse_train.evaluate cse_train.plugins",
+    "cse.doctor": "cse.experiments cluster.plan cluster.runtime cluster.sweep search_spaces analysis.run_folder "
+    "analysis.run_state analysis.ledger cse_train.fields cse_train.files cse_train.data_paths cse_train.checkpoint "
+    "cse_train.soundness",
     "cse.foreign": "search_spaces cluster.plan analysis.run_state analysis.ledger analysis.tables analysis.bundles "
     "cse_train.fields cse_train.reading cse_train.config cse_train.text cse_train.evaluate.metric_names",
     "cse.cli": "cse cse.tables cse.experiments cse.doctor cse.foreign cluster search_spaces analysis cse_train",

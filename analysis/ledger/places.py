@@ -13,8 +13,8 @@ from pathlib import Path
 from sqlalchemy import Connection, select
 
 from analysis.ledger import schema
+from analysis.run_folder import RUNS, home_of, runs_folder
 
-RUNS = "runs"
 KEY = "storage"
 """Of the table of facts: the storages in which drivers put files, but for the folder of a SQLite file."""
 GIVEN = "cse_storage"
@@ -44,9 +44,9 @@ class Places:
     def _has(self, root: Path, signature: str) -> bool:
         self._asked += 1
         if self._asked <= FEW:
-            return (root / RUNS / signature).is_dir()
+            return home_of(root, signature).is_dir()
         if root not in self._listed:
-            folder = root / RUNS
+            folder = runs_folder(root)
             self._listed[root] = frozenset(os.listdir(folder) if folder.is_dir() else ())
         return signature in self._listed[root]
 

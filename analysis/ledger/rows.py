@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from analysis.run_folder import RunFolder
 from analysis.run_state import RunState, Standing
 
 SEED = "train.seed"
@@ -53,6 +54,11 @@ class RunRow:
     """Claimed or running with a lease that still holds; False for a dead owner's run."""
     settings: str = field(default="", compare=False)
     """The text of `config` without the seed, the same for all seeds of a cell; empty for a row that was not read."""
+
+    @property
+    def files(self) -> RunFolder | None:
+        """The folder of its newest attempt; None where it has none."""
+        return RunFolder(Path(self.folder)) if self.folder else None
 
 
 class Objects:

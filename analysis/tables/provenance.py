@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow
@@ -76,8 +75,8 @@ def _seed_run(ledger: Ledger, run: RunRow, values: Mapping[str, float | None], s
         Attempt(row.attempt, ends[row.attempt].state, ends[row.attempt].reason, row.examples, row.seconds, row.details)
         for row in ledger.provenance([run.signature]).get(run.signature, [])
     )
-    best = Path(run.folder, "best") if run.folder else None
-    return SeedRun(run, values, attempts, str(best) if best and best.is_dir() else None, tuple(sweeps))
+    best = run.files.best if run.files and run.files.best.is_dir() else None
+    return SeedRun(run, values, attempts, None if best is None else str(best), tuple(sweeps))
 
 
 def _sweeps(ledger: Ledger, signatures: Iterable[str]) -> dict[str, list[str]]:

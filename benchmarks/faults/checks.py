@@ -9,6 +9,7 @@ from typing import Any
 import optuna
 
 from analysis.ledger import Claim, LostClaim
+from analysis.run_folder import RunFolder
 from benchmarks.faults.sweep import RUNS, Sweep
 from cse_train.checkpoint import read_best
 
@@ -73,7 +74,7 @@ def _results(sweep: Sweep, reference: Sweep) -> list[str]:
 
 def weights(folder: str | None) -> str | None:
     """Digest of a run's best tensors, the file's header (clock times) left out."""
-    if folder is None or not Path(folder, "best").is_dir():
+    if folder is None or not RunFolder(Path(folder)).best.is_dir():
         return None
     total = hashlib.sha256()
     for name, tensor in sorted(read_best(Path(folder))[2].items()):

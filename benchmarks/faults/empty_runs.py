@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger
+from analysis.run_folder import RunFolder
 from cluster.plan.planner import plan
 from cluster.runtime.options import SweepOptions
 from cluster.sweep.run_sweep import run_sweep
@@ -45,8 +46,9 @@ def train(
     for step in (1, 2):
         score = {run.train.dev: float(run.train.seed + step)}
         points.append(Point(32 * step, step, 0.01, score, score[run.train.dev], 32 * step))
-        (folder / "last").mkdir(exist_ok=True)
-        (folder / "last" / f"{step}").write_text(str(step), encoding="utf8")
+        states = RunFolder(folder).last
+        states.mkdir(exist_ok=True)
+        (states / f"{step}").write_text(str(step), encoding="utf8")
         if report(points[-1]):
             break
     last = points[-1]

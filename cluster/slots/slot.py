@@ -10,6 +10,7 @@ from typing import Any
 
 from ray import tune
 
+from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from cluster.slots.group_api import (
     IS_LAST,
@@ -142,11 +143,8 @@ class Slot(tune.Trainable):
 
     def _checkpoint(self) -> Path | None:
         """The folder to go on from: this attempt's, else the newest earlier attempt's that has a checkpoint."""
-        for folder in (self.job.folder, *self.job.previous):
-            last = folder / "last"
-            if last.is_dir() and any(not path.name.startswith(".") for path in last.iterdir()):
-                return folder
-        return None
+        folders = (self.job.folder, *self.job.previous)
+        return next((folder for folder in folders if RunFolder(folder).has_state), None)
 
     def _end_job(self) -> None:
         if self.running:

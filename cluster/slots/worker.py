@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from cluster.runtime.code_version import OURS, digest_problem
 from cluster.slots.fault import fault_of
@@ -100,7 +101,7 @@ class WrongInputs(ConfigError):
 def serve_job(channel: Channel, number: int, job: Job) -> None:
     """Run one job under its own log and settings and post how it ended."""
     try:
-        with job_log(job.folder / "logs" / f"rank{channel.rank}.log"):
+        with job_log(RunFolder(job.folder).log(channel.rank)):
             try:
                 with process_settings(job.threads, job.run.train.seed):
                     outcome = run_job(Reporter(channel, number), job)
@@ -165,9 +166,10 @@ def _check_inputs(job: Job) -> None:
 def _score(reporter: Reporter, job: Job) -> None:
     """Every rank scores, because the evaluator shares its batches among them; rank 0 posts."""
     score = pkgutil.resolve_name(job.scorer)
+    folder = RunFolder(job.folder)
     train = job.run.train  # names the encoder as the plan does: since the run was trained, it may have moved
     given = {"signature": job.signature, "encoder": train.encoder}
-    scores = score(job.folder / "best", job.suites, job.paths, job.folder / "scores", **given)
+    scores = score(folder.best, job.suites, job.paths, folder.scores, **given)
     if reporter.channel.rank == 0:
         for score in scores:
             reporter.channel.call("post", reporter.number, ScoreEvent(score.record()))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from analysis.ledger import RunRow
 from analysis.ledger.rows import HistoryRow
+from analysis.run_folder import Checkpoint, RunFolder, home_of, runs_folder
 from analysis.run_state import RunState
 from cluster.sweep import run_folders
 
@@ -22,7 +23,7 @@ class Holding:
     total: int
     attempts: tuple[tuple[Path, int], ...]
     """Of a finished run, the folders of this ledger's attempts that it replaced."""
-    checkpoints: tuple[tuple[str, Path, int], ...]
+    checkpoints: tuple[tuple[Checkpoint, Path, int], ...]
     """`last` and `best`, as far as they are there; none where the run's folder is not in its home, or another
     ledger's."""
 
@@ -36,7 +37,7 @@ class DiskUse:
 
     def __init__(self, storage: Path, now: Callable[[], float] = time.monotonic) -> None:
         self._storage, self._now = storage, now
-        self._root = (storage / "runs").resolve()
+        self._root = runs_folder(storage).resolve()
         self._holdings: dict[str, tuple[object, Holding | None]] = {}
         self._strangers: dict[str, tuple[float, int]] = {}
 
@@ -68,24 +69,22 @@ class DiskUse:
         return size
 
     def _measured(self, run: RunRow, history: History) -> Holding | None:
-        home = self._storage / "runs" / run.signature
+        home = home_of(self._storage, run.signature)
         if not home.is_dir() or home.resolve() != self._root / run.signature:
             return None
-        folder = Path(run.folder or "/")
-        inside = folder.parent == home and folder.resolve() == home.resolve() / folder.name
+        folder = RunFolder(Path(run.folder or "/"))
+        inside = folder.path.parent == home and folder.path.resolve() == home.resolve() / folder.path.name
         ended = inside and run.state.has_result and _is_own(run, history, folder)
-        others = sorted(home.iterdir()) if ended and run.state == RunState.DONE else []
-        attempts = [path for path in others if path.name.startswith(run_folders.KINDS) and path != folder]
-        superseded = [path for path in attempts if _is_folder(path) and _is_own(run, history, path)]
-        kinds = [(kind, folder / kind) for kind in ("last", "best") if ended]
+        others = RunFolder.in_home(home) if ended and run.state == RunState.DONE else []
+        superseded = [other.path for other in others if other != folder and _is_own(run, history, other)]
         return Holding(
             size_of(home),
             tuple((path, size_of(path)) for path in superseded),
-            tuple((kind, path, size_of(path)) for kind, path in kinds if _is_folder(path)),
+            tuple((kind, path, size_of(path)) for kind, path in folder.checkpoints()) if ended else (),
         )
 
 
-def _is_own(run: RunRow, history: History, folder: Path) -> bool:
+def _is_own(run: RunRow, history: History, folder: RunFolder) -> bool:
     return run_folders.owns([run], folder) or run_folders.owns(history(run.signature), folder)
 
 
@@ -103,7 +102,3 @@ def _size(path: Path) -> int:
         return about.st_size // about.st_nlink
     except FileNotFoundError:
         return 0
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Claim, Ledger, LostClaim, RunRow
+from analysis.run_folder import RunFolder, home_of
 from analysis.run_state import CLAIMABLE, RunState
 from cluster.plan.method_code import facts
 from cluster.plan.plan import PlannedRun
@@ -236,7 +237,7 @@ class Dispatcher:
         if claim is None:
             return None
         with blames_storage(storage):
-            folder = run_folders.begin(home, claim, provenance)
+            folder = run_folders.begin(home, claim, provenance).path
         return ClaimedRun(planned, folder, claim, self._suites(planned))
 
     def _adopted(self, planned: PlannedRun) -> bool:
@@ -244,30 +245,30 @@ class Dispatcher:
 
         That is an attempt of another ledger, or of a driver of this one that died before it said so.
         """
-        for source in run_folders.finished(self._home(planned.signature)):
+        for source in RunFolder.finished_in(self._home(planned.signature)):
             read, total = pkgutil.resolve_name(self.options.reader), total_examples(planned.counted.flat())
-            points = read(source, planned.signature, total)
+            points = read(source.path, planned.signature, total)
             if points and self._take_over(planned, source, points):
                 return True
         return False
 
-    def _take_over(self, planned: PlannedRun, source: Path, points: Sequence[Plain]) -> bool:
+    def _take_over(self, planned: PlannedRun, source: RunFolder, points: Sequence[Plain]) -> bool:
         """Whether the run is claimed and ended with the checkpoints and points of a finished attempt."""
         claimed = self._begin(planned, self._origin(source) | facts(planned.run))
         if claimed is None or claimed.claim is None:
             return False
         try:
             with blames_storage(self._storage):
-                run_folders.take_over(source, claimed.folder)
+                run_folders.take_over(source, RunFolder(claimed.folder))
             self.recorder.adopted(claimed, points)
         except (FileNotFoundError, LostClaim):
-            self.ledger.release(claimed.claim, f"deleted while it was taken over: {source}")
+            self.ledger.release(claimed.claim, f"deleted while it was taken over: {source.path}")
             return False
         return True
 
-    def _origin(self, source: Path) -> dict[str, Any]:
+    def _origin(self, source: RunFolder) -> dict[str, Any]:
         """With what another ledger's attempt was trained, as far as is known, and where it lies."""
-        return run_folders.provenance(source) | {"adopted": str(source.relative_to(self.options.storage))}
+        return run_folders.provenance(source) | {"adopted": str(source.path.relative_to(self.options.storage))}
 
     def _gone(self, row: RunRow) -> bool:
         """Whether a finished run's folder is no longer in this storage; where a model was freed, the folder stays."""
@@ -276,9 +277,9 @@ class Dispatcher:
 
     def _reuse(self, planned: PlannedRun, row: RunRow, missing: tuple[str, ...]) -> ClaimedRun | None:
         """A finished run is not trained again; it is scored on suites of which a column is missing."""
-        folder = Path(row.folder) if missing and row.folder and Path(row.folder, "best").is_dir() else None
-        self.recorder.reused(planned, row, to_score=folder is not None)
-        return ClaimedRun(planned, folder, None, missing, finished=row) if folder else None
+        files = row.files if missing and row.files and row.files.best.is_dir() else None
+        self.recorder.reused(planned, row, to_score=files is not None)
+        return ClaimedRun(planned, files.path, None, missing, finished=row) if files else None
 
     def _from_waiting(self) -> ClaimedRun | None:
         if not self.waiting or time.monotonic() < self._next_poll:
@@ -300,9 +301,9 @@ class Dispatcher:
 
     def _earlier(self, claim: Claim) -> tuple[Path, ...]:
         """Folders of earlier attempts, newest first; one that was published but never recorded comes first."""
-        published = run_folders.finished(self._home(claim.signature))
+        published = RunFolder.finished_in(self._home(claim.signature))
         history = self.ledger.history(claim.signature) if published else []
-        unrecorded = [path for path in published if not run_folders.is_others(history, path)]
+        unrecorded = [each.path for each in published if not run_folders.is_others(history, each)]
         return tuple(dict.fromkeys([*unrecorded, *map(Path, claim.previous_folders)]))
 
     def _suites(self, planned: PlannedRun) -> tuple[str, ...]:
@@ -311,7 +312,7 @@ class Dispatcher:
         return tuple(dict.fromkeys((*of_sweep, *of_run)))
 
     def _home(self, signature: str) -> Path:
-        return within(self.options.storage, self.options.storage / "runs" / signature)
+        return within(self.options.storage, home_of(self.options.storage, signature))
 
     @cached_property
     def _storage(self) -> Path:

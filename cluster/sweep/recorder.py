@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Claim, Ledger, LostClaim, RunRow
+from analysis.run_folder import RunFolder
 from analysis.run_state import WITH_RESULT, RunState
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import StorageFailed, storage_problem
 from cluster.slots.group_api import IS_LAST, Plain, SlotResult
-from cluster.sweep import run_folders
 from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent, SweepOutcome
 
 CORRUPT = "corrupt checkpoint: "
@@ -209,7 +209,7 @@ class Recorder:
         assert claimed.claim is not None
         if self.ledger.stands(claimed.claim) is None:
             raise LostClaim(f"claim lost: signature={claimed.planned.signature} attempt={claimed.claim.attempt}")
-        final = run_folders.published(claimed.folder)
+        final = RunFolder(claimed.folder).published.path
         claimed.folder.rename(final)
         return final
 
@@ -221,7 +221,7 @@ class Recorder:
                 score["suite"],
                 score["value"],
                 score["protocol"],
-                str(claimed.folder / "scores" / Path(file).name) if file else None,
+                str(RunFolder(claimed.folder).scores / Path(file).name) if file else None,
                 score.get("cosines_hash"),
             )
             self.report(
@@ -240,4 +240,4 @@ class Recorder:
 
 
 def _log(claimed: ClaimedRun) -> str:
-    return str(claimed.folder / "logs")
+    return str(RunFolder(claimed.folder).logs)

@@ -13,16 +13,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from analysis.ledger import Ledger, LedgerError, RunRow
+from analysis.run_folder import Checkpoint
 from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
 from cluster.sweep.disk_use import DiskUse, Holding
 from cluster.sweep.events import EventKind, SweepEvent
 from cse_train.fields import ConfigError
 
-Kind = Literal["superseded", "last", "best"]
+Kind = Literal["superseded"] | Checkpoint
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
@@ -107,8 +108,7 @@ def _checkpoints(
     runs: Sequence[RunRow], holdings: Mapping[str, Holding], scored: Collection[str]
 ) -> Iterable[Removable]:
     """First what is only needed to go on, then models, each of the worst run first."""
-    kinds: tuple[Kind, Kind] = ("last", "best")
-    for wanted in kinds:
+    for wanted in get_args(Checkpoint):
         for run in runs:
             for kind, folder, size in holdings[run.signature].checkpoints:
                 if kind == wanted and not (kind == "best" and run.signature in scored):

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from analysis.ledger import Ledger, sweeps_named
+from analysis.run_folder import RunFolder
 from analysis.statistics.looks import LOOKS, looks_until
 from cse.cli.ledgers import existing_ledger
 from cse.cli.loader import load
@@ -318,7 +319,7 @@ def run_folder(name: str, ledger: Ledger | None) -> Path:
     """The folder that a run's name means. ConfigError for none, CorruptCheckpoint for one with another run's model."""
     lookup = load("cse.tables.lookup")
     folder: Path = lookup.run_folder(name, ledger)
-    row = lookup.row_of(folder.parent if folder.name == "best" else folder, ledger) if ledger else None
+    row = lookup.row_of(RunFolder.around(folder).path, ledger) if ledger else None
     if row is not None:
         load("cse_train.checkpoint").require_own(folder, row.signature)
     return folder

@@ -111,7 +111,7 @@ def measure(run: PlannedRun, paths: DataPaths, options: SweepOptions) -> Measure
     """Train the run in folders that are gone afterwards; ConfigError with the run's reason where it fails."""
     with tempfile.TemporaryDirectory(prefix="cse-probe-") as folder:
         file = Path(folder, "ledger.db")
-        settings = dataclasses.replace(options, storage=Path(folder, "runs"))
+        settings = dataclasses.replace(options, storage=Path(folder, "storage"))
         watch = MemoryWatch(os.getpid(), gpus=bool(options.gpus_per_worker))
         with background(watch.sample_until):
             outcome = run_sweep([run], file, paths, settings)

@@ -1,19 +1,16 @@
 """What drivers and machines that died left behind, and how it is put right: shown first, done when asked."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from analysis.ledger import Claim, Ledger, RunRow
+from analysis.run_folder import home_of, runs_folder
 from analysis.run_state import RunState
 from cse_train import checkpoint
-from cse_train.files import HOST, alive
+from cse_train.files import alive, writer_of
 from cse_train.soundness import CorruptCheckpoint
-
-PART = re.compile(rf"\..+\.{re.escape(HOST)}\.(?:[0-9a-f]{{8}}\.)?([0-9]+)")
-"""Name of a file that a process of this machine is writing, and the process."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ def repairs(ledger: Ledger, storage: Path) -> list[Repair]:
         *unsound,
         *_orphans(ledger, rows),
         *_without_files(ledger, rows, storage),
-        *_partial_files(storage / "runs"),
+        *_partial_files(runs_folder(storage)),
     ]
 
 
@@ -55,7 +52,7 @@ def _without_files(ledger: Ledger, rows: list[RunRow], storage: Path) -> Iterato
     """
     for row in rows:
         folder = Path(row.folder or "/")
-        if row.state != RunState.DONE or folder.parent != storage / "runs" / row.signature:
+        if row.state != RunState.DONE or folder.parent != home_of(storage, row.signature):
             continue
         if reason := _damage(folder, row.signature):
             line = f"run without files: run={row.signature} folder={folder} ({reason})"
@@ -76,6 +73,6 @@ def _damage(folder: Path, signature: str) -> str:
 
 def _partial_files(runs: Path) -> Iterator[Repair]:
     for path in sorted(runs.rglob(".*")):
-        process = PART.fullmatch(path.name)
-        if process and path.is_file() and not path.is_symlink() and not alive(int(process[1])):
+        process = writer_of(path)
+        if process is not None and path.is_file() and not path.is_symlink() and not alive(process):
             yield Repair(f"partial file: {path}; is deleted", partial(path.unlink, missing_ok=True))

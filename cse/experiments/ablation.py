@@ -11,6 +11,7 @@ import yaml
 
 from analysis.ledger import Ledger, SweepRow
 from analysis.ledger.schema import digest
+from analysis.run_folder import RunFolder
 from analysis.statistics.leave_one_out import Without, leave_one_out
 from analysis.tables.results import results_of
 from cluster.plan.match import match
@@ -167,7 +168,7 @@ def _run_of(what: str, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str
 
 
 def _of_folder(folder: Path, ledger: Ledger | None) -> tuple[Mapping[str, Scalar], str, SweepRow | None]:
-    run = folder.parent if folder.name == "best" else folder
+    run = RunFolder.around(folder).path
     row = row_of(run, ledger) if ledger else None
     if row is not None:
         return row.config, row.signature[:12], None

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.ledger import Ledger, RunRow
+from analysis.run_folder import RunFolder
 from cse.tables.lookup import encoder_of, require_files
 from cse.tables.models import Model, ModelScore
 from cse_train.data_paths import DataPaths
@@ -64,8 +65,8 @@ def score_run(run: RunRow, ledger: Ledger, suites: Sequence[str], paths: DataPat
 
     ConfigError for a run without files, or whose encoder is nowhere.
     """
-    folder, encoder = require_files(run, ledger), encoder_of(run, ledger)
-    given = (folder / "best", list(suites), paths, folder / "scores", run.signature, encoder)
+    folder, encoder = RunFolder(require_files(run, ledger)), encoder_of(run, ledger)
+    given = (folder.best, list(suites), paths, folder.scores, run.signature, encoder)
     scores = apart(score_checkpoint, *given)
     for score in scores:
         ledger.add_score(run.signature, **score.record())

@@ -1,7 +1,6 @@
 """Finished runs whose files are gone, trained once more: settings, seed and inputs are theirs, and so are the bits."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from analysis.ledger import Ledger, RunRow
 from analysis.run_state import RunState
@@ -10,7 +9,6 @@ from cluster.plan.method_code import own_digest
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import runs_of
 from cluster.plan.signature import CODE, identity, signature
-from cluster.sweep import run_folders
 from cse.experiments.request import Request, Work, plan_of
 from cse_train.config import RunConfig
 from search_spaces.cells import sweep_name
@@ -27,7 +25,7 @@ def without_files(request: Request, ledger: Ledger) -> list[PlannedRun]:
 
 def has_files(row: RunRow) -> bool:
     """Whether the run's best checkpoint is where the ledger says."""
-    return row.folder is not None and Path(row.folder, "best").is_dir()
+    return row.files is not None and row.files.best.is_dir()
 
 
 def reopened(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) -> Work:
@@ -36,8 +34,8 @@ def reopened(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) -> Wo
     What is left of a run's folder is set aside: its last state is that of a finished run.
     """
     for row in ledger.runs(signatures=[run.signature for run in runs]):
-        if row.folder is not None and Path(row.folder).is_dir():
-            run_folders.set_aside(Path(row.folder), row.attempt)
+        if row.files is not None and row.files.path.is_dir():
+            row.files.path.rename(row.files.set_aside(row.attempt).path)
     ledger.reopen([run.signature for run in runs], REASON)
     unscorable = plan_of([request], ledger).unscorable
     suites = {

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger, RunRow, SweepRow, sweeps_named
+from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from cluster.plan.signature import holds_encoder
 from cse_train.export.lineage import Lineage
@@ -90,7 +91,7 @@ def encoder_for(folder: Path, ledger: Ledger | None, given: str | None) -> str |
 
     `given` is what the person says; ConfigError where the ledger knows that it is another, and as of `encoder_of`.
     """
-    row = row_of(folder.parent if folder.name == "best" else folder, ledger) if ledger else None
+    row = row_of(RunFolder.around(folder).path, ledger) if ledger else None
     place = None if given is None else str(absolute(ENCODER, given, Path.cwd()))
     if row is None or ledger is None or ENCODER not in row.config or "encoder" not in row.identity:
         return place

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from analysis.ledger import Ledger, RunRow
+from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from analysis.tables.data_sets import LENGTH
 from analysis.tables.labels import differing, some
@@ -101,7 +102,7 @@ def _single(
     path = Path(name)
     if path.is_dir() or (path.is_file() and path.suffix not in (".yaml", ".yml")):
         folder = path.resolve()
-        row = row_of(folder.parent if folder.name == "best" else folder, ledger) if ledger else None
+        row = row_of(RunFolder.around(folder).path, ledger) if ledger else None
         return _of_run(name, row) if row is not None else Model(name, name, folder=folder)
     row = by_signature(name, ledger) if ledger else None
     if row is not None:

@@ -5,11 +5,13 @@ A ledger of before has nothing imported.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import sqlalchemy
 from sqlalchemy import JSON, Column, Connection, Float, ForeignKey, Integer, String, Table, Text, and_, select
 
 from analysis.ledger import queries, schema
+from analysis.run_folder import RunFolder
 
 imports = Table(
     "cse_imports",
@@ -51,7 +53,8 @@ class Import:
 
     def line(self) -> str:
         """In words."""
-        lies = f"; its checkpoint lies at {self.host or 'unknown host'}:{self.folder}/best" if self.folder else ""
+        where = RunFolder(Path(self.folder)).best if self.folder else None
+        lies = f"; its checkpoint lies at {self.host or 'unknown host'}:{where}" if where else ""
         return f"imported from {self.file} ({self.hash[:12]}){lies}"
 
 

@@ -14,6 +14,7 @@ from analysis.progress.follower import Follower
 from analysis.progress.pages import Listing, Wanted, figure, page
 from analysis.progress.rows import ProgressRow
 from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress, run_folder
+from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 
 FAILED = 50
@@ -154,7 +155,7 @@ def tails(folder: str | None, storage: Path) -> dict[str, str]:
     if not folder:
         return {}
     root = storage.resolve()
-    paths = sorted(Path(folder, "logs").glob("rank*.log"))[:RANKS]
+    paths = RunFolder(Path(folder)).written_logs()[:RANKS]
     return {path.name: tail(path.resolve()) for path in paths if within(path, root)}
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from analysis.ledger import Ledger
+from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from cluster.plan.user_files import described, with_user_files
 from cse.cli import exit, ledgers, options
@@ -82,15 +83,15 @@ def eval(
     chosen = suite_options(protocol, mode, aggregation, query, positives)
     opened = models.open_model(folder, pooler=pooler, max_length=max_length, prompt=prompt, encoder=place)
     recorded = models.is_run(folder) and (pooler, max_length, prompt, aggregation) == (None, None, None, "all")
-    run = folder.parent if folder.name == "best" else folder
-    out = to.resolve() if to else run / "scores" if recorded else None
+    run = RunFolder.around(folder)
+    out = to.resolve() if to else run.scores if recorded else None
     scores = evaluate(opened, paths, names, chosen)
     if out is not None:
         scores = [scoring.with_file(score, out) for score in scores]
     print(report(scores, form))
     exit.say(without_value(scores))
     if recorded:
-        _record(run, ledgers.existing_ledger(ledger, storage), scores)
+        _record(run.path, ledgers.existing_ledger(ledger, storage), scores)
 
 
 def _record(run: Path, ledger: Ledger | None, scores: Sequence[Score]) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from analysis.run_folder import RunFolder
 from cse.cli import ledgers, options
 from cse.cli.loader import Deferred
 from cse.tables.lookup import encoder_for, lineage_of
@@ -46,8 +47,9 @@ def export(
     if push_to_hub:
         hub.require_hub(push_to_hub)
     paths = options.data_paths(data, None, senteval)
-    lineage = lineage_of(folder.parent if folder.name == "best" else folder, opened)
-    best = folder / "best" if (folder / "best").is_dir() else folder
+    lineage = lineage_of(RunFolder.around(folder).path, opened)
+    inside = RunFolder(folder).best
+    best = inside if inside.is_dir() else folder
     place = encoder_for(best, opened, encoder)
     agreement = exporting.export(best, to.resolve(), form, paths=paths, lineage=lineage, encoder=place)
     print(f"wrote {to.resolve()} ({form})")

@@ -122,7 +122,7 @@ def _facts(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> dict[str,
 
 
 def _checkpoint(chosen: CellRuns) -> str | None:
-    return str(Path(chosen.best_run.folder) / "best") if chosen.best_run.folder else None
+    return str(chosen.best_run.files.best) if chosen.best_run.files else None
 
 
 def lines(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> list[str]:

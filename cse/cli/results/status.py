@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from analysis.progress.follower import Follower
 from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress
+from analysis.run_folder import RunFolder
 from analysis.run_state import UNCLAIMED, RunState, Standing
 from analysis.tables.labels import number_of
 from cluster.monitor.dashboard.api import short, whole
@@ -81,7 +83,7 @@ def long_block(sweep: SweepDetail) -> str:
     for run in failed[:LISTED]:
         lines.append(f"  failed  {run.label}: {run.row.reason or 'no reason is recorded'}")
         if run.folder:
-            lines.append(f"          log {run.folder}/logs")
+            lines.append(f"          log {RunFolder(Path(run.folder)).logs}")
     return "\n".join(lines)
 
 

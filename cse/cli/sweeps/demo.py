@@ -82,15 +82,15 @@ def demo_request(
 
 def export_best(run: RunRow | None, to: Path, ledger: Ledger) -> Path | None:
     """The run's model in sentence-transformers' layout; an export of the same run is kept."""
-    if run is None or run.folder is None:
+    if run is None or run.files is None:
         return None
     mark = to / "cse_run.txt"
     if mark.exists() and mark.read_text(encoding="utf8").strip() == run.signature:
         return to
     if mark.exists():
         shutil.rmtree(to)
-    made = Path(run.folder)
-    agreement = exporting.export(made / "best", to, "sentence-transformers", lineage=lineage_of(made, ledger))
+    lineage = lineage_of(run.files.path, ledger)
+    agreement = exporting.export(run.files.best, to, "sentence-transformers", lineage=lineage)
     print("\n".join(agreement.lines()))
     mark.write_text(run.signature + "\n", encoding="utf8")
     return to

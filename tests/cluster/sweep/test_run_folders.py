@@ -11,6 +11,7 @@ import pytest
 
 from analysis.ledger import Claim
 from analysis.ledger.rows import RunRow
+from analysis.run_folder import RunFolder
 from cluster.plan.plan import PlannedRun
 from cluster.sweep import run_folders
 from cluster.sweep.retention import plan_cleaning, remove
@@ -112,7 +113,7 @@ def test_a_ledger_deletes_nothing_in_a_storage_where_another_has_a_folder_of_the
     elsewhere = tmp_path / "elsewhere"
     shutil.move(used / "one.db", tmp_path / "one.db")
     shutil.copytree(used / "runs", elsewhere / "runs")
-    mark = elsewhere / "runs" / "signature1" / "final-1" / run_folders.MARK
+    mark = elsewhere / "runs" / "signature1" / "final-1" / "attempt.json"
     mark.write_text(json.dumps(json.loads(mark.read_text()) | {"owner": "another"}))
     one = Driver(elsewhere, [run_of(1)], "one", file="../one.db")
     assert row_of(one, "signature1").folder == str(mark.parent)
@@ -182,7 +183,7 @@ def test_a_name_is_given_out_once_however_many_ask(tmp_path: Path) -> None:
         begun.wait()
         for _ in range(8):
             folder = run_folders.begin(tmp_path / "home", Claim("s", 1, f"driver {number}"), {})
-            taken.append(folder.rename(run_folders.published(folder)))
+            taken.append(folder.path.rename(folder.published.path))
 
     threads = [threading.Thread(target=take, args=(number,)) for number in range(6)]
     for thread in threads:
@@ -210,7 +211,7 @@ def test_a_home_that_is_no_folder_is_an_error_of_the_system(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("mark", ["", "[]", "{}", '{"provenance": 3, "attempt": [1]}', "[" * 100_000])
 def test_a_mark_that_says_nothing_leaves_a_run_that_can_be_taken_over(used: Path, mark: str) -> None:
-    (used / "runs" / "signature1" / "final-1" / run_folders.MARK).write_text(mark)
+    (used / "runs" / "signature1" / "final-1" / "attempt.json").write_text(mark)
     two = Driver(used, [run_of(1)], "two", file="two.db")
     assert two.dispatcher.next_run() is None and two.dispatcher.finished()
     (told,) = two.ledger.provenance(["signature1"])["signature1"]
@@ -220,7 +221,7 @@ def test_a_mark_that_says_nothing_leaves_a_run_that_can_be_taken_over(used: Path
 def test_a_run_set_aside_twice_keeps_both(tmp_path: Path) -> None:
     for name in ("final-1", "final-1-2"):
         (tmp_path / name).mkdir()
-        run_folders.set_aside(tmp_path / name, 1)
+        (tmp_path / name).rename(RunFolder(tmp_path / name).set_aside(1).path)
     (tmp_path / "final").mkdir()
-    run_folders.set_aside(tmp_path / "final", 3)
+    (tmp_path / "final").rename(RunFolder(tmp_path / "final").set_aside(3).path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["unbooked-1", "unbooked-1-2", "unbooked-3"]
