@@ -15,6 +15,7 @@ from typing import Any
 from analysis.ledger import Ledger, LedgerError
 from cluster.monitor.metrics import METRICS
 from cluster.monitor.samples import Board, Sample
+from cluster.runtime import ray_internals
 from cluster.sweep.events import EventKind, OnEvent, SweepEvent
 
 PERIOD_S = 2.0
@@ -95,10 +96,8 @@ class Monitor(AbstractContextManager["Monitor"]):
         shape, _, dashboard = self._cluster.partition("; dashboard ")
         self._tell_ledger(lambda ledger: ledger.join_cluster(self._totals, dashboard, shape))
         import ray
-        from ray._private import auto_init_hook
 
-        # The sweep's Ray may end before this thread does: a call must then fail, not start another Ray.
-        auto_init_hook.enable_auto_connect = False
+        ray_internals.start_no_other()  # the sweep's Ray may end before this thread does
         try:
             exporter = start_exporter(", ".join(self._totals))
             while ray.is_initialized() and not self._over.is_set():

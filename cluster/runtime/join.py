@@ -5,7 +5,7 @@ import re
 import socket
 from typing import Any
 
-from cluster.runtime.security import on_loopback
+from cluster.runtime import ray_internals
 from cse_train.fields import ConfigError
 
 REACH_S = 5.0
@@ -21,7 +21,7 @@ def connect(address: str, **settings: Any) -> None:
 
     check_address(address)
     try:
-        with on_loopback() if _on_loopback_alone(address) else contextlib.nullcontext():
+        with ray_internals.on_loopback() if _on_loopback_alone(address) else contextlib.nullcontext():
             ray.init(address=address, **settings)
     except Exception as error:
         ray.shutdown()
@@ -31,14 +31,7 @@ def connect(address: str, **settings: Any) -> None:
 def _on_loopback_alone(address: str) -> bool:
     """Whether this machine's other addresses do not lead there, as with a cluster of ours: Ray would try those."""
     host, _, port = address.rpartition(":")
-    return host in LOOPBACK and not listens(_own_address(), int(port))
-
-
-def _own_address() -> str:
-    """The address that Ray puts in the place of 127.0.0.1."""
-    from ray._private.services import get_node_ip_address
-
-    return str(get_node_ip_address())
+    return host in LOOPBACK and not listens(ray_internals.own_address(), int(port))
 
 
 def listens(host: str, port: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 
 from cluster.runtime.options import SweepOptions
+from cluster.runtime.ray_internals import HEAD
 from cse_train.fields import ConfigError
 
 GROUP_GB = 0.6
@@ -19,8 +20,6 @@ GROUP_GB = 0.6
 Slots live on the head where they fit there, else on every node that offers SLOT; ranks live on any node."""
 WORKER_GB = 1.2
 """RAM of one rank, measured at L4 H128 and batch 64 (0.8 for a near-empty run); a group of 2 takes about 3 GB."""
-HEAD = "node:__internal_head__"
-"""The resource that the head of a Ray cluster alone has."""
 SLOT = "trial_slot"
 """The resource of nodes on which slots may live."""
 MUCH = 1e6

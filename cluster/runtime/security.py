@@ -3,7 +3,6 @@
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 
 from cse_train.fields import ConfigError
@@ -32,20 +31,3 @@ def keep_token_private(home: Path | None = None) -> None:
             file.write(secrets.token_hex(32))
     if path.stat().st_uid == os.getuid() and path.stat().st_mode & 0o077:
         path.chmod(OWNER_ALONE)
-
-
-@contextlib.contextmanager
-def on_loopback() -> Iterator[None]:
-    """A `ray.init` inside binds every port of its processes to 127.0.0.1.
-
-    Ray does so where it counts on no second node, which on Linux only this constant of its says (_private/services.py,
-    `get_node_ip_address`); an address of 127.0.0.1 that it is given it replaces by the machine's own.
-    """
-    from ray._private import ray_constants
-
-    before = ray_constants.ENABLE_RAY_CLUSTER
-    ray_constants.ENABLE_RAY_CLUSTER = False
-    try:
-        yield
-    finally:
-        ray_constants.ENABLE_RAY_CLUSTER = before

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cluster.runtime import processes
+from cluster.runtime import processes, ray_internals
 from cluster.runtime.code_version import package_parents
 from cluster.runtime.join import check_address, connect
 from cluster.runtime.resources import SLOT
-from cluster.runtime.security import keep_token_private, on_loopback, require_token
+from cluster.runtime.security import keep_token_private, require_token
 
 TRIAL_SLOTS = 1024
 OBJECT_STORE_BYTES = 256 * 1024**2
@@ -24,30 +24,17 @@ HEALTH_CHECK_MS = 120_000
 machine dead; one that was killed refuses at once and is still noticed within 15 s."""
 
 WORKER_ENVIRONMENT = {
-    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.25",
-    "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
-    "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S": "5",
+    **ray_internals.RANK_VARIABLES,
     "TOKENIZERS_PARALLELISM": "false",
     # oneDNN keeps 1024 compiled shapes by default, which length groups fill with 0.2 GB and no gain in speed.
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "128",
-    # Else Ray leaves every GPU visible to a rank that was given none, and it would train there.
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
-}
-DRIVER_ENVIRONMENT = {
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",
-    "TUNE_GLOBAL_CHECKPOINT_S": "3600",
-    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
-    "TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S": "600",
-    "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
 }
 LOUDEST = {
     "ray": logging.ERROR,
     "ray.tune": logging.ERROR,
     "ray.train": logging.ERROR,
     # Tune's own state, which nothing of ours reads: the run that meets a full disk reports it in one line.
-    "ray.tune.execution.experiment_state": logging.CRITICAL,
+    ray_internals.STATE_LOGGER: logging.CRITICAL,
 }
 """Ray's loggers -> the least level that is shown."""
 _PASSED_ON = ("HF_HUB_OFFLINE", "HF_HOME", "CSE_CACHE", "CUBLAS_WORKSPACE_CONFIG")
@@ -90,10 +77,8 @@ def ray_cluster(
 
 def _dashboard_folders() -> set[Path]:
     """What the dashboard that was started here will leave among the temporary files."""
-    import ray
-
-    node = ray._private.worker.global_worker.node if ray.is_initialized() else None
-    return processes.dashboard_folders(Path(node.address_info["session_dir"])) if node else set()
+    session = ray_internals.session_folder()
+    return processes.dashboard_folders(session) if session else set()
 
 
 def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory_gb: float | None = None) -> None:
@@ -110,16 +95,15 @@ def start_ray(*, address: str | None = None, num_cpus: int | None = None, memory
     settings = {
         "address": "local",
         "num_cpus": num_cpus,
-        "_memory": None if memory_gb is None else int(memory_gb * 1024**3),
         "resources": {SLOT: TRIAL_SLOTS},
         "object_store_memory": OBJECT_STORE_BYTES,
         "include_dashboard": True,
         "runtime_env": {"env_vars": environment},
-        "_system_config": {"health_check_timeout_ms": HEALTH_CHECK_MS},
+        **ray_internals.init_settings(memory_gb, HEALTH_CHECK_MS),
     }
     require_token()
     keep_token_private()
-    with on_loopback():
+    with ray_internals.on_loopback():
         try:
             ray.init(**settings, **shared)
         except Exception:
@@ -145,18 +129,14 @@ def sigterm_kept() -> Iterator[None]:
     Ray's one in Python would end the process at once, its start half done. Its one in C++ (abseil's failure handler)
     calls ours, but aborts the process three seconds later, whatever that is still saving.
     """
-    import ray
-
-    utils = ray._private.utils
-    before = utils.set_sigterm_handler
-    ours = signal.getsignal(signal.SIGTERM) not in (signal.SIG_DFL, signal.SIG_IGN, None)
-    if ours:
-        utils.set_sigterm_handler = lambda handler: None
-    try:
+    if signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, signal.SIG_IGN, None):
         yield
+        return
+    try:
+        with ray_internals.without_sigterm_handler():
+            yield
     finally:
-        utils.set_sigterm_handler = before
-        if ours and threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
             signal.alarm(0)  # for a signal that came before ours was back
 
@@ -164,20 +144,15 @@ def sigterm_kept() -> Iterator[None]:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Ray's messages go to its log files; what Tune and Train read from the environment is set meanwhile."""
-    import ray
-
-    worker = ray._private.worker
-    printer = getattr(worker, "print_to_stdstream", None)
-    before = {name: os.environ.get(name) for name in DRIVER_ENVIRONMENT}
+    before = {name: os.environ.get(name) for name in ray_internals.DRIVER_VARIABLES}
     levels = {name: logging.getLogger(name).level for name in LOUDEST}
-    os.environ.update(DRIVER_ENVIRONMENT)
-    worker.print_to_stdstream = lambda *args, **kwargs: None
+    os.environ.update(ray_internals.DRIVER_VARIABLES)
     for name, loudest in LOUDEST.items():
         logging.getLogger(name).setLevel(loudest)
     try:
-        yield
+        with ray_internals.silent():
+            yield
     finally:
-        worker.print_to_stdstream = printer
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
         for name, level in levels.items():

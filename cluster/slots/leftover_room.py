@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ray.train.v2._internal.execution.callback import ControllerCallback, WorkerGroupCallback
+from cluster.runtime.ray_internals import ControllerCallback, WorkerGroupCallback
 
 
 class LeftoverRoom(ControllerCallback, WorkerGroupCallback):

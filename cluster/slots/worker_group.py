@@ -10,6 +10,7 @@ from typing import Any
 import ray
 
 from cluster.runtime.options import SweepOptions
+from cluster.runtime.ray_internals import CALLBACKS, NO_ROOM
 from cluster.runtime.resources import WORKER_GB, cluster_nodes, memory_bytes, slots_that_fit
 from cluster.slots.group_api import Event, GroupSettings, Job
 from cluster.slots.mailbox import RankFacts, start_mailbox
@@ -18,11 +19,7 @@ from cse_train.fields import ConfigError
 
 CLOSE_S = 5.0
 STOP_S = 60.0
-CALLBACKS = "RAY_TRAIN_CALLBACKS"
-"""The variable in which Ray Train looks for further callbacks."""
 LEFTOVER = "cluster.slots.leftover_room.LeftoverRoom"
-NO_ROOM = "WorkerGroupStartupTimeoutError"
-"""What Ray Train raises when it has waited a minute for the resources of a group."""
 
 
 class _Life:

@@ -16,6 +16,7 @@ from typing import Any
 from analysis.ledger import Ledger, LedgerError
 from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import ListSource, RunSource
+from cluster.runtime import ray_internals
 from cluster.runtime.background import background
 from cluster.runtime.code_version import other_code
 from cluster.runtime.head_watch import cluster_watch
@@ -94,8 +95,6 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
     where = "starts on this machine" if options.address is None else f"joining the cluster at {options.address}"
     on_event(SweepEvent(kind=EventKind.RAY, reason=where))
     with ray_cluster(options.storage, address=options.address):
-        import ray
-
         if options.address is not None:
             wait_for_nodes(options, over, lambda line: on_event(SweepEvent(kind=EventKind.WAITING, reason=line)))
         if over.is_set():
@@ -105,14 +104,14 @@ def _run(dispatcher: Dispatcher, options: SweepOptions, over: threading.Event, o
         if options.address is None:
             nodes = min(nodes, [this_machine()], key=lambda some: slots_that_fit(options, some))
         slots = slots_that_fit(options, nodes)
-        on_event(SweepEvent(kind=EventKind.CLUSTER, reason=_with_dashboard(described(options, slots, nodes), ray)))
+        on_event(SweepEvent(kind=EventKind.CLUSTER, reason=_with_dashboard(described(options, slots, nodes))))
         with cluster_watch(over), blames_storage(options.storage):
             run_trials(dispatcher, options, slots, over)
 
 
-def _with_dashboard(shape: str, ray: Any) -> str:
-    dashboard = ray._private.worker.global_worker.node.address_info.get("webui_url") if ray.is_initialized() else None
-    return f"{shape}; dashboard {dashboard}" if dashboard else shape
+def _with_dashboard(shape: str) -> str:
+    address = ray_internals.dashboard()
+    return f"{shape}; dashboard {address}" if address else shape
 
 
 def _absolute_paths(paths: DataPaths) -> DataPaths:

@@ -57,7 +57,12 @@ class TrackedRun:
     @property
     def notes(self) -> dict[str, str]:
         """What is no number: state, reason, retries and signature."""
-        facts = {"state": self.state.value, "reason": self.reason, "retries": str(self.retries), "signature": self.signature}
+        facts = {
+            "state": self.state.value,
+            "reason": self.reason,
+            "retries": str(self.retries),
+            "signature": self.signature,
+        }
         return {name: value for name, value in facts.items() if value}
 
 

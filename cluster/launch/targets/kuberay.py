@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from cluster.launch.config import Block, ClusterConfig
-from cluster.launch.job import HEAD, RESOURCES, Job, ray_version, send
+from cluster.launch.job import ON_HEAD, RESOURCES, Job, ray_version, send
 from cluster.runtime.resources import GROUP_GB
 
 Json = dict[str, Any]
@@ -65,7 +65,7 @@ def _job(job: Job, settings: Settings) -> Json:
     """A lost head is replaced once, and the same command resumes from the ledger."""
     return {
         "entrypoint": shlex.join(job.argv("python", "auto")),
-        "entrypointResources": HEAD,
+        "entrypointResources": ON_HEAD,
         "shutdownAfterJobFinishes": True,
         "ttlSecondsAfterFinished": 600,
         "backoffLimit": 1,

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from cluster.launch.config import Block
-from cluster.launch.job import HEAD, Job
+from cluster.launch.job import ON_HEAD, Job
 from cluster.runtime.code_version import OURS, package_folder
+from cluster.runtime.ray_internals import version_of
 from cse_train.fields import ConfigError
 
 EXCLUDED = ("__pycache__", "*.pyc", ".*", "results", "*.db")
@@ -32,7 +33,17 @@ def entrypoint(job: Job) -> str:
 def render(job: Job, settings: Settings) -> str:
     """The same as a `ray job submit` line, to read: `submit` sends the packages alone."""
     return shlex.join(
-        ["ray", "job", "submit", "--address", settings.address, "--entrypoint-resources", HEAD, "--working-dir", "CODE"]
+        [
+            "ray",
+            "job",
+            "submit",
+            "--address",
+            settings.address,
+            "--entrypoint-resources",
+            ON_HEAD,
+            "--working-dir",
+            "CODE",
+        ]
     ) + (f" -- {entrypoint(job)}\n# CODE holds {', '.join(OURS)} and nothing else\n")
 
 
@@ -58,7 +69,7 @@ def submit(job: Job, settings: Settings) -> str:
             name = client.submit_job(
                 entrypoint=entrypoint(job),
                 runtime_env={"working_dir": str(code)},
-                entrypoint_resources=json.loads(HEAD),
+                entrypoint_resources=json.loads(ON_HEAD),
                 metadata={"name": job.config.name},
             )
     except (RuntimeError, requests.RequestException) as error:
@@ -92,7 +103,7 @@ def check_version(client: Any) -> None:
     """ConfigError with both versions when the cluster runs another Ray."""
     import ray
 
-    there = client._server_ray_version
+    there = version_of(client)
     if there != ray.__version__:
         advice = f"install ray=={there} here, or what constraints.txt names there"
         raise ConfigError([f"Ray versions differ: here={ray.__version__} cluster={there}; {advice}"])

@@ -107,7 +107,7 @@ def test_a_cluster_on_loopback_alone_is_joined_there(
     seen: list[bool] = []
     monkeypatch.setattr(ray, "init", lambda **settings: seen.append(ray_constants.ENABLE_RAY_CLUSTER))
     monkeypatch.setattr(ray_constants, "ENABLE_RAY_CLUSTER", True)
-    monkeypatch.setattr("cluster.runtime.join._own_address", lambda: "127.0.0.2")
+    monkeypatch.setattr("cluster.runtime.ray_internals.own_address", lambda: "127.0.0.2")
     monkeypatch.setattr("cluster.runtime.join.check_address", lambda address: None)
     with socket.create_server((listens, 0)) as server:
         connect(f"127.0.0.1:{server.getsockname()[1]}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.runtime import ray_internals
 from cluster.runtime.processes import listeners
 from cluster.runtime.security import keep_token_private, require_token
 from cse.cli.app import main
@@ -47,9 +48,8 @@ def test_a_sweep_without_a_token_is_refused_before_ray_starts(
 
 @pytest.mark.slow
 def test_other_machines_reach_no_port_of_it(ray_cluster: None) -> None:
-    import ray
-
-    session = Path(ray._private.worker.global_worker.node.address_info["session_dir"])
+    session = ray_internals.session_folder()
+    assert session is not None
     sockets = listeners(session)
     assert {"gcs_server", "raylet", "dashboard", "driver"} <= {listener.process for listener in sockets}
     assert not [str(listener) for listener in sockets if not listener.loopback]
@@ -58,9 +58,7 @@ def test_other_machines_reach_no_port_of_it(ray_cluster: None) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/api/jobs/", "/api/version", "/api/cluster_status", "/nodes?view=summary"])
 def test_a_call_without_the_token_or_with_a_wrong_one_is_refused(ray_cluster: None, path: str) -> None:
-    import ray
-
-    url = f"http://{ray._private.worker.global_worker.node.address_info['webui_url']}{path}"
+    url = f"http://{ray_internals.dashboard()}{path}"
     for headers in ({}, {"Authorization": f"Bearer {'0' * 64}"}):
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20)
@@ -69,9 +67,7 @@ def test_a_call_without_the_token_or_with_a_wrong_one_is_refused(ray_cluster: No
 
 @pytest.mark.slow
 def test_a_job_without_the_token_is_refused(ray_cluster: None) -> None:
-    import ray
-
-    url = f"http://{ray._private.worker.global_worker.node.address_info['webui_url']}/api/jobs/"
+    url = f"http://{ray_internals.dashboard()}/api/jobs/"
     body = json.dumps({"entrypoint": "touch ran"}).encode()
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(urllib.request.Request(url, body, {"Content-Type": "application/json"}), timeout=20)

@@ -1,0 +1,163 @@
+"""What we use of Ray that Ray does not promise: no other module names it.
+
+PRIVATE and READ say what, and why. pyproject.toml allows no release of Ray in which they were not looked up; a test
+asks the installed one for each, by name.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ISSUES = "https://github.com/ray-project/ray/issues"
+PRIVATE: Mapping[str, str] = {
+    "ray._private.utils.set_sigterm_handler": f"ray.init takes SIGTERM from its program: {ISSUES}/17745",
+    "ray._private.worker.print_to_stdstream": f"events of the autoscaler are printed whatever is asked: {ISSUES}/19636",
+    "ray._private.ray_constants.ENABLE_RAY_CLUSTER": f"nothing else puts a head on 127.0.0.1: {ISSUES}/26293",
+    "ray._private.services.get_node_ip_address": f"what Ray puts in the place of 127.0.0.1: {ISSUES}/26293",
+    "ray._private.auto_init_hook.enable_auto_connect": f"any call may start a Ray of its own: {ISSUES}/31060",
+    "ray._private.worker.global_worker": "where the session's files and the dashboard are has no public name",
+    "ray.train.v2._internal.execution.callback.ControllerCallback": f"see `LeftoverRoom`: {ISSUES}/58515",
+    "ray.train.v2._internal.execution.callback.WorkerGroupCallback": f"see `LeftoverRoom`: {ISSUES}/58515",
+    "ray.train.v2._internal.exceptions.WorkerGroupStartupTimeoutError": "NO_ROOM: told apart from other failures",
+    "ray.job_submission.JobSubmissionClient": "its _server_ray_version, which no call gives",
+}
+"""Dotted name -> why it is used."""
+
+CALLBACKS = "RAY_TRAIN_CALLBACKS"
+"""The variable in which Ray Train looks for further callbacks."""
+NO_ROOM = "WorkerGroupStartupTimeoutError"
+"""What Ray Train raises when it has waited a minute for the resources of a group."""
+HEAD = "node:__internal_head__"
+"""The resource that the head of a Ray cluster alone has."""
+STATE_LOGGER = "ray.tune.execution.experiment_state"
+"""Who tells that Tune could not write its own state."""
+RANK_VARIABLES: Mapping[str, str] = {
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "0.25",
+    "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
+    "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S": "5",
+    # Else Ray leaves every GPU visible to a rank that was given none, and it would train there.
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
+}
+"""What Train reads in the processes of slots and ranks."""
+DRIVER_VARIABLES: Mapping[str, str] = {
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_GLOBAL_CHECKPOINT_S": "3600",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S": "600",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_TRAIN_ENABLE_STATE_TRACKING": "1",
+}
+"""What Tune and Train read in a driver."""
+READ: Mapping[str, str] = {
+    CALLBACKS: "ray.train.v2._internal.constants",
+    "__internal_head__": "ray._common.constants",
+    "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S": "ray.train.v2._internal.constants",
+    "RAY_TRAIN_ENABLE_STATE_TRACKING": "ray.train.constants",
+    "TORCH_PROCESS_GROUP_SHUTDOWN_TIMEOUT_S": "ray.train.constants",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "ray._private.accelerators.accelerator",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "ray.tune.constants",
+    "TUNE_DISABLE_SIGINT_HANDLER": "ray.tune.constants",
+    "TUNE_GLOBAL_CHECKPOINT_S": "ray.tune.constants",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "ray.tune.constants",
+    "TUNE_WARN_INSUFFICENT_RESOURCE_THRESHOLD_S": "ray.tune.constants",
+    "RAY_AIR_NEW_OUTPUT": "ray.tune.experimental.output",
+    "getLogger(__name__)": STATE_LOGGER,
+    '"_memory"': "ray._private.worker",
+    '"_system_config"': "ray._private.worker",
+    "self._server_ray_version": "ray.dashboard.modules.dashboard_sdk",
+    "placement_group_handle: ": "ray.train.v2._internal.execution.worker_group.state",
+    "def before_controller_shutdown": "ray.train.v2._internal.execution.callback",
+    "def after_worker_group_start": "ray.train.v2._internal.execution.callback",
+}
+"""Texts that must stand in the source of a module of Ray's: variables, settings and attributes that it reads."""
+
+
+def __getattr__(name: str) -> Any:
+    """ControllerCallback and WorkerGroupCallback: importing Ray Train takes seconds, and a driver needs it late."""
+    if name in ("ControllerCallback", "WorkerGroupCallback"):
+        from ray.train.v2._internal.execution import callback
+
+        return getattr(callback, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@contextlib.contextmanager
+def _set(module: Any, name: str, value: object) -> Iterator[None]:
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
+
+
+def init_settings(memory_gb: float | None, health_check_ms: int) -> dict[str, Any]:
+    """Of `ray.init`: the RAM that our node offers (None: what there is), and the time that it has to answer a check."""
+    memory = None if memory_gb is None else int(memory_gb * 1024**3)
+    return {"_memory": memory, "_system_config": {"health_check_timeout_ms": health_check_ms}}
+
+
+def without_sigterm_handler() -> contextlib.AbstractContextManager[None]:
+    """A `ray.init` inside leaves SIGTERM to the program."""
+    from ray._private import utils
+
+    return _set(utils, "set_sigterm_handler", lambda handler: None)
+
+
+def silent() -> contextlib.AbstractContextManager[None]:
+    """What Ray prints of workers and of its autoscaler is not shown meanwhile."""
+    from ray._private import worker
+
+    return _set(worker, "print_to_stdstream", lambda *args, **kwargs: None)
+
+
+def on_loopback() -> contextlib.AbstractContextManager[None]:
+    """A `ray.init` inside binds every port of its processes to 127.0.0.1.
+
+    Ray does so where it counts on no second node, which on Linux only this constant of its says (`get_node_ip_address`
+    in _private/services.py); an address of 127.0.0.1 that it is given it replaces by the machine's own.
+    """
+    from ray._private import ray_constants
+
+    return _set(ray_constants, "ENABLE_RAY_CLUSTER", False)
+
+
+def own_address() -> str:
+    """The address that Ray puts in the place of 127.0.0.1."""
+    from ray._private.services import get_node_ip_address
+
+    return str(get_node_ip_address())
+
+
+def start_no_other() -> None:
+    """From now on a call that needs Ray fails where there is none, instead of starting one."""
+    from ray._private import auto_init_hook
+
+    auto_init_hook.enable_auto_connect = False
+
+
+def session_folder() -> Path | None:
+    """Where this process's Ray keeps its files; None without Ray."""
+    folder = _address_info().get("session_dir")
+    return Path(folder) if folder else None
+
+
+def dashboard() -> str | None:
+    """HOST:PORT of the dashboard of this process's Ray; None without Ray, or without a dashboard."""
+    address = _address_info().get("webui_url")
+    return str(address) if address else None
+
+
+def _address_info() -> Mapping[str, Any]:
+    import ray
+    from ray._private import worker
+
+    node = worker.global_worker.node if ray.is_initialized() else None
+    return node.address_info if node else {}
+
+
+def version_of(client: Any) -> str:
+    """The Ray of the cluster that a `JobSubmissionClient` is connected to."""
+    return str(client._server_ray_version)
