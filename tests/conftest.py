@@ -124,6 +124,14 @@ def called() -> Callable[..., str]:
     return output
 
 
+@pytest.fixture
+def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in, with no data folder that the environment names."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CSE_DATA", raising=False)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The session's one Ray cluster of 2 CPUs; the process works from a neutral folder while it lives."""

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cluster_real.head import Head
 from tests.cluster_real.hosts import Hosts
+from tests.cluster_real.postgres import Postgres, programs
 from tests.cluster_real.processes import Processes
 
 SPACE = """version: 1
@@ -84,6 +85,18 @@ def head(processes: Processes, free_port: Callable[[], int]) -> Head:
     made = Head(processes, free_port)
     made.start()
     return made
+
+
+@pytest.fixture
+def server(processes: Processes, free_port: Callable[[], int]) -> Iterator[Postgres]:
+    pytest.importorskip("psycopg", reason="pip install 'psycopg[binary]'")
+    if programs() is None:
+        pytest.skip("no pg_ctl: apt-get install postgresql")
+    made = Postgres(processes, free_port())
+    made.create()
+    made.start()
+    yield made
+    made.stop()
 
 
 @pytest.fixture

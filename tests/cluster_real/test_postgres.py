@@ -2,13 +2,13 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from analysis.ledger import Ledger
-from tests.cluster_real.postgres import PASSWORD, Postgres, programs
+from tests.cluster_real.postgres import PASSWORD, Postgres
 from tests.cluster_real.processes import Processes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -28,18 +28,6 @@ space:
   method.temperature: {choice: [0.05, 0.1, 0.2]}
 search: {sampler: random, num_samples: 2}
 """
-
-
-@pytest.fixture
-def server(processes: Processes, free_port: Callable[[], int]) -> Iterator[Postgres]:
-    pytest.importorskip("psycopg", reason="pip install 'psycopg[binary]'")
-    if programs() is None:
-        pytest.skip("no pg_ctl: apt-get install postgresql")
-    made = Postgres(processes, free_port())
-    made.create()
-    made.start()
-    yield made
-    made.stop()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 from analysis.ledger import database
 from tests.analysis.ledger import test_migrations as checks
 from tests.cluster_real.postgres import Postgres
-from tests.cluster_real.test_postgres import server as server
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 older, plant = checks.older, checks.plant

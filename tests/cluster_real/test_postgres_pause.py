@@ -4,14 +4,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from analysis.ledger import Ledger
 from analysis.ledger.database import IDLE_S, LOCK_S
-from tests.cluster_real.postgres import Postgres, programs
+from tests.cluster_real.postgres import Postgres
 from tests.cluster_real.processes import Processes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -36,18 +36,6 @@ other = ledger.claim("r2", {{}}, owner="paused", **{ABOUT!r})
 ledger.running(other)
 print("goes on with", other.signature, flush=True)
 """
-
-
-@pytest.fixture
-def server(processes: Processes, free_port: Callable[[], int]) -> Iterator[Postgres]:
-    pytest.importorskip("psycopg", reason="pip install 'psycopg[binary]'")
-    if programs() is None:
-        pytest.skip("no pg_ctl: apt-get install postgresql")
-    made = Postgres(processes, free_port())
-    made.create()
-    made.start()
-    yield made
-    made.stop()
 
 
 def wait_until(said: Callable[[], str], words: str) -> None:

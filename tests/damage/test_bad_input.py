@@ -26,14 +26,9 @@ from cse_train.text.sentences import read_sentences
 from search_spaces.parse import parse_file
 from search_spaces.strict_yaml import parse_yaml
 
+pytestmark = pytest.mark.usefixtures("somewhere")
+
 SPACE = "version: 1\nid: mine\nmethod: simcse\nspace:\n  train.learning_rate: {grid: [1e-4, 2e-4]}\n"
-
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CSE_DATA", raising=False)
-    return tmp_path
 
 
 def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:

@@ -17,14 +17,9 @@ from search_spaces import cells as table_command
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
 
+pytestmark = pytest.mark.usefixtures("somewhere")
+
 INPUTS = {"encoder": "e", "tokenizer": "t", "corpus": "c", "dev": "d"}
-
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CSE_DATA", raising=False)
-    return tmp_path
 
 
 def book(

@@ -10,6 +10,8 @@ from analysis.ledger import Ledger
 from cse.cli.app import main
 from cse_train.backbone.folders import shipped_folder
 
+pytestmark = pytest.mark.usefixtures("somewhere")
+
 SPACE = """version: 1
 id: mine
 title: mine
@@ -18,13 +20,6 @@ seeds: 2
 space:
   method.dup_rate: {grid: [0.1, 0.2]}
 """
-
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CSE_DATA", raising=False)
-    return tmp_path
 
 
 def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> list[str]:

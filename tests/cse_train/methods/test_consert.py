@@ -22,11 +22,6 @@ from cse_train.text.tokens import open_store
 NONE = {"augmentation_1": "none", "augmentation_2": "none"}
 
 
-@pytest.fixture
-def backbone(tiny_encoder: Path) -> Backbone:
-    return load_backbone(str(tiny_encoder), dropout=0.0)
-
-
 def batch_of(config: consert.Config, backbone: Backbone, file: Path) -> Batch:
     store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
     collate = consert.make_collate(config, backbone.tokenizer, 16)

@@ -20,11 +20,6 @@ from cse_train.text.tokens import TokenStore, open_store
 
 
 @pytest.fixture
-def backbone(tiny_encoder: Path) -> Backbone:
-    return load_backbone(str(tiny_encoder), dropout=0.0)
-
-
-@pytest.fixture
 def store(backbone: Backbone, text_file: Path) -> TokenStore:
     return open_store(open_source("file", DataPaths(train_file=text_file)), backbone.tokenizer, 16)
 

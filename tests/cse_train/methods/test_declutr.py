@@ -30,11 +30,6 @@ from cse_train.training.batches import Batches
 SMALL = {"min_length": 2, "max_length": 8}
 
 
-@pytest.fixture
-def backbone(tiny_encoder: Path) -> Backbone:
-    return load_backbone(str(tiny_encoder), dropout=0.0)
-
-
 def documents_of(folder: Path, *lengths: int) -> DataPaths:
     """Gzipped JSON lines, one document of each length in tokens: every word is one piece."""
     words = "river stone bridge old market town winter letter music garden".split()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cse_train import random_streams
-from cse_train.backbone.backbone import Backbone, load_backbone
+from cse_train.backbone.backbone import Backbone
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
@@ -22,11 +22,6 @@ from cse_train.modules.queue import Queue
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import open_store
 from cse_train.text.words import STOP_WORDS
-
-
-@pytest.fixture
-def backbone(tiny_encoder: Path) -> Backbone:
-    return load_backbone(str(tiny_encoder), dropout=0.0)
 
 
 @pytest.fixture

@@ -18,11 +18,6 @@ from cse_train.text.sources import open_source
 from cse_train.text.tokens import open_store
 
 
-@pytest.fixture
-def backbone(tiny_encoder: Path) -> Backbone:
-    return load_backbone(str(tiny_encoder), dropout=0.0)
-
-
 def batch_of(backbone: Backbone, file: Path) -> Batch:
     store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
     collate = isbert.make_collate(isbert.Config(), backbone.tokenizer, 16)

@@ -22,11 +22,6 @@ from cse_train.text.tokens import open_store
 SHORT, LONG = "the old river bridge", "the old river bridge near the summer house"
 
 
-@pytest.fixture
-def backbone(tiny_encoder: Path) -> Backbone:
-    return load_backbone(str(tiny_encoder), dropout=0.0)
-
-
 def batch_of(config: mirrorbert.Config, backbone: Backbone, file: Path) -> Batch:
     store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
     collate = mirrorbert.make_collate(config, backbone.tokenizer, 16)

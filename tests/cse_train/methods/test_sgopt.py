@@ -20,11 +20,6 @@ from cse_train.text.tokens import open_store
 SMALL = {"projection_width": 24}
 
 
-@pytest.fixture
-def backbone(tiny_encoder: Path) -> Backbone:
-    return load_backbone(str(tiny_encoder), dropout=0.0)
-
-
 def batch_of(backbone: Backbone, file: Path, seed: int = 0) -> Batch:
     store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
     collate = sgopt.make_collate(sgopt.Config(), backbone.tokenizer, 16)

@@ -32,11 +32,6 @@ WORD_EDITS = {"crop": {"augmentation_rate": 0.3}, "word_deletion": {"augmentatio
 
 
 @pytest.fixture
-def backbone(tiny_encoder: Path) -> Backbone:
-    return load_backbone(str(tiny_encoder), dropout=0.0)
-
-
-@pytest.fixture
 def collated(backbone: Backbone, text_file: Path):
     """(Config, epoch) -> a batch of all rows, the texts, and the store."""
 

@@ -12,14 +12,9 @@ from cse_train import checkpoint, methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 
+pytestmark = pytest.mark.usefixtures("somewhere")
+
 SIGNATURE = "abcdef0123456789"
-
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CSE_DATA", raising=False)
-    return tmp_path
 
 
 @pytest.fixture

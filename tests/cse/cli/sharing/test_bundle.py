@@ -12,6 +12,8 @@ import pytest
 
 from cse.cli.app import main
 
+pytestmark = pytest.mark.usefixtures("somewhere")
+
 OLD = Path(__file__).parents[3] / "ledger_0_1_0"
 E7 = ("E7", "--profile", "small", "--set", "train.examples=640", "--set", "train.evaluations=2")
 SWEEP = "E7 train.evaluations=2 train.examples=640"
@@ -21,13 +23,6 @@ WITHOUT = (
     "cosines behind 16 scores, whose files are not here; pages of the file will not compare rows by sentence pairs"
 )
 Said = Callable[..., tuple[str, list[str]]]
-
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("CSE_DATA", raising=False)
-    return tmp_path
 
 
 @pytest.fixture

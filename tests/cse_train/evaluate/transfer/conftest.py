@@ -1,12 +1,13 @@
 """SentEval's folder with a few lines per task, the counts shrunk to match, and a model that needs no weights."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.transfer import loaders
@@ -77,3 +78,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataPaths:
         for file, count in files.values():
             write(tmp_path / file, official_lines(name, count), "utf-8")
     return DataPaths(senteval=tmp_path)
+
+
+@pytest.fixture
+def seeded_apart() -> Iterator[None]:
+    """The plain loop seeds globally; what comes after it must not notice."""
+    state = np.random.get_state()
+    with torch.random.fork_rng():
+        yield
+    np.random.set_state(state)

@@ -1,7 +1,6 @@
 """Learned relatedness against SentEval's procedure run plainly, on made grades and on the real sets."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +14,6 @@ from cse_train.evaluate.transfer import relatedness
 from cse_train.evaluate.transfer.contract import Examples
 from cse_train.evaluate.transfer.loaders import GRADED, load_task
 from tests.cse_train.evaluate.transfer.plain_senteval import encoded, plain_relatedness
-
-
-@pytest.fixture
-def seeded_apart() -> Iterator[None]:
-    """The plain loop seeds globally; what comes after it must not notice."""
-    state = np.random.get_state()
-    with torch.random.fork_rng():
-        yield
-    np.random.set_state(state)
 
 
 def made(count: int, seed: int) -> Examples:

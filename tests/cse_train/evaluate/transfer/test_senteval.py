@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +14,6 @@ from cse_train.evaluate.transfer.loaders import TASKS, load_task
 from tests.cse_train.evaluate.transfer.plain_senteval import Plain, plain
 
 pytest.importorskip("sklearn", reason="pip install 'cse-search[transfer]'")
-
-
-@pytest.fixture
-def seeded_apart() -> Iterator[None]:
-    """The plain loop seeds globally; what comes after it must not notice."""
-    state = np.random.get_state()
-    with torch.random.fork_rng():
-        yield
-    np.random.set_state(state)
 
 
 def examples(count: int, classes: int, seed: int, width: int = 6) -> Examples:
