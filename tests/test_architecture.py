@@ -139,6 +139,8 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "typer": ("cse.cli",),
     "pydantic": ("search_spaces", "cluster.launch"),
     "annotated_types": ("search_spaces",),
+    "jinja2": ("analysis.render",),
+    "markupsafe": ("analysis.render", "analysis.site"),
     "matplotlib": ("analysis.figures", "analysis.report"),
     "sqlalchemy": ("analysis.ledger", "analysis.progress", "cluster.search", "cluster.monitor", "cse.cli"),
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wheel import called
+from tests.wheel import REPO, called
 
 SPACE = """version: 1
 id: mine
@@ -50,6 +50,8 @@ def test_the_wheel_holds_the_data_and_neither_tests_nor_benchmarks(wheel: Path) 
         "cse_train/weights/wiki-l4-h128/config.json",
     ):
         assert wanted in names
+    pages = {path.relative_to(REPO).as_posix() for top in tops for path in (REPO / top).rglob("*.html")}
+    assert "analysis/site/wall.html" in pages and pages <= set(names)
 
 
 def test_an_id_is_found_from_any_folder(cse_of_wheel: Path, trap: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from analysis.figures.axes import effects_plot, importance_plot
+from analysis.figures.canvas import data_uri
 from analysis.figures.embeddings import histogram_plot, plane_plot
 from analysis.figures.runs import budget_plot, learning_plot
 from analysis.figures.table import axis_plot
@@ -42,6 +43,21 @@ class Picture:
     alt: str
     caption: str
     figure: Figure
+
+    @property
+    def source(self) -> str:
+        """The figure as the address of an image."""
+        return data_uri(self.figure)
+
+    @property
+    def width(self) -> int:
+        """Pixels of a screen with 96 to the inch."""
+        return round(96 * self.figure.get_size_inches()[0])
+
+    @property
+    def height(self) -> int:
+        """Pixels, as `width`."""
+        return round(96 * self.figure.get_size_inches()[1])
 
 
 @dataclass(frozen=True)

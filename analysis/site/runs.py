@@ -1,15 +1,16 @@
 """What lies behind a row of a table: each seed's scores, its curve, the command that repeats it, commit and data."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import markupsafe
 
 from analysis.ledger import RunRow
 from analysis.ledger.queries import measured
-from analysis.render.formats.html import HTML
 from analysis.render.signs import signed
 from analysis.report.facts import Grid
-from analysis.report.page import boxed, grid_table
 from analysis.site.content import Scale, Sheet, tone
-from analysis.site.drawing import Curve, curves, swatch
+from analysis.site.drawing import Curve, curves
 from analysis.site.grid import anchor
 from analysis.study.study import Member
 from analysis.tables.aggregate import Row
@@ -21,53 +22,65 @@ DIGITS = 12
 DASH = "–"
 
 
-def behind(sheet: Sheet, scale: Scale) -> str:
-    """One closed block for each row that has a run; a link to an entry opens it."""
-    blocks = []
-    for index in sheet.order(scale.table):
-        row = scale.table.rows[index]
-        members = [member for member in scale.members(row) if member.run is not None]
-        if members:
-            blocks.append(_row(sheet, scale, index, row, members))
-    return "\n".join(blocks)
+@dataclass(frozen=True)
+class RowResult:
+    """One result of a row: our mean, and the verdict with its reason, if there is one."""
+
+    anchor: str
+    column: str
+    ours: str
+    verdict: str = ""
+    tone: str = ""
+    reason: str = ""
 
 
-def _row(sheet: Sheet, scale: Scale, index: int, row: Row, members: Sequence[Member]) -> str:
-    done = sum(member.done for member in members)
-    name = HTML.escape(sheet.row_name(row))
-    parts = [
-        f'<details class="row"><summary><b>{name}</b> <span class="soft">'
-        f"{done} of {len(members)} runs finished</span></summary>",
-        f'<ul class="said">{_said(scale, index, row)}</ul>',
-        boxed(
-            grid_table(_seeds(scale, row, members)),
-            len(members),
-            f"Runs of {sheet.row_name(row)} at profile {scale.name}",
-        ),
-        _curves(scale, members),
-        "<h4>Repeat it</h4>",
-        *(f"<pre><code>{HTML.escape(text)}</code></pre>" for text in scale.commands.get(identify(row.key), ())),
-        _inputs(members),
-        "</details>",
-    ]
-    return "\n".join(part for part in parts if part)
+@dataclass(frozen=True)
+class RowRuns:
+    """The runs of a row; `box` names their table for those who do not see it."""
+
+    name: str
+    done: int
+    results: Sequence[RowResult]
+    runs: Grid
+    box: str
+    curves: markupsafe.Markup | None
+    commands: Sequence[str]
+    inputs: str
+    """What the runs read, by content hash; an input in which seeds differ has a hash for each."""
 
 
-def _said(scale: Scale, index: int, row: Row) -> str:
-    """A line for each result of the row: our mean, the verdict and its reason."""
-    lines = []
+def behind(sheet: Sheet, scale: Scale) -> list[RowRuns]:
+    """Every row that has a run, in the paper's order."""
+    rows = [(index, scale.table.rows[index]) for index in sheet.order(scale.table)]
+    runs = [(index, row, [member for member in scale.members(row) if member.run is not None]) for index, row in rows]
+    return [_row(sheet, scale, index, row, members) for index, row, members in runs if members]
+
+
+def _row(sheet: Sheet, scale: Scale, index: int, row: Row, members: Sequence[Member]) -> RowRuns:
+    name = sheet.row_name(row)
+    return RowRuns(
+        name=name,
+        done=sum(member.done for member in members),
+        results=_results(scale, index, row),
+        runs=_seeds(scale, row, members),
+        box=f"Runs of {name} at profile {scale.name}",
+        curves=_curves(scale, members),
+        commands=scale.commands.get(identify(row.key), ()),
+        inputs=_inputs(members),
+    )
+
+
+def _results(scale: Scale, index: int, row: Row) -> list[RowResult]:
+    results = []
     for column, entry in row.entries.items():
         verdict = scale.verdicts.get((index, column))
         if entry.mean is None and verdict is None:
             continue
         spread = "" if entry.sd is None else f" ± {entry.sd:.2f}"
         ours = "no value" if entry.mean is None else f"{entry.mean:.2f}{spread}"
-        word = ""
-        if verdict is not None:
-            word = f', <b class="{tone(verdict.word)}">{HTML.escape(signed(verdict.word))}</b>: '
-            word += HTML.escape(verdict.reason)
-        lines.append(f'<li id="{anchor(scale.name, index, column)}"><b>{HTML.escape(column)}</b> {ours}{word}</li>')
-    return "".join(lines)
+        judged = (signed(verdict.word), tone(verdict.word), verdict.reason) if verdict else ()
+        results.append(RowResult(anchor(scale.name, index, column), column, ours, *judged))
+    return results
 
 
 def _seeds(scale: Scale, row: Row, members: Sequence[Member]) -> Grid:
@@ -97,8 +110,8 @@ def _commit(scale: Scale, run: RunRow) -> str:
     return commit[:DIGITS] or DASH
 
 
-def _curves(scale: Scale, members: Sequence[Member]) -> str:
-    """The figure, with a list of whose line is whose; empty where no run has a curve."""
+def _curves(scale: Scale, members: Sequence[Member]) -> markupsafe.Markup | None:
+    """The figure; None where no run has a curve."""
     lines = []
     metrics: dict[str, None] = {}
     for member in members:
@@ -109,17 +122,12 @@ def _curves(scale: Scale, members: Sequence[Member]) -> str:
         if points:
             metrics[str(run.config[DEV])] = None
             lines.append(Curve(member.seed, list(points), list(points.values()), run.best_examples))
-    if not lines:
-        return ""
-    keys = "".join(f"<li>{swatch(place)} seed {line.seed}</li>" for place, line in enumerate(lines))
-    return curves(lines, ", ".join(metrics)) + f'<ul class="legend">{keys}</ul>'
+    return curves(lines, ", ".join(metrics)) if lines else None
 
 
 def _inputs(members: Sequence[Member]) -> str:
-    """What the runs read, by content hash; an input in which seeds differ has a hash for each."""
     hashes: dict[str, dict[str, None]] = {}
     for member in members:
         for name, value in member.run.identity.items() if member.run else ():
             hashes.setdefault(str(name), {})[str(value)[:DIGITS]] = None
-    shown = "; ".join(f"{name} {', '.join(values)}" for name, values in sorted(hashes.items()))
-    return f'<p class="soft">Data and code, by content hash: <code>{HTML.escape(shown)}</code></p>' if shown else ""
+    return "; ".join(f"{name} {', '.join(values)}" for name, values in sorted(hashes.items()))

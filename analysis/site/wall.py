@@ -1,13 +1,15 @@
 """The wall: a card for every table, grouped by paper, under one sentence and a banner on the scale."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from analysis.render.signs import GLYPHS, counted, of_several
+from analysis.render.templates import fill, own
 from analysis.report.facts import slug
 from analysis.site.citation import Citation, read
 from analysis.site.content import Scale, Sheet, SheetState, Site, counts, tone
-from analysis.site.frame import framed
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import duration, number_of, some
 from analysis.tables.verdict import Verdicts
@@ -16,33 +18,78 @@ SHOWN = 2
 """Scales of a table that have a strip on its card; the page has all."""
 WIDE = 16
 """Glyphs of a line up to which they have room."""
-TITLE = "Published tables, run again"
 ORDER_TONES = {"ordering supported": "good", "not supported": "bad", "undecided": "open", "no signal": "grey"}
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A glyph for every published value in the shape of the table, its longer side across."""
+
+    lines: Sequence[Sequence[str]]
+    """Verdicts' words; none where the paper prints no value."""
+    said: str
+    is_roomy: bool
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A few words in a colour, or in none."""
+
+    tone: str
+    text: str
+
+
+@dataclass(frozen=True)
+class CardScale:
+    """A table as it was run at one scale, or without a run; no strip where it has no value to compare."""
+
+    strip: Strip | None
+    badges: Sequence[Badge] = ()
+
+
+@dataclass(frozen=True)
+class Card:
+    """One table."""
+
+    sheet: Sheet
+    title: str
+    """Without the paper's name, under which the card stands."""
+    facts: Mapping[str, str]
+    """Name of a filter -> the values by which it shows the card."""
+    scales: Sequence[CardScale]
+    others: str
+    """The scales for which there is no room or nothing to compare."""
+    lacking: str
+    """The first missing input, without the hint behind it."""
+
+
+@dataclass(frozen=True)
+class PaperCards:
+    """A paper with its tables."""
+
+    id: str
+    cite: Citation
+    cards: Sequence[Card]
 
 
 def wall(site: Site) -> str:
     """index.html; equal sites give equal text."""
-    papers = site.papers
-    cites = {text: read(text, sheets[0].source) for text, sheets in papers.items()}
-    links = "".join(
-        f'<li><a href="#{slug(cites[text].name)}">{escape(cites[text].name)}</a> {len(sheets)}</li>'
-        for text, sheets in papers.items()
+    papers = [_paper(read(text, sheets[0].source), sheets) for text, sheets in site.papers.items()]
+    script = own("site/wall.js")
+    return fill(
+        "site/wall.html",
+        sentence=sentence(site),
+        verdicts=counts(site.published),
+        banner=banner(site),
+        papers=papers,
+        ours=[_card(sheet, "beyond") for sheet in site.ours],
+        choices=_choices(site, [paper.cite for paper in papers]),
+        sources=", ".join(site.sources),
+        script=script,
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        tone=tone,
+        of_several=of_several,
     )
-    links += f'<li><a href="#beyond">Beyond the papers</a> {len(site.ours)}</li>' if site.ours else ""
-    body = [
-        f'<header><p class="kicker">cse-search</p><h1>{TITLE}</h1>',
-        f'<p class="headline">{escape(sentence(site))}</p>',
-        _tally(counts(site.published)),
-        f'<p class="banner" role="note">{escape(banner(site))}</p></header>',
-        f'<nav aria-label="Papers"><ul>{links}</ul></nav>',
-        _filters(site, cites),
-        '<main id="main">',
-        *(_paper(cites[text], sheets) for text, sheets in papers.items()),
-        _beyond(site.ours),
-        "</main>",
-        _foot(site),
-    ]
-    return framed(f"{TITLE} · cse-search", "wall", "\n".join(part for part in body if part), script=True)
 
 
 def sentence(site: Site) -> str:
@@ -75,159 +122,73 @@ def banner(site: Site) -> str:
     )
 
 
-def _tally(said: Mapping[str, int]) -> str:
-    items = [
-        f'<li class="{tone(word)}"><span class="sign" aria-hidden="true">{GLYPHS[word]}</span> '
-        f"<b>{number:,}</b> {escape(of_several(word, number))}</li>"
-        for word, number in said.items()
-    ]
-    return f'<ul class="tally" aria-label="Verdicts on the wall">{"".join(items)}</ul>'
-
-
-def _filters(site: Site, cites: Mapping[str, Citation]) -> str:
+def _choices(site: Site, cites: Sequence[Citation]) -> Mapping[str, Mapping[str, str]]:
+    """Name of a filter -> {value: what it is called}."""
     sheets = site.published
-    choices: Mapping[str, Mapping[str, str]] = {
-        "paper": {slug(cite.name): cite.name for cite in cites.values()},
+    return {
+        "paper": {slug(cite.name): cite.name for cite in cites},
         "method": {name: name for name in sorted({name for sheet in sheets for name in sheet.methods})},
         "metric": {name: name for name in sorted({name for sheet in sheets for name in sheet.suites})},
         "verdict": {slug(word): word for word in counts(sheets)},
         "state": {slug(state): state for state in SheetState if any(sheet.state == state for sheet in sheets)},
     }
-    fields = "".join(
-        f'<label>{name} <select name="{name}"><option value="">all</option>'
-        + "".join(f'<option value="{escape(value)}">{escape(text)}</option>' for value, text in options.items())
-        + "</select></label>"
-        for name, options in choices.items()
-    )
-    return (
-        f'<form class="filters" hidden aria-label="Filters">{fields}<button type="reset">Show all</button>'
-        '<output aria-live="polite"></output></form>'
-    )
 
 
-def _paper(cite: Citation, sheets: Sequence[Sheet]) -> str:
+def _paper(cite: Citation, sheets: Sequence[Sheet]) -> PaperCards:
     id = slug(cite.name)
-    links = " · ".join(f'<a href="{escape(to)}">{escape(name)}</a>' for name, to in cite.links.items())
-    about = f'<p class="soft">{escape(cite.text)}{" · " if links else ""}{links}</p>'
-    cards = "\n".join(_card(sheet, id) for sheet in sheets)
-    return (
-        f'<section class="paper" aria-labelledby="{id}"><h2 id="{id}">{escape(cite.name)}</h2>{about}\n'
-        f'<div class="cards">\n{cards}\n</div></section>'
-    )
+    return PaperCards(id, cite, [_card(sheet, id) for sheet in sheets])
 
 
-def _beyond(sheets: Sequence[Sheet]) -> str:
-    """Spaces of our own that have runs."""
-    if not sheets:
-        return ""
-    cards = "\n".join(_card(sheet, "beyond") for sheet in sheets)
-    about = '<p class="soft">Sweeps of spaces that print no paper\'s table: no verdict can be given on them.</p>'
-    return (
-        f'<section class="paper" aria-labelledby="beyond"><h2 id="beyond">Beyond the papers</h2>{about}\n'
-        f'<div class="cards">\n{cards}\n</div></section>'
-    )
-
-
-def _card(sheet: Sheet, paper: str) -> str:
+def _card(sheet: Sheet, paper: str) -> Card:
     facts = {
-        "paper": [paper],
-        "method": sheet.methods,
-        "metric": sheet.suites,
-        "verdict": [slug(word) for word in dict.fromkeys(v.word for v in sheet.verdicts.values())],
-        "state": [slug(sheet.state)],
+        "paper": paper,
+        "method": " ".join(sheet.methods),
+        "metric": " ".join(sheet.suites),
+        "verdict": " ".join(slug(word) for word in dict.fromkeys(v.word for v in sheet.verdicts.values())),
+        "state": slug(sheet.state),
     }
-    data = " ".join(f'data-{name}="{escape(" ".join(values))}"' for name, values in facts.items())
-    where = " · ".join(part for part in (sheet.where, sheet.metric) if part)
-    bodies = _scales(sheet) or [_strip_of(sheet, sheet.layout, sheet.verdicts)]
-    warning = '<p class="badge bad">two scales contradict each other</p>' if sheet.contradictions else ""
-    why = f'<p class="soft">{escape(_brief(sheet.lacking))}</p>' if sheet.state == SheetState.BLOCKED else ""
-    return (
-        f'<article class="card {slug(sheet.state)}" {data}>'
-        f'<h3><a href="tables/{sheet.file}.html"><span class="id">{escape(sheet.id)}</span> '
-        f"{escape(_short(sheet))}</a></h3>"
-        f'<p class="state">{escape(_state(sheet))}</p>'
-        f'<p class="where">{escape(where)}</p>{"".join(bodies)}{warning}{why}</article>'
+    shown = [scale for scale in sheet.scales if scale.compared][:SHOWN] or list(sheet.scales[:1])
+    others = [f"{scale.name} ({number_of(scale.spent.runs, 'run')})" for scale in sheet.scales if scale not in shown]
+    scales = [CardScale(_strip(sheet, scale.table, scale.verdicts), _badges(sheet, scale)) for scale in shown]
+    more = f" and {len(sheet.lacking) - 1} more" if len(sheet.lacking) > 1 else ""
+    return Card(
+        sheet,
+        _title(sheet),
+        facts,
+        scales or [CardScale(_strip(sheet, sheet.layout, sheet.verdicts))],
+        some(others, 1) if others else "",
+        f"{sheet.lacking[0].partition(';')[0]}{more}" if sheet.lacking else "",
     )
 
 
-def _short(sheet: Sheet) -> str:
-    """The title without the paper's name, under which the card stands."""
+def _title(sheet: Sheet) -> str:
     name = read(sheet.citation, sheet.source).name if sheet.citation else ""
     short = sheet.title.removeprefix(f"{name}: ")
     return short[:1].upper() + short[1:]
 
 
-def _state(sheet: Sheet) -> str:
-    return "blocked: missing input" if sheet.state == SheetState.BLOCKED else sheet.state
-
-
-def _brief(lines: Sequence[str]) -> str:
-    """The first missing input, without the hint behind it."""
-    more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
-    return f"{lines[0].partition(';')[0]}{more}" if lines else ""
-
-
-def _scales(sheet: Sheet) -> list[str]:
-    """The scales that compare a value, and by name those for which there is no room or nothing to compare."""
-    shown = [scale for scale in sheet.scales if scale.compared][:SHOWN] or list(sheet.scales[:1])
-    others = [f"{scale.name} ({number_of(scale.spent.runs, 'run')})" for scale in sheet.scales if scale not in shown]
-    bodies = [_scale(sheet, scale, alone=len(sheet.scales) == 1) for scale in shown]
-    return [*bodies, f'<p class="soft">Also at {escape(some(others, 1))}.</p>'] if others else bodies
-
-
-def _scale(sheet: Sheet, scale: Scale, *, alone: bool) -> str:
+def _badges(sheet: Sheet, scale: Scale) -> list[Badge]:
     order = next((order for order in scale.ordering if order.tau is not None), None)
-    is_counted = scale is sheet.main and not alone
-    badges = [("", f"counted: profile {scale.name}" if is_counted else f"profile {scale.name}")]
+    is_counted = scale is sheet.main and len(sheet.scales) > 1
+    badges = [Badge("", f"counted: profile {scale.name}" if is_counted else f"profile {scale.name}")]
     if order is not None:
-        colour = ORDER_TONES[order.word]
-        badges.append((colour, f"order {order.word.replace('ordering ', '')}, τ {order.tau:.2f}".replace("-", "−")))
-    badges += [("", number_of(scale.seeds, "seed")), ("", number_of(scale.spent.runs, "run"))]
-    badges.append(("", duration(scale.spent.seconds)))
-    shown = "".join(f'<li class="badge {colour}">{escape(text)}</li>' for colour, text in badges)
-    drawn = _strip_of(sheet, scale.table, scale.verdicts)
-    return f'{drawn}<ul class="badges">{shown}</ul>'
+        text = f"order {order.word.replace('ordering ', '')}, τ {order.tau:.2f}".replace("-", "−")
+        badges.append(Badge(ORDER_TONES[order.word], text))
+    facts = number_of(scale.seeds, "seed"), number_of(scale.spent.runs, "run"), duration(scale.spent.seconds)
+    return [*badges, *(Badge("", fact) for fact in facts)]
 
 
-def _strip_of(sheet: Sheet, table: Table, verdicts: Verdicts) -> str:
-    """The strip, or why there is none."""
-    if verdicts:
-        return strip(verdicts, sheet.order(table), table.spec.columns)
-    if not sheet.citation:
-        return ""
-    others = "Every row is a model that nobody trains here." if sheet.layout.spec.references else ""
-    return f'<p class="soft">{others or "The paper prints no number here."}</p>'
-
-
-def strip(verdicts: Verdicts, order: Sequence[int], columns: Sequence[str]) -> str:
-    """A glyph for every published value in the shape of the table, its longer side across."""
+def _strip(sheet: Sheet, table: Table, verdicts: Verdicts) -> Strip | None:
+    """None where nothing was judged."""
+    if not verdicts:
+        return None
     judged = {index for index, _ in verdicts}
-    rows = [index for index in order if index in judged]
-    named = [column for column in columns if any(name == column for _, name in verdicts)]
-    upright = len(named) > len(rows)
-    lines: Iterable[list[tuple[int, str]]] = (
-        [[(row, column) for column in named] for row in rows]
-        if upright
-        else [[(row, column) for row in rows] for column in named]
-    )
-    across = max(len(rows), len(named))
-    drawn = "".join(f"<span>{''.join(_glyph(verdicts, place) for place in line)}</span>" for line in lines)
-    said = [verdict.word for verdict in verdicts.values()]
-    text = ", ".join(counted(w, said.count(w)) for w in GLYPHS if w in said)
-    return f'<div class="strip{" roomy" * (across <= WIDE)}" role="img" aria-label="{escape(text)}">{drawn}</div>'
-
-
-def _glyph(verdicts: Verdicts, place: tuple[int, str]) -> str:
-    verdict = verdicts.get(place)
-    if verdict is None:
-        return "<i> </i>"
-    colour = "ref" if verdict.word == "reference" else tone(verdict.word)
-    return f"<i class={colour}>{GLYPHS[verdict.word]}</i>" if colour else f"<i>{GLYPHS[verdict.word]}</i>"
-
-
-def _foot(site: Site) -> str:
-    names = ", ".join(site.sources)
-    return (
-        f'<footer><p class="soft">Made by <code>cse site</code> from {escape(names)}. '
-        '<a href="site.json">All of it as JSON</a>. Nothing on these pages is fetched from elsewhere.</p></footer>'
-    )
+    rows = [index for index in sheet.order(table) if index in judged]
+    named = [column for column in table.spec.columns if any(name == column for _, name in verdicts)]
+    places = [[(row, column) for column in named] for row in rows]
+    if len(named) <= len(rows):
+        places = [[(row, column) for row in rows] for column in named]
+    lines = [[verdicts[place].word if place in verdicts else "" for place in line] for line in places]
+    words = [verdict.word for verdict in verdicts.values()]
+    said = ", ".join(counted(word, words.count(word)) for word in GLYPHS if word in words)
+    return Strip(lines, said, max(len(rows), len(named)) <= WIDE)

@@ -154,7 +154,7 @@ def test_the_sentence_that_matters_stands_first_with_signs_and_tones_beside_the_
 ) -> None:
     verdicts = {(0, "sts_dev"): Verdict("opposite direction", (-1.0, -0.5), 1.0, "why")}
     text = page(make_report(*study, verdicts, same_scale=False))
-    sentence = '<p class="headline">X1: 1 opposite direction; not the paper&#x27;s scale</p>'
+    sentence = '<p class="headline">X1: 1 opposite direction; not the paper&#39;s scale</p>'
     assert text.index(sentence) < text.index("runs finished")
     assert '<td class="text bad">✗ opposite direction</td>' in text
     assert "headline" not in page(make_report(*study)).partition("</style>")[2]

@@ -10,7 +10,7 @@ from search_spaces.catalog import ALL, load_all
 
 
 def mark(paper: float, ours: float, interval: tuple[float, float]) -> Mark:
-    return Mark("row", paper, ours, interval, "12", "open", "words")
+    return Mark("row", "small-1-c", "undecided", "open", paper, ours, interval, "12", "words")
 
 
 def ticks(text: str) -> list[tuple[str, str]]:
