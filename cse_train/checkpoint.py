@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from cse_train import methods
 from cse_train.backbone.backbone import load_backbone
@@ -26,6 +26,8 @@ from cse_train.config import RunConfig, completed, parse_run
 from cse_train.distributed import agreed, barrier, rank
 from cse_train.fields import ConfigError
 from cse_train.files import BEST_FOLDER, LAST_FOLDER, replace_file
+from cse_train.methods.base import Method
+from cse_train.methods.loading import load_method
 from cse_train.soundness import (
     CorruptCheckpoint,
     NoCheckpoint,
@@ -182,7 +184,7 @@ def require_own(folder: Path, signature: str) -> None:
 def save_best(
     folder: Path,
     run: RunConfig,
-    model: nn.Module,
+    model: Method[Any],
     facts: Mapping[str, Any],
     signature: str | None = None,
     *,
@@ -192,10 +194,10 @@ def save_best(
 
     `waiting`: beside the best of before, until `publish_best`.
     """
-    skipped = training_only(run.method)
+    skipped = model.TRAINING_ONLY
     tensors = {
         name: value.contiguous()
-        for name, value in getattr(model, "kept_state", model.state_dict)().items()
+        for name, value in model.kept_state().items()
         if isinstance(value, Tensor) and not name.startswith(skipped)
     }
     header = {"run": json.dumps(run.flat()), "facts": json.dumps(dict(facts))}
@@ -257,7 +259,7 @@ def _read_model(path: Path) -> _Model:
 def _run_of(path: Path, flat: dict[str, Any]) -> RunConfig:
     if methods.unknown(method := flat.get("method")) is not None:
         raise ConfigError([f"unknown method: method={method}; {path} was made by it, give its code by --plugins"])
-    methods.config_module(str(method))  # what is wrong with a plug-in is not the file's damage
+    methods.config_class(str(method))  # what is wrong with a plug-in is not the file's damage
     try:
         return parse_run(completed(flat))
     except ConfigError as error:
@@ -274,10 +276,16 @@ def _summed(header: Mapping[str, str]) -> list[str]:
     return [header["run"], header["facts"], *([header["signature"]] if "signature" in header else [])]
 
 
-def load_model(
-    folder: Path, signature: str | None = None, encoder: str | None = None
-) -> tuple[RunConfig, nn.Module, "PreTrainedTokenizerBase"]:
-    """The best checkpoint as a method module in eval mode, ready to `encode`, and its tokenizer.
+class LoadedRun(NamedTuple):
+    """The best model of a run, in eval mode, ready to `encode`."""
+
+    run: RunConfig
+    method: Method[Any]
+    tokenizer: "PreTrainedTokenizerBase"
+
+
+def load_model(folder: Path, signature: str | None = None, encoder: str | None = None) -> LoadedRun:
+    """The best checkpoint of a run.
 
     Tokenizer, configuration and prompts come from where the run's encoder was, or from `encoder`, where it is now.
     """
@@ -288,23 +296,18 @@ def load_model(
         line = f"missing folder: train.encoder={run.train.encoder}, of which the run {folder} needs the tokenizer"
         raise ConfigError([f"{line}; give --encoder FOLDER, where it is now"])
     backbone = load_backbone(run.train.encoder, run.train.dropout, run.train.prompt)
-    model = methods.load(run.method).build(run.options, backbone, training=False)
-    spared = training_only(run.method)
+    method = load_method(run.method)
+    model, spared = method.build(run.options, backbone, training=False), method.TRAINING_ONLY
     require_fit(best_path(folder), model, tensors, spared)
     names = model.load_state_dict(tensors, strict=False)
     require_names(best_path(folder), *([name for name in each if not name.startswith(spared)] for each in names))
-    return run, model.eval(), backbone.tokenizer
+    return LoadedRun(run, model.eval(), backbone.tokenizer)
 
 
 def adopt_best(source: Path, folder: Path) -> None:
     """Bring an earlier attempt's best checkpoint into the folder of the attempt that goes on from its state."""
     if (source / BEST).exists():
         replace_file(folder / BEST, lambda path: shutil.copyfile(source / BEST, path))
-
-
-def training_only(method: str) -> tuple[str, ...]:
-    """Prefixes of the state that `encode` does not need."""
-    return methods.optional(method, "TRAINING_ONLY", ())
 
 
 def rank_path(folder: Path, step: int) -> Path:

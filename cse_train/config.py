@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from cse_train import fields, methods
 from cse_train.fields import Added, ConfigError, Range, Scalar
+from cse_train.plugins.options import Options
 from cse_train.text.vector_files import WANTED, names_vectors
 
 ADDED = {
@@ -19,7 +20,7 @@ ADDED = {
     "decay_on": Added("matrices"),
     "prompt": Added(None),
 }
-"""Shared settings that came later (`cse_train.methods.base` says it of a method's options)."""
+"""Shared settings that came later (`cse_train.plugins.options` says it of a method's)."""
 FIRST = Path(__file__).with_name("first_fields.json")
 """The fields that signatures have held from the first release on: those of `train`, and of each released method. Any
 other field of theirs came later; where no `ADDED` has it, runs of before did what its default says."""
@@ -94,7 +95,7 @@ class RunConfig:
 
     method: str
     train: TrainConfig
-    options: Any
+    options: Options
     """The method's frozen `Config`."""
 
     def flat(self) -> dict[str, Scalar]:
@@ -117,7 +118,7 @@ def parse_run(flat: Mapping[str, object]) -> RunConfig:
         raise ConfigError(problems)
     method = str(flat["method"])
     train = fields.made(TrainConfig, _under(flat, "train."))
-    options = fields.made(methods.config_module(method).Config, _under(flat, "method."))
+    options = fields.made(methods.config_class(method), _under(flat, "method."))
     return RunConfig(method=method, train=train, options=options)
 
 
@@ -130,7 +131,7 @@ def renewed(flat: Mapping[str, Any]) -> dict[str, Any]:
     """A stored run's dotted keys: settings that it is too old to name stand at today's defaults."""
     parts: list[tuple[str, Any]] = [("train.", TrainConfig)]
     if methods.known(flat.get("method")):
-        parts.append(("method.", methods.config_module(str(flat["method"])).Config))
+        parts.append(("method.", methods.config_class(str(flat["method"]))))
     defaults = {prefix + field.name: field.default for prefix, part in parts for field in dataclasses.fields(part)}
     return {key: defaults[key] for key in _added(flat)} | dict(flat)
 
@@ -144,11 +145,12 @@ def effective(flat: Mapping[str, Any]) -> dict[str, Any]:
 def _added(flat: Mapping[str, Any]) -> dict[str, Added]:
     """The later settings of a run by dotted keys, also in `within`; only the shared ones for an unknown method."""
     method = str(flat.get("method"))
-    parts = [("train.", "train", TrainConfig, ADDED)]
+    parts: list[tuple[str, str, type, Mapping[str, Added]]] = [("train.", "train", TrainConfig, ADDED)]
     if methods.known(method):
-        module = methods.config_module(method)
-        parts.append(("method.", method, module.Config, getattr(module, "ADDED", {})))
-    return {name: later for *part, added in parts for name, later in _dotted(*part, tuple(added.items())).items()}
+        config = methods.config_class(method)
+        parts.append(("method.", method, config, config.ADDED))
+    dotted = [_dotted(prefix, part, config, tuple(added.items())) for prefix, part, config, added in parts]
+    return {name: later for fields_of in dotted for name, later in fields_of.items()}
 
 
 @functools.cache
@@ -183,8 +185,8 @@ def note_first_fields() -> None:
     """Write the fields of methods that are not noted yet; a noted list stays for ever."""
     parts: dict[str, tuple[Any, Mapping[str, Added]]] = {"train": (TrainConfig, ADDED)}
     for name in methods.shipped():
-        module = methods.config_module(name)
-        parts[name] = module.Config, getattr(module, "ADDED", {})
+        config = methods.config_class(name)
+        parts[name] = config, config.ADDED
     fresh = {
         part: [field.name for field in dataclasses.fields(config) if field.name not in added]
         for part, (config, added) in parts.items()
@@ -198,7 +200,7 @@ def run_problems(flat: Mapping[str, object]) -> list[str]:
     if line := methods.unknown(method):
         problems = [line]
     else:
-        problems = fields.problems(methods.config_module(str(method)).Config, _under(flat, "method."), "method.")
+        problems = fields.problems(methods.config_class(str(method)), _under(flat, "method."), "method.")
     problems += fields.problems(TrainConfig, _under(flat, "train."), "train.")
     problems += _encoder_problems(flat)
     problems += _length_problems(flat.get("train.examples"))
@@ -215,7 +217,7 @@ def _encoder_problems(flat: Mapping[str, object]) -> list[str]:
     method, encoder = flat.get("method"), flat.get("train.encoder")
     if not isinstance(encoder, str) or not methods.known(method):
         return []
-    reads_words = getattr(methods.config_module(str(method)), "WORDS", False)
+    reads_words = methods.config_class(str(method)).WORDS
     if reads_words == names_vectors(encoder):
         return []
     if reads_words:
@@ -252,6 +254,19 @@ def with_examples(run: RunConfig, examples: int) -> RunConfig:
     return dataclasses.replace(run, train=dataclasses.replace(run.train, examples=examples))
 
 
+def steps_in(config: TrainConfig) -> int:
+    """Optimiser steps of a run whose length is counted; a last batch that is not full is not trained on."""
+    assert isinstance(config.examples, int), config.examples
+    return max(1, config.examples // config.batch_size)
+
+
+def evaluation_steps(config: TrainConfig) -> list[int]:
+    """The steps after which the dev set is scored, evenly spaced, the last one included."""
+    total = steps_in(config)
+    wanted = min(config.evaluations, total)
+    return [round(k * total / wanted) for k in range(1, wanted + 1)]
+
+
 def _length_problems(value: object) -> list[str]:
     try:
         if isinstance(value, str):
@@ -280,7 +295,7 @@ def _bucket_problems(value: object) -> list[str]:
 
 def valid_keys(method: str) -> list[str]:
     """Every dotted key that a run of `method` may set; only the shared ones for an unknown method."""
-    options = fields.hints(methods.config_module(method).Config) if method in methods.names() else ()
+    options = fields.hints(methods.config_class(method)) if method in methods.names() else ()
     return ["method", *(f"train.{k}" for k in fields.hints(TrainConfig)), *(f"method.{k}" for k in options)]
 
 

@@ -7,7 +7,7 @@ import math
 import re
 import types
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Scalar = bool | int | float | str | None
 LONG_NAME, LONG_LIST = 200, 10_000
@@ -66,10 +66,15 @@ class Added:
         return value != self.before and (self.within is None or others.get(self.within) is not None)
 
 
-@functools.cache
 def hints(config: type) -> dict[str, Any]:
     """Field name -> annotation, `Annotated` kept."""
-    return get_type_hints(config, include_extras=True)
+    return _hints(config)
+
+
+@functools.cache
+def _hints(config: type) -> dict[str, Any]:
+    kinds = get_type_hints(config, include_extras=True)
+    return {name: kind for name, kind in kinds.items() if kind is not ClassVar and get_origin(kind) is not ClassVar}
 
 
 @functools.cache

@@ -113,7 +113,7 @@ def _every(key: str, by_setting: Mapping[str, list[str]]) -> list[str]:
 
 
 def _defaults(method: str) -> Iterator[tuple[str, Any]]:
-    config = methods.config_module(method).Config()
+    config = methods.config_class(method)()
     return ((name, getattr(config, name)) for name in fields.hints(config.__class__))
 
 

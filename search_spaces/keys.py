@@ -17,7 +17,7 @@ def annotation(key: str, method: str) -> Any | None:
     if key.startswith("train."):
         return fields.hints(TrainConfig).get(key.removeprefix("train."))
     if key.startswith("method.") and method in methods.names():
-        return fields.hints(methods.config_module(method).Config).get(key.removeprefix("method."))
+        return fields.hints(methods.config_class(method)).get(key.removeprefix("method."))
     return None
 
 
@@ -37,7 +37,7 @@ def problem(key: str, value: object, method: str) -> str | None:
     if annotation(key, method) is None:
         return _unknown(key, value, method)
     prefix, _, name = key.partition(".")
-    config = TrainConfig if prefix == "train" else methods.config_module(method).Config
+    config = TrainConfig if prefix == "train" else methods.config_class(method)
     return fields.problem(config, name, value, f"{prefix}.")
 
 

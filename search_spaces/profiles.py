@@ -65,7 +65,7 @@ class Profile:
         """Those of a method; one that the profile does not name has the learning rate of the method that it is LIKE."""
         by_method = self.methods.get(method)
         if by_method is None and methods.known(method):
-            like = self.methods.get(getattr(methods.config_module(method), "LIKE", method), {})
+            like = self.methods.get(methods.config_class(method).LIKE or method, {})
             by_method = {key: value for key, value in like.items() if key == RATE}
         return {**self.train, **(by_method or {})}
 

@@ -76,7 +76,7 @@ def _closed(properties: Json) -> Json:
 
 def _keys(names: Sequence[str]) -> Json:
     """Dotted key -> schema of its value; a key that several methods have takes what any of them takes."""
-    configs = [("train", TrainConfig), *(("method", methods.config_module(name).Config) for name in names)]
+    configs = [("train", TrainConfig), *(("method", methods.config_class(name)) for name in names)]
     values: Json = {}
     for part, config in configs:
         for name, value in _described(config)["properties"].items():

@@ -1,7 +1,9 @@
 """The architecture: the table of rooms, and what every module keeps. Read from the syntax trees alone.
 
 A room is a folder of modules, or a single module. `ROOMS` says what each may import beside itself; a longer name is a
-room of its own. The table is the documentation: README shows the same rooms.
+room of its own. The table is the documentation: README shows the same rooms. A package's own room is its `__init__` and
+the modules beside it that its `__all__` names. In the packages of `FACED` every room has a face: the `__all__` of each
+folder names the modules, or names of its `__init__`, that other rooms may import, and nothing past it is imported.
 """
 
 import ast
@@ -18,11 +20,17 @@ MODULES_A_FOLDER = 12
 REGISTRIES = ("cse_train/methods", "cse_train/methods/options", "cse_train/evaluate/suites")
 """Folders with one module for each method or suite: as many as there are."""
 LINES_A_FILE = 330
+FACED: tuple[str, ...] = ()
+"""Packages whose rooms have faces."""
+MOST = {"cse_train": (16, 70)}
+"""Package -> its most rooms, and arrows between rooms that begin in it."""
+AUTHORS = "cse_train.api"
+"""The face for authors of plug-ins says to a type checker alone what it loads when it is taken."""
 LOADERS = {
     "cse": "what a notebook asks for",
     "cse.cli.loader": "the module of a command, and what only one of its options needs",
-    "cse_train.methods": "the module of a method, by its name in the configuration",
-    "cse_train.plugins.registry": "a module of the user's own, by the name that the user gave",
+    "cse_train.api": "what a plug-in takes, when it is first taken",
+    "cse_train.plugins.registry": "the module of a method or a suite, ours or a user's, by its name",
     "cluster.search.samplers": "the sampler that `search.sampler` names",
     "cluster.launch.targets": "the module of a launch target, by its name",
     "cluster.trackers": "the module of a tracker, by its name",
@@ -37,47 +45,30 @@ LOADERS = {
 ROOMS: Mapping[str, str] = {
     # one run
     "cse_train": "",
-    "cse_train.fields": "",
-    "cse_train.files": "",
-    "cse_train.reading": "cse_train.fields",
-    "cse_train.soundness": "cse_train.reading",
-    "cse_train.numerics": "cse_train.files",
-    "cse_train.random_streams": "",
-    "cse_train.distributed": "",
-    "cse_train.user_files": "",
-    "cse_train.data_paths": "cse_train.user_files cse_train.fields",
-    "cse_train.plugins": "cse_train.reading cse_train.fields",
-    "cse_train.methods.options": "cse_train.fields cse_train.text.synonyms cse_train.generator.identity",
-    "cse_train.config": "cse_train.fields cse_train.methods cse_train.text.vector_files",
+    "cse_train.plugins": "cse_train",
     "cse_train.losses": "",
-    "cse_train.text": "cse_train.reading cse_train.fields cse_train.files cse_train.user_files cse_train.data_paths",
-    "cse_train.encoder": "cse_train.numerics cse_train.text",
-    "cse_train.backbone": "cse_train.reading cse_train.fields cse_train.files cse_train.user_files cse_train.text "
-    "cse_train.encoder",
-    "cse_train.generator": "cse_train.fields cse_train.files cse_train.distributed cse_train.random_streams "
-    "cse_train.text cse_train.losses cse_train.encoder cse_train.backbone",
-    "cse_train.modules": "cse_train.fields cse_train.distributed cse_train.losses cse_train.encoder",
-    "cse_train.methods": "cse_train.fields cse_train.distributed cse_train.random_streams cse_train.methods.options "
-    "cse_train.plugins cse_train.losses cse_train.text cse_train.encoder cse_train.backbone cse_train.generator "
-    "cse_train.modules",
-    "cse_train.checkpoint": "cse_train.fields cse_train.files cse_train.distributed cse_train.config cse_train.methods "
-    "cse_train.backbone cse_train.soundness",
-    "cse_train.evaluate": "cse_train.reading cse_train.fields cse_train.files cse_train.numerics cse_train.distributed "
-    "cse_train.user_files cse_train.data_paths cse_train.text cse_train.encoder cse_train.backbone cse_train.modules "
-    "cse_train.checkpoint cse_train.soundness cse_train.plugins",
-    "cse_train.training": "cse_train.fields cse_train.numerics cse_train.random_streams cse_train.distributed "
-    "cse_train.data_paths cse_train.config cse_train.text cse_train.encoder cse_train.backbone cse_train.methods "
-    "cse_train.checkpoint cse_train.soundness cse_train.evaluate",
-    "cse_train.contract": "cse_train.reading cse_train.fields cse_train.data_paths cse_train.random_streams "
-    "cse_train.config cse_train.plugins cse_train.text cse_train.encoder cse_train.backbone cse_train.methods "
-    "cse_train.checkpoint cse_train.training",
-    "cse_train.export": "cse_train.fields cse_train.data_paths cse_train.config cse_train.encoder cse_train.backbone "
-    "cse_train.modules cse_train.checkpoint cse_train.evaluate cse_train.training",
-    "cse_train.pretrain": "cse_train.reading cse_train.fields cse_train.files cse_train.numerics cse_train.data_paths "
-    "cse_train.soundness cse_train.text cse_train.encoder cse_train.backbone cse_train.modules cse_train.checkpoint "
+    "cse_train.text": "cse_train",
+    "cse_train.encoder": "cse_train cse_train.text",
+    "cse_train.backbone": "cse_train cse_train.text cse_train.encoder",
+    "cse_train.generator": "cse_train cse_train.text cse_train.losses cse_train.encoder cse_train.backbone",
+    "cse_train.modules": "cse_train cse_train.losses cse_train.encoder",
+    "cse_train.methods": "cse_train cse_train.plugins cse_train.text cse_train.losses cse_train.encoder "
+    "cse_train.backbone cse_train.generator cse_train.modules",
+    "cse_train.config": "cse_train cse_train.plugins cse_train.text cse_train.methods",
+    "cse_train.checkpoint": "cse_train cse_train.backbone cse_train.methods cse_train.config",
+    "cse_train.evaluate": "cse_train cse_train.plugins cse_train.text cse_train.encoder cse_train.backbone "
+    "cse_train.modules cse_train.checkpoint",
+    "cse_train.training": "cse_train cse_train.plugins cse_train.text cse_train.encoder cse_train.backbone "
+    "cse_train.methods cse_train.config cse_train.checkpoint cse_train.evaluate",
+    "cse_train.export": "cse_train cse_train.encoder cse_train.backbone cse_train.modules cse_train.config "
+    "cse_train.checkpoint cse_train.evaluate",
+    "cse_train.pretrain": "cse_train cse_train.text cse_train.encoder cse_train.backbone cse_train.modules "
     "cse_train.evaluate",
+    "cse_train.api": "cse_train cse_train.plugins cse_train.text cse_train.losses cse_train.encoder "
+    "cse_train.backbone cse_train.modules cse_train.methods cse_train.evaluate",
     # what may vary
-    "search_spaces": "cse_train.reading cse_train.fields cse_train.user_files cse_train.config cse_train.methods "
+    "search_spaces": "cse_train.reading cse_train.fields cse_train.user_files cse_train.config "
+    "cse_train.methods "
     "cse_train.text cse_train.evaluate.pairs cse_train.evaluate.suites cse_train.plugins",
     # from the ledger to a page
     "analysis": "",
@@ -129,6 +120,7 @@ ROOMS: Mapping[str, str] = {
     "cse.cli": "cse cse.tables cse.experiments cse.doctor cse.foreign cluster search_spaces analysis cse_train",
 }
 """Room -> the rooms it may import; `cse.cli` may import everything, a package's name stands for all its rooms there."""
+DEEPER = tuple(room for room in ROOMS if room not in PACKAGES)
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "ray": ("cluster",),
     "optuna": ("cluster.search", "cse.foreign"),
@@ -174,6 +166,8 @@ class Tree:
         self.files = {self._name(path): path for path in texts}
         self.texts = {self._name(path): text for path, text in texts.items()}
         self.imports = {name: parsed(text)[1] for name, text in self.texts.items()}
+        self.faces = {name: face_of(self.texts[name]) for name, path in self.files.items() if path.stem == "__init__"}
+        """Folder -> what its `__all__` names; None without one."""
 
     @staticmethod
     def _name(path: Path) -> str:
@@ -192,21 +186,40 @@ class Tree:
         return [name if name in self.files else str(module) for name in full]
 
 
+def face_of(text: str) -> tuple[str, ...] | None:
+    """The texts of a module's `__all__`; None without one."""
+    for node in parsed(text)[0].body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__":
+            return tuple(ast.literal_eval(node.value))
+    return None
+
+
+@functools.cache
+def beside(package: str) -> tuple[str, ...]:
+    """A package, and the modules of its own room."""
+    face = face_of((REPO / package / "__init__.py").read_text(encoding="utf8")) or ()
+    return package, *(f"{package}.{name}" for name in face if f"{package}.{name}" not in ROOMS)
+
+
 def room_of(module: str) -> str | None:
-    """The room with the longest name that fits; a package's own room is its `__init__` alone."""
-    fits = [room for room in ROOMS if within(module, room) and (room not in PACKAGES or module == room)]
-    return "search_spaces" if within(module, "search_spaces") else max(fits, key=len, default=None)
+    """The room with the longest name that fits, or a package's own room."""
+    if within(module, "search_spaces"):
+        return "search_spaces"
+    fits = [room for room in DEEPER if within(module, room)]
+    return max(fits, key=len, default=next((package for package in PACKAGES if module in beside(package)), None))
 
 
 def allowed(room: str, module: str) -> bool:
     if room == "cse.cli":
         return within(module, *PACKAGES)
-    return room_of(module) == room or within(module, *ROOMS[room].split())
+    names = ROOMS[room].split()
+    deeper = [name for name in names if name not in PACKAGES]
+    return room_of(module) in (room, *names) or within(module, *deeper)
 
 
 def problems(tree: Tree) -> list[str]:
     """Every rule that a module breaks, one line each."""
-    found = [*_imports(tree), *_hidden_imports(tree), *_circles(tree), *_folders(tree)]
+    found = [*_imports(tree), *_hidden_imports(tree), *_past_faces(tree), *_circles(tree), *_folders(tree)]
     return sorted(dict.fromkeys(found))
 
 
@@ -232,7 +245,7 @@ def _hidden_imports(tree: Tree) -> Iterator[str]:
         if parsed(tree.texts[name])[2] and name not in LOADERS:
             yield f"{name}: imports by name, which is for {', '.join(LOADERS)}"
         for node, direct in imports:
-            if not direct:
+            if not direct and name != AUTHORS:
                 ours = [other for other in tree.modules(node) if within(other, *OURS)]
                 yield from (f"{name}: imports {other} below the top of the module" for other in ours)
             if isinstance(node, ast.ImportFrom) and node.module and within(node.module, *PACKAGES):
@@ -240,6 +253,39 @@ def _hidden_imports(tree: Tree) -> Iterator[str]:
                     alias.name for alias in node.names if alias.name.startswith("_") and not alias.name.endswith("__")
                 ]
                 yield from (f"{name}: imports the private {node.module}.{one}" for one in private)
+
+
+def _taken(tree: Tree, name: str) -> Iterator[tuple[str, str]]:
+    """(folder, what is taken from it) of a module's imports from other rooms, for every folder on the way."""
+    for node, _ in tree.imports[name]:
+        for module in tree.modules(node):
+            room = room_of(module)
+            if module not in tree.files or room is None or room == room_of(name):
+                continue
+            parts = module.split(".")
+            folders = [".".join(parts[:count]) for count in range(room.count(".") + 1, len(parts))]
+            yield from ((folder, parts[folder.count(".") + 1]) for folder in folders)
+            if module in tree.faces and isinstance(node, ast.ImportFrom) and module == node.module:
+                taken = [alias.name for alias in node.names if f"{module}.{alias.name}" not in tree.files]
+                yield from ((module, part) for part in taken)
+
+
+def _past_faces(tree: Tree) -> Iterator[str]:
+    """Imports of what no `__all__` on the way names, and what an `__all__` names for nobody."""
+    used: dict[str, set[str]] = {}
+    for name in tree.files:
+        for folder, part in _taken(tree, name):
+            used.setdefault(folder, set()).add(part)
+            if within(folder, *FACED) and part not in (tree.faces.get(folder) or ()):
+                yield f"{name}: imports {folder}.{part}, which is past the face of {folder}"
+    written = " ".join(text for name, text in tree.texts.items() if not within(name, *FACED))
+    for folder, face in tree.faces.items():
+        modules = [part for part in face or () if within(folder, *FACED) and f"{folder}.{part}" in tree.files]
+        yield from (
+            f"{folder}: its face has {part}, which no other room imports"
+            for part in modules
+            if part not in used.get(folder, ()) and f"{folder}.{part}" not in written
+        )
 
 
 def _circles(tree: Tree) -> Iterator[str]:
@@ -300,6 +346,22 @@ def test_every_room_exists_and_says_what_it_is_for() -> None:
     assert [room for room in ROOMS if not ast.get_docstring(parsed(texts[room])[0])] == []
 
 
+@pytest.mark.parametrize("package", MOST)
+def test_a_package_has_few_rooms_and_few_arrows_and_uses_them(package: str) -> None:
+    tree, rooms = Tree(), [room for room in ROOMS if within(room, package)]
+    arrows = [(room, other) for room in rooms for other in ROOMS[room].split()]
+    most_rooms, most_arrows = MOST[package]
+    assert len(rooms) <= most_rooms and len(arrows) <= most_arrows, (len(rooms), len(arrows))
+    used = {(room_of(name), room_of(other)) for name in tree.files for other in tree.imported(name)}
+    assert [arrow for arrow in arrows if arrow not in used] == []
+
+
+@pytest.mark.parametrize("package", FACED)
+def test_every_room_of_a_package_has_a_face(package: str) -> None:
+    faces = Tree().faces
+    assert [folder for folder, face in faces.items() if within(folder, package) and face is None] == []
+
+
 PLANTS = [
     (
         "cluster/plan/cost.py",
@@ -311,6 +373,8 @@ PLANTS = [
     ("analysis/tables/spec.py", "import cse_train.fields\n", "room analysis.tables must not import cse_train.fields"),
     ("cse_train/training/loop.py", "from ray import train\n", "cse_train.training.loop: imports ray"),
     ("cse_train/losses/info_nce.py", "from cse_train import fields\n", "room cse_train.losses must not import"),
+    ("cse_train/nowhere.py", "", "cse_train.nowhere: in no room of ROOMS"),
+    ("cse_train/export/lineage.py", "import cse_train.methods.base\n", "room cse_train.export must not import cse_tr"),
     ("cluster/sweep/tune.py", "import cse.cli.app\n", "room cluster.sweep must not import cse.cli.app"),
     ("cse/cli/app.py", "from tests import conftest\n", "room cse.cli must not import tests"),
     ("cse/tables/build.py", "def f():\n    from search_spaces import cells\n", "imports search_spaces.cells below the"),

@@ -18,38 +18,38 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
-from torch import nn
 
 from cse_train.distributed import gather_with_grad
+from cse_train.encoder.packing import pack
 from cse_train.fields import Range
 from cse_train.losses.info_nce import info_nce
-from cse_train.methods.base import Batch, StepOutput
-from cse_train.encoder.packing import pack
+from cse_train.methods.base import Batch, Method, StepOutput
 from cse_train.modules.pooling import pool
 from cse_train.modules.view_statistics import view_statistics
-
-VERSION = 1
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """One option."""
+
+    VERSION = 1
 
     noise: Annotated[float, Range(above=0)] = 0.1
     """Standard deviation of the noise."""
 
 
-def make_collate(config, tokenizer, max_seq_length):
-    def collate(share):
-        column, rows = share.store.column("text"), share.rows
-        text = pack(column.flat, column.starts[rows], column.lengths[rows], pad_id=tokenizer.pad_token_id)
-        return Batch({"text": text}, len(rows))
+class Noisy(Method[Config]):
+    @classmethod
+    def make_collate(cls, config, tokenizer, max_seq_length):
+        def collate(share):
+            column, rows = share.store.column("text"), share.rows
+            text = pack(column.flat, column.starts[rows], column.lengths[rows], pad_id=tokenizer.pad_token_id)
+            return Batch({"text": text}, len(rows))
 
-    return collate
+        return collate
 
-
-class Noisy(nn.Module):
-    def __init__(self, config, backbone):
+    def __init__(self, config, backbone, training=True):
         super().__init__()
         self.noise, self.encoder = config.noise, backbone.encoder
 
@@ -61,10 +61,6 @@ class Noisy(nn.Module):
 
     def encode(self, packed):
         return pool(self.encoder(packed, tokens=True), "mean")[0]
-
-
-def build(config, backbone, training=True):
-    return Noisy(config, backbone)
 '''
 PICTURES = "tests/docs/test_pages.py::test_every_link_leads_somewhere"
 """Pages link to files that the copy has not."""

@@ -19,7 +19,7 @@ from benchmarks.fused.encoder import FusedEncoder, linear
 from benchmarks.fused.optimiser import FusedAdamW, clip_each
 from benchmarks.fused.packing import FusedPacked, pack_runs
 from benchmarks.fused.weights import FusedWeights
-from cse_train import distributed, methods, random_streams
+from cse_train import distributed, random_streams
 from cse_train.backbone.backbone import load_backbone, own_encoder
 from cse_train.config import RunConfig
 from cse_train.data_paths import DataPaths
@@ -28,6 +28,7 @@ from cse_train.encoder.compact_vocabulary import CompactEmbedding
 from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Share
+from cse_train.methods.loading import load_method
 from cse_train.modules.pooling import has_projector
 from cse_train.numerics import autocast
 from cse_train.training.batches import Batches
@@ -101,7 +102,7 @@ class FusedRuns:
         """The module that a run of its own would train, at its start."""
         backbone = load_backbone(run.train.encoder, run.train.dropout)
         random_streams.seed_new_weights(run.train.seed)
-        model = methods.load(METHOD).build(run.options, backbone)
+        model = load_method(METHOD).build(run.options, backbone)
         if ids is not None:
             compact_vocabulary.compact(model, ids)
         return model

@@ -18,11 +18,10 @@ from benchmarks.gpu.small_runs import SENTENCES, settings
 from benchmarks.made_text import written
 from benchmarks.paired import Step, interleaved, median_ms, ratio
 from benchmarks.step.gpu import Setting, launches, turn
-from cse_train.config import parse_run
+from cse_train.config import parse_run, steps_in
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.embedding import evaluating
 from cse_train.training.loop import Session
-from cse_train.training.optimiser import steps_in
 
 KINDS = ((8, "fp32"), (32, "fp32"), (32, "bf16"), (128, "bf16"))
 QUICK_KINDS = ((3, "fp32"), (2, "bf16"))

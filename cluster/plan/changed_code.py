@@ -12,7 +12,6 @@ from cluster.plan.method_code import AS_RELEASED, ChangedCode, released
 from cluster.plan.plan import PlannedRun
 from cluster.plan.signature import CODE, LENGTH, Identity, named_by, signature, versioned_signatures
 from cse_train.config import RunConfig, completed, renewed
-from cse_train.methods import version
 from search_spaces.cells import ResolvedSpace
 
 
@@ -123,7 +122,7 @@ def _reason(run: RunConfig, row: RunRow, now: Mapping[str, str | int]) -> str:
     later = [key for key in before_it if key not in row.config and before_it[key] != flat.get(key)]
     if later:
         return "; ".join(f"{key} was {before_it[key]}, is {flat.get(key)}" for key in later)
-    today = version(run.method, run.options)
+    today = run.options.version()
     signs = versioned_signatures(run, row.identity)
     before = next((number for number, sign in signs.items() if sign(row.seed) == row.signature), None)
     if before in (None, today):

@@ -19,7 +19,7 @@ from cse_train.plugins.source import OURS, installed, reached
 RELEASED = Path(__file__).with_name("released_methods.json")
 AS_RELEASED = "released"
 METHODS = "cse_train.methods"
-CONTRACT = (METHODS, f"{METHODS}.base", f"{METHODS}.options")
+CONTRACT = (METHODS, f"{METHODS}.base", f"{METHODS}.loading", f"{METHODS}.options")
 """Of all methods alike."""
 
 
@@ -52,7 +52,7 @@ def own_digest(method: str) -> str | None:
 
 def facts(run: RunConfig) -> dict[str, Any]:
     """What the ledger notes of the code of a run's method."""
-    about = {"method_version": methods.version(run.method, run.options)}
+    about = {"method_version": run.options.version()}
     return about | {"method_code": own_digest(run.method) or AS_RELEASED}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from cluster.plan.method_code import own_digest
 from cluster.plan.published_corpora import printed_rows
-from cse_train import fields, methods
+from cse_train import fields
 from cse_train.backbone.identity import backbone_identity, prompt_identity
 from cse_train.config import RunConfig, effective, epochs_in, examples_of
 from cse_train.data_paths import DataPaths
@@ -70,8 +70,7 @@ def identity(run: RunConfig, paths: DataPaths, workers: int = 1, absent: dict[st
     hashes |= _further(run, absent) | _length(run, paths, absent) | _prompt(run, absent)
     if code := own_digest(run.method):
         hashes[CODE] = code
-    depends = getattr(methods.config_module(run.method), "rank_dependent", lambda _: False)
-    return hashes | {"workers": workers} if depends(run.options) else hashes
+    return hashes | {"workers": workers} if run.options.rank_dependent() else hashes
 
 
 def inputs_at_hand(run: RunConfig, paths: DataPaths) -> Identity:
@@ -132,7 +131,7 @@ def _prompt(run: RunConfig, absent: dict[str, str] | None) -> Identity:
 def _further(run: RunConfig, absent: dict[str, str] | None) -> Identity:
     """What the method reads beside encoder and corpus, under the name of its option."""
     try:
-        inputs: dict[str, str] = getattr(methods.config_module(run.method), "inputs", lambda _: {})(run.options)
+        inputs = run.options.inputs()
     except ConfigError as error:
         if absent is None:
             raise
@@ -182,13 +181,13 @@ def seed_signature(run: RunConfig, identity: Mapping[str, str | int]) -> Callabl
 
 def versioned_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> dict[int, Callable[[int], str]]:
     """What gives the run's signature with a seed, for each VERSION up to today's, the newest first."""
-    payload, today = described(run, identity), methods.version(run.method, run.options)
+    payload, today = described(run, identity), run.options.version()
     return {version: _of_seed(payload | {"version": version}) for version in range(today, 0, -1)}
 
 
 def possible_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> dict[tuple[int, int, int], str]:
     """(VERSION, rules of training, of evaluation) -> the run's signature under them, for all up to today's."""
-    payload, today = described(run, identity), methods.version(run.method, run.options)
+    payload, today = described(run, identity), run.options.version()
     return {
         (version, training, code): _of_seed(
             payload
@@ -227,7 +226,7 @@ def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, An
     train, options = _plain(run.train, "train.", flat), _plain(run.options, "method.", flat)
     return {
         "method": run.method,
-        "version": methods.version(run.method, run.options),
+        "version": run.options.version(),
         "train": {k: v for k, v in train.items() if k not in NAMED_BY_HASH},
         "options": {k: v for k, v in options.items() if f"method.{k}" not in identity},
         "inputs": dict(identity),

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cse_train.config import RunConfig
+from cse_train.config import RunConfig, evaluation_steps
 from cse_train.evaluate.pairs import set_name, split_of, suite_names
 from cse_train.evaluate.protocol import CODE_VERSION
 from cse_train.export.lineage import Lineage
 from cse_train.export.parts import Parts
-from cse_train.training.optimiser import evaluation_steps
 
 LOAD = """```python
 from sentence_transformers import SentenceTransformer

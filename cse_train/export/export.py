@@ -65,7 +65,6 @@ def require_new(to: Path) -> None:
 
 
 def _parts(best_folder: Path, encoder: str | None) -> Parts:
-    run, method, tokenizer = load_model(best_folder, encoder=encoder)
-    parts = parts_of(run, read_best(best_folder)[1], method, tokenizer)
-    require_first_token(parts.pooler.pooler, parts.encoder, tokenizer, str(best_folder))
+    parts = parts_of(load_model(best_folder, encoder=encoder), read_best(best_folder)[1])
+    require_first_token(parts.pooler.pooler, parts.encoder, parts.tokenizer, str(best_folder))
     return parts

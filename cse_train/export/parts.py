@@ -14,6 +14,7 @@ from transformers import PretrainedConfig, PreTrainedTokenizerBase
 from cse_train.backbone.automodel import AutoModelEncoder
 from cse_train.backbone.folders import locate
 from cse_train.backbone.prompts import Prompts, read_prompts
+from cse_train.checkpoint import LoadedRun
 from cse_train.config import RunConfig
 from cse_train.encoder.encoder import Encoder
 from cse_train.fields import ConfigError
@@ -87,13 +88,15 @@ class Parts:
         return min(wanted, getattr(self.config, "max_position_embeddings", wanted) - taken)
 
 
-def parts_of(run: RunConfig, facts: Mapping[str, Any], method: nn.Module, tokenizer: PreTrainedTokenizerBase) -> Parts:
-    """A loaded method taken apart.
+def parts_of(loaded: LoadedRun, facts: Mapping[str, Any]) -> Parts:
+    """A loaded run taken apart.
 
     Raises ConfigError for one that embeds with more than an encoder, a pooler and a linear map.
     """
-    prompted, pooler = getattr(method, "prompted", None), getattr(method, "pooler", None)
-    encoder, after = getattr(prompted or method, "encoder", None), getattr(method, "after", None)
+    run, method, tokenizer = loaded
+    parts = method.embedding_parts()
+    prompted, pooler, after = parts.prompted, parts.pooler, parts.after
+    encoder = parts.encoder if prompted is None else getattr(prompted, "encoder", None)
     if isinstance(encoder, Encoder | AutoModelEncoder) and isinstance(pooler, SentencePooler):
         assert prompted is None or isinstance(prompted, PromptedEncoder), type(prompted)
         if after is None or isinstance(after, Whitener):

@@ -1,47 +1,22 @@
-"""The contract of a method: a module of this folder that exports four names.
+"""What a method is: one class, `Method`, beside its settings (`Options`), and what it passes on.
 
-`VERSION: int`      raised whenever the numbers of a run change
-`Config`            frozen keyword-only dataclass, defaults are the paper's
-`make_collate(config, tokenizer, max_seq_length)`   gives `collate(share: Share) -> Batch`
-`build(config, backbone, training=True)`            gives an `nn.Module` that is a `Method`
-
-What `build` gives has an `encoder`; where it embeds with that and a `pooler` (`SentencePooler`) alone, it has these two
-names and can be exported and scored with another pooler.
-
-A method may also export (`optional` gives the default where it does not):
-`columns(config) -> tuple[str, ...]`    the text columns that it needs; one, "text"
-`lower_case(config) -> bool`            whether texts are lower-cased before they are tokenised; no
-`tokens_kept(config, max_seq_length) -> int | None`     tokens of a text in the store; `max_seq_length`. None: all
-`usable_rows(config, store) -> int64 array`     the corpus rows that may be drawn; all
-`prepare(config, store, backbone, cache) -> TokenStore`     a pass over the corpus before the first step; none
-`corpus_alone(config) -> bool`          whether trained encoders read the ids of the corpus alone, special ones aside,
-                                        and nothing else reads their word embeddings; no
-`TRAINING_ONLY: tuple[str, ...]`        prefixes of the state that `encode` does not need, which `build` may leave out
-                                        when `training` is False; nothing
-
-What a run's signature depends on may lie in `options`, in a module of the same name that needs no torch, so that a
-plan is quick: `VERSION`, `Config`, and where there is something to say
-`version(config) -> int`    the VERSION of a configuration, where a change moved the numbers of some; VERSION
-`ADDED: dict[str, Added]`   options that came after runs had been trained: those runs keep their signatures; none
-`inputs(config) -> dict[str, str]`      name -> content hash of what it reads beside encoder and corpus; nothing
-`rank_dependent(config) -> bool`        whether the world size changes the result; no
-`LIKE: str`                 a method whose learning rate it has in profiles that do not name it; none, the default rate
-`WORDS: bool`               whether it builds on word vectors: `backbone.encoder` is `WordVectors`; no
-
-A method may be fitted instead of trained: no parameter of its module requires a gradient, `forward` takes a batch's
-statistics into buffers, the same ones on every rank, and the loss is only reported. `encode` must then work from the
-buffers of any step on; before the first one it may give the encoder's own embeddings.
+A module of this folder holds one class of `Method`; its `Config` lies in `options`, in a module of the same name that
+needs no torch, so that a plan is quick.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from cse_train.backbone.backbone import Backbone
 from cse_train.encoder.packing import Packed
+from cse_train.fields import ConfigError
+from cse_train.plugins.options import Options, misspelt
 from cse_train.random_streams import Place
 from cse_train.text.tokens import TokenStore
 
@@ -93,21 +68,120 @@ class Share:
         return [column.row(i) for column in self.store.arrays.values() for i in self.rows.tolist()]
 
 
-class Method(Protocol):
-    """What `build` returns (an `nn.Module`).
+Collate = Callable[[Share], Batch]
+"""A rank's share of a step -> what it is trained on; it runs without gradients."""
 
-    It may have `dev_encodes()`, what embeds where the dev set picks a checkpoint: several are scored, the first of the
-    best counts, and `keep(place)` is told which one it was before `kept_state()`, a state for `encode`, is saved; and
-    `text_of(text)`, what is read in a text's place at test time.
-    Where an embedding is an `encoder`'s, pooled by a `SentencePooler`, these are attributes of the names `encoder` and
-    `pooler`: then `cse export` writes it, and another pooler may be asked for at evaluation.
+C = TypeVar("C", bound=Options)
+
+
+@dataclass(frozen=True)
+class EmbeddingParts:
+    """What a method embeds with, where it has these: they are scored with another pooler, and exported."""
+
+    encoder: nn.Module | None
+    prompted: nn.Module | None
+    """An encoder behind trained prompts, in the encoder's place."""
+    pooler: nn.Module | None
+    after: nn.Module | None
+    """What follows the pooling."""
+
+
+class Method(nn.Module, Generic[C]):
+    """A method: what it reads, what it makes of a batch, and how it embeds.
+
+    Hooks that take `config` are asked before there is a module; all have a default but `make_collate`, `forward` and
+    `encode`. The module is made by `__init__(config, backbone, training)`. A public name that nearly is a hook's is
+    refused.
+
+    Where an embedding is an encoder's, pooled by a `SentencePooler`, these are the attributes `encoder` and `pooler`:
+    then `cse export` writes it, and another pooler may be asked for at evaluation.
+
+    A method may be fitted instead of trained: no parameter requires a gradient, `forward` takes a batch's statistics
+    into buffers, the same ones on every rank, and the loss is only reported. `encode` must then work from the buffers
+    of any step on; before the first one it may give the encoder's own embeddings.
     """
 
-    def forward(self, batch: Batch) -> StepOutput: ...
+    TRAINING_ONLY: ClassVar[tuple[str, ...]] = ()
+    """Prefixes of the state that `encode` does not need, which may be left out where `training` is False."""
+    width: int | None = None
+    """Numbers of an embedding where that is not the encoder's width."""
+
+    @classmethod
+    def columns(cls, config: C) -> tuple[str, ...]:
+        """The text columns that it needs; () where every text of a row counts."""
+        return ("text",)
+
+    @classmethod
+    def lower_case(cls, config: C) -> bool:
+        """Whether texts are lower-cased before they are tokenised."""
+        return False
+
+    @classmethod
+    def tokens_kept(cls, config: C, max_seq_length: int) -> int | None:
+        """Tokens of a text in the store; None for all."""
+        return max_seq_length
+
+    @classmethod
+    def usable_rows(cls, config: C, store: TokenStore) -> np.ndarray:
+        """int64: the corpus rows that may be drawn."""
+        return np.arange(store.rows)
+
+    @classmethod
+    def prepare(cls, config: C, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+        """A pass over the corpus before the first step; gives the store to draw from, raises ConfigError."""
+        return store
+
+    @classmethod
+    def corpus_alone(cls, config: C) -> bool:
+        """Whether trained encoders read the ids of the corpus alone, special ones aside.
+
+        Nothing else reads their word embeddings then.
+        """
+        return False
+
+    @classmethod
+    def make_collate(cls, config: C, tokenizer: Any, max_seq_length: int) -> Collate:
+        """What makes a rank's batch from its share of the corpus."""
+        raise NotImplementedError(f"{cls.__name__} has no make_collate; write one")
+
+    @classmethod
+    def build(cls, config: C, backbone: Backbone, training: bool = True) -> "Method[C]":
+        """The module over an encoder; ConfigError for what does not go together."""
+        return cls(config, backbone, training)
+
+    def forward(self, batch: Batch) -> StepOutput:
+        """One step."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward; write one")
 
     def encode(self, packed: Packed) -> Tensor:
-        """Test-time embeddings [N, D] in batch order; the caller sets eval mode.
+        """Test-time embeddings [N, D] in batch order; the caller sets eval mode."""
+        raise NotImplementedError(f"{type(self).__name__} has no encode; write one")
 
-        D is the encoder's width, or the method's own `width`.
-        """
-        ...
+    def dev_encodes(self) -> list[Encode]:
+        """What embeds where the dev set picks a checkpoint; of several the first of the best counts."""
+        return [self.encode]
+
+    def keep(self, place: int) -> None:
+        """Told, before `kept_state`, which of several `dev_encodes` was the best."""
+
+    def kept_state(self) -> dict[str, Any]:
+        """The state that a checkpoint for `encode` holds."""
+        return self.state_dict()
+
+    def text_of(self, text: str) -> str:
+        """What is read in a text's place at test time."""
+        return text
+
+    def embedding_parts(self) -> EmbeddingParts:
+        """The attributes of these names."""
+        return EmbeddingParts(*(getattr(self, name, None) for name in EmbeddingParts.__dataclass_fields__))
+
+    def __init_subclass__(cls) -> None:
+        """Raise ConfigError for a misspelt hook."""
+        super().__init_subclass__()
+        if problems := misspelt(cls, HOOKS, dir(nn.Module)):
+            raise ConfigError(problems)
+
+
+HOOKS = tuple(name for name in vars(Method) if not name.startswith("_"))
+"""What may be asked of a method."""

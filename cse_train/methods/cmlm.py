@@ -20,35 +20,17 @@ from cse_train.encoder.masked_inputs import Masking
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.masked_lm import masked_lm
-from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.methods.options.cmlm import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.cmlm import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.text.tokens import TokenStore
 
-TRAINING_ONLY = ("projection.", "head.")
-"""Test time is the encoder and its pooling."""
 WHY = "it predicts tokens from vectors in front of them"
 
 
 def offset(config: Config) -> int:
     """From the row of a sentence to the row that is masked for it."""
     return 1 if config.source == "next" else 0
-
-
-def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
-    """All rows, but the last where the next one is read; the next line counts across articles."""
-    return np.arange(store.rows - offset(config))
-
-
-def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
-    """The store as it is, once its longest sentence is known to fit behind the vectors; ConfigError where not."""
-    encoder, longest = own_encoder(backbone, WHY), int(store.column("text").lengths.max())
-    room = encoder.config.max_position_embeddings - encoder.position_offset
-    if config.vectors + longest > room:
-        line = f"vectors overflow positions: method.vectors={config.vectors} and {longest} tokens, of {room}"
-        raise ConfigError([f"{line}; lower either"])
-    return store
 
 
 @dataclass(frozen=True)
@@ -70,15 +52,34 @@ class Collate:
         return Batch({"text": text, "masked": masked}, len(rows), {"at_M": at_M, "target_M": target_M})
 
 
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-    """The collate function of a configuration."""
-    return Collate(config, Masking.of(tokenizer, config.masking_ratio))
-
-
-class CMLM(nn.Module):
+class CMLM(Method[Config]):
     """Encoder and pooler; in training also the projection and the encoder's masked-LM head."""
 
-    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+    TRAINING_ONLY = ("projection.", "head.")
+    """Test time is the encoder and its pooling."""
+
+    @classmethod
+    def usable_rows(cls, config: Config, store: TokenStore) -> np.ndarray:
+        """All rows, but the last where the next one is read; the next line counts across articles."""
+        return np.arange(store.rows - offset(config))
+
+    @classmethod
+    def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+        """The store as it is, once its longest sentence is known to fit behind the vectors; ConfigError where not."""
+        encoder, longest = own_encoder(backbone, WHY), int(store.column("text").lengths.max())
+        room = encoder.config.max_position_embeddings - encoder.position_offset
+        if config.vectors + longest > room:
+            line = f"vectors overflow positions: method.vectors={config.vectors} and {longest} tokens, of {room}"
+            raise ConfigError([f"{line}; lower either"])
+        return store
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+        """The collate function of a configuration."""
+        return Collate(config, Masking.of(tokenizer, config.masking_ratio))
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
+        """Raises ConfigError for an encoder without masked-LM head or through `AutoModel`."""
         super().__init__()
         self.config = config
         self.encoder = own_encoder(backbone, WHY)
@@ -101,8 +102,3 @@ class CMLM(nn.Module):
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H]."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> CMLM:
-    """A trainable module over a backbone. Raises ConfigError for one without masked-LM head or through `AutoModel`."""
-    return CMLM(config, backbone, training)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cse_train.backbone.backbone import Backbone, own_encoder
 from cse_train.distributed import gather_with_grad
@@ -16,15 +16,9 @@ from cse_train.encoder.encoder import Hidden
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.nt_xent import nt_xent
-from cse_train.methods.base import Batch, Encode, Share, StepOutput
-from cse_train.methods.options.consert import VERSION as VERSION
+from cse_train.methods.base import Batch, Encode, Method, Share, StepOutput
 from cse_train.methods.options.consert import Config as Config
 from cse_train.modules.view_statistics import view_statistics
-
-
-def corpus_alone(config: Config) -> bool:
-    """No augmentation brings a new id."""
-    return True
 
 
 def kinds(config: Config) -> tuple[str, str]:
@@ -60,15 +54,28 @@ class Collate:
         return (rng.permutation(length) >= int(self.config.token_cutoff_rate * length)).astype(np.int64)
 
 
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-    """The collate function of a configuration."""
-    return Collate(config, tokenizer.pad_token_id)
-
-
-class ConSERT(nn.Module):
+class ConSERT(Method[Config]):
     """An encoder, whose last layers' token vectors are averaged: in training one set of layers, at test another."""
 
-    def __init__(self, config: Config, backbone: Backbone) -> None:
+    @classmethod
+    def corpus_alone(cls, config: Config) -> bool:
+        """No augmentation brings a new id."""
+        return True
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+        """The collate function of a configuration."""
+        return Collate(config, tokenizer.pad_token_id)
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
+        """Raises ConfigError for an encoder whose embeddings cannot be changed."""
+        if training and set(kinds(config)) != {"none"}:
+            own_encoder(backbone, "method=consert changes what leaves its embedding layer")
+        for name, layers in (("layers", config.layers), ("train_layers", config.train_layers or config.layers)):
+            states = getattr(backbone.config, "num_hidden_layers", layers) + 1
+            if layers > states:
+                line = f"too many layers: method.{name}={layers}, train.encoder={backbone.name}"
+                raise ConfigError([f"{line} has {states}, its embeddings included; give at most that"])
         super().__init__()
         self.config = config
         self.train_layers = config.train_layers or config.layers
@@ -113,15 +120,3 @@ class ConSERT(nn.Module):
         """Bool [N, H]: all but int(rate * H) features of each row."""
         order_NH = torch.rand(rows, self.encoder.width, device=device).argsort(-1).argsort(-1)
         return order_NH >= int(self.config.feature_cutoff_rate * self.encoder.width)
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> ConSERT:
-    """A module over a backbone. Raises ConfigError for an encoder whose embeddings cannot be changed."""
-    if training and set(kinds(config)) != {"none"}:
-        own_encoder(backbone, "method=consert changes what leaves its embedding layer")
-    for name, layers in (("layers", config.layers), ("train_layers", config.train_layers or config.layers)):
-        states = getattr(backbone.config, "num_hidden_layers", layers) + 1
-        if layers > states:
-            line = f"too many layers: method.{name}={layers}, train.encoder={backbone.name}"
-            raise ConfigError([f"{line} has {states}, its embeddings included; give at most that"])
-    return ConSERT(config, backbone)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import all_gather_rows
@@ -18,21 +18,13 @@ from cse_train.encoder.packing import Packed, pack
 from cse_train.fields import ConfigError
 from cse_train.losses.contrastive_tension import contrastive_tension
 from cse_train.losses.info_nce import cosines
-from cse_train.methods.base import Batch, Encode, Share, StepOutput
-from cse_train.methods.options.ct import VERSION as VERSION
+from cse_train.methods.base import Batch, Encode, Method, Share, StepOutput
 from cse_train.methods.options.ct import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.tokens import TokenColumn
 
 FIRST, SECOND = "first_encoder.", "encoder."
-TRAINING_ONLY = (FIRST,)
-"""Test time uses one encoder alone."""
-
-
-def corpus_alone(config: Config) -> bool:
-    """Always: texts are not changed."""
-    return True
 
 
 @dataclass(frozen=True)
@@ -67,15 +59,23 @@ class Collate:
         return pack(column.flat, column.starts[rows], column.lengths[rows], pad_id=self.pad_id)
 
 
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-    """The collate function of a configuration."""
-    return Collate(config, tokenizer.pad_token_id)
-
-
-class ContrastiveTension(nn.Module):
+class ContrastiveTension(Method[Config]):
     """Two encoders that start equal and are trained independently: they share no weight, only the loss."""
 
-    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+    TRAINING_ONLY = (FIRST,)
+    """Test time uses one encoder alone."""
+
+    @classmethod
+    def corpus_alone(cls, config: Config) -> bool:
+        """Always: texts are not changed."""
+        return True
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+        """The collate function of a configuration."""
+        return Collate(config, tokenizer.pad_token_id)
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
         super().__init__()
         self.encoder = backbone.encoder
         self.pooler = SentencePooler(config.pooler, backbone.encoder.width)
@@ -121,8 +121,3 @@ def pair_statistics(first_GH: Tensor, second_GH: Tensor, same_G: Tensor) -> dict
     positive, negative = cosine_G[same_G].mean(), cosine_G[~same_G].mean()
     spread = view_statistics(second_GH, second_GH)
     return {**spread, "positive_cosine": positive, "negative_cosine": negative, "alignment": 2 - 2 * positive}
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> ContrastiveTension:
-    """A trainable module over a backbone."""
-    return ContrastiveTension(config, backbone, training)

@@ -20,8 +20,7 @@ from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.generator.corruption import Rule, corrupted, with_corrupted
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.replaced_token import replaced_token
-from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.methods.options.d2cse import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.d2cse import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
@@ -29,22 +28,7 @@ from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore
 
-TRAINING_ONLY = ("head.", "discriminator.")
-"""What finds replaced tokens, beside the prompted encoder."""
 WHY = "prompts need attention of our own"
-
-
-def columns(config: Config) -> tuple[str, ...]:
-    """The text columns that this configuration reads."""
-    return PAIR_COLUMNS if config.objective == "triplets" else ("text",)
-
-
-def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
-    """The store with its corrupted columns. Raises ConfigError where prompts or generator do not fit."""
-    longest = max(int(store.column(name).lengths.max()) for name in columns(config))
-    require_positions(own_encoder(backbone, WHY), config.prompt_length, config.position_shift, longest)
-    rule = Rule(config.generator, config.masking_ratio, config.corruption_seed, config.corrupted_positions)
-    return with_corrupted(store, columns(config), rule, backbone, cache)
 
 
 @dataclass(frozen=True)
@@ -55,7 +39,7 @@ class Collate:
     pad_id: int
 
     def __call__(self, share: Share) -> Batch:
-        names = columns(self.config)
+        names = D2CSE.columns(self.config)
         originals, corruptions = (
             [share.store.column(name).row(i) for name in wanted for i in share.rows]
             for wanted in (names, tuple(map(corrupted, names)))
@@ -73,19 +57,35 @@ class Collate:
         """A mean that counts padding needs one width for the global batch: the longest sentence of all ranks."""
         if self.config.reduction != "mean_all":
             return {}
-        lengths = [share.store.column(name).lengths[share.batch_rows] for name in columns(self.config)]
+        lengths = [share.store.column(name).lengths[share.batch_rows] for name in D2CSE.columns(self.config)]
         return {"groups": 1, "width": int(np.max(lengths))}
 
 
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-    """The collate function of a configuration."""
-    return Collate(config, tokenizer.pad_token_id)
-
-
-class D2CSE(nn.Module):
+class D2CSE(Method[Config]):
     """A frozen encoder behind trainable prompts, a pooler and, in training, what finds replaced tokens."""
 
-    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+    TRAINING_ONLY = ("head.", "discriminator.")
+    """What finds replaced tokens, beside the prompted encoder."""
+
+    @classmethod
+    def columns(cls, config: Config) -> tuple[str, ...]:
+        """The text columns that this configuration reads."""
+        return PAIR_COLUMNS if config.objective == "triplets" else ("text",)
+
+    @classmethod
+    def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+        """The store with its corrupted columns. Raises ConfigError where prompts or generator do not fit."""
+        longest = max(int(store.column(name).lengths.max()) for name in cls.columns(config))
+        require_positions(own_encoder(backbone, WHY), config.prompt_length, config.position_shift, longest)
+        rule = Rule(config.generator, config.masking_ratio, config.corruption_seed, config.corrupted_positions)
+        return with_corrupted(store, cls.columns(config), rule, backbone, cache)
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+        """The collate function of a configuration."""
+        return Collate(config, tokenizer.pad_token_id)
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
         super().__init__()
         self.config = config
         encoder = own_encoder(backbone, WHY)
@@ -146,8 +146,3 @@ class D2CSE(nn.Module):
             hidden = bare(packed, tokens=True, cls_output_NH=embeddings_NH)
         assert hidden.last_TH is not None
         return hidden.last_TH
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> D2CSE:
-    """A trainable module over a backbone, which it freezes."""
-    return D2CSE(config, backbone, training)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cse_train.backbone.backbone import Backbone, auxiliary_head, own_encoder
 from cse_train.distributed import gather_with_grad, mean_over_ranks
@@ -18,8 +18,7 @@ from cse_train.fields import ConfigError
 from cse_train.losses.energy import energy_hinge
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
-from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.methods.options.dcpcse import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.dcpcse import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.prompts import ContinuousPrompts, PromptedEncoder, require_positions
@@ -27,21 +26,7 @@ from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.tokens import TokenStore
 
-TRAINING_ONLY = ("head.", "steps")
-"""The masked-LM head and the step that its weight decays with."""
 WHY = "prompts need attention of our own"
-
-
-def columns(config: Config) -> tuple[str, ...]:
-    """The text columns that this configuration reads."""
-    return {"unsupervised": ("text",), "pairs": PAIR_COLUMNS[:2], "triplets": PAIR_COLUMNS}[config.objective]
-
-
-def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
-    """The store as it is, once its longest sentence is known to fit behind the prompts; ConfigError where not."""
-    longest = max(int(store.column(name).lengths.max()) for name in columns(config))
-    require_positions(own_encoder(backbone, WHY), config.prompt_length, config.position_shift, longest)
-    return store
 
 
 @dataclass(frozen=True)
@@ -52,7 +37,7 @@ class Collate:
     masking: Masking
 
     def __call__(self, share: Share) -> Batch:
-        texts = [share.store.column(name) for name in columns(self.config)]
+        texts = [share.store.column(name) for name in DCPCSE.columns(self.config)]
         sentences = [column.row(i) for column in texts for i in share.rows]
         inputs = {"text": pack_lists(sentences, pad_id=self.masking.pad_id)}
         tensors: dict[str, Tensor] = {}
@@ -64,17 +49,38 @@ class Collate:
         return Batch(inputs, len(share.rows), tensors)
 
 
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-    """The collate function of a configuration."""
-    return Collate(config, Masking.of(tokenizer, config.mlm_probability))
-
-
-class DCPCSE(nn.Module):
+class DCPCSE(Method[Config]):
     """A frozen encoder behind trainable prompts, a pooler and, when asked for, the masked-LM head."""
 
     steps: Tensor
 
-    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+    TRAINING_ONLY = ("head.", "steps")
+    """The masked-LM head and the step that its weight decays with."""
+
+    @classmethod
+    def columns(cls, config: Config) -> tuple[str, ...]:
+        """The text columns that this configuration reads."""
+        return {"unsupervised": ("text",), "pairs": PAIR_COLUMNS[:2], "triplets": PAIR_COLUMNS}[config.objective]
+
+    @classmethod
+    def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+        """The store as it is, once its longest sentence is known to fit behind the prompts; ConfigError where not."""
+        longest = max(int(store.column(name).lengths.max()) for name in cls.columns(config))
+        require_positions(own_encoder(backbone, WHY), config.prompt_length, config.position_shift, longest)
+        return store
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+        """The collate function of a configuration."""
+        return Collate(config, Masking.of(tokenizer, config.mlm_probability))
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
+        """Raises ConfigError for options that do not fit."""
+        if config.energy_margin is not None and config.objective != "triplets":
+            line = (
+                f"no hard negatives: method.energy_margin={config.energy_margin}, method.objective={config.objective}"
+            )
+            raise ConfigError([f"{line}; use triplets, or null"])
         super().__init__()
         self.config = config
         encoder = own_encoder(backbone, WHY)
@@ -122,11 +128,3 @@ class DCPCSE(nn.Module):
         weight = self.config.mlm_weight * self.config.mlm_decay ** (self.steps / 100)
         self.steps += 1
         return weight
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> DCPCSE:
-    """A trainable module over a backbone, which it freezes. Raises ConfigError for options that do not fit."""
-    if config.energy_margin is not None and config.objective != "triplets":
-        line = f"no hard negatives: method.energy_margin={config.energy_margin}, method.objective={config.objective}"
-        raise ConfigError([f"{line}; use triplets, or null"])
-    return DCPCSE(config, backbone, training)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cse_train import distributed
 from cse_train.backbone.backbone import Backbone, own_encoder, required_head
@@ -22,16 +22,13 @@ from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.losses.nt_xent import nt_xent
-from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.methods.options.declutr import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.declutr import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.spans import SpanRule, sample_spans
 from cse_train.text.tokens import TokenStore
 
-TRAINING_ONLY = ("head.",)
-"""State that `encode` does not need."""
 SPECIAL_TOKENS = 2
 """[CLS] and [SEP], which every document of the store and every span has."""
 LONGEST = 510
@@ -43,38 +40,6 @@ log = logging.getLogger(__name__)
 def span_rule(config: Config) -> SpanRule:
     """The sampling of spans that a configuration asks for."""
     return SpanRule(config.anchors, config.positives, config.min_length, config.max_length, config.strategy)
-
-
-def tokens_kept(config: Config, max_seq_length: int) -> None:
-    """Whole documents."""
-
-
-def lower_case(config: Config) -> bool:
-    """Whether documents are lower-cased."""
-    return config.lower_case
-
-
-def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
-    """Documents that are long enough. Raises ConfigError when none is."""
-    tokens = store.column("text").lengths - SPECIAL_TOKENS
-    full = span_rule(config).tokens_needed
-    need = 2 * config.anchors * config.min_length if config.short_documents == "adapt" else full
-    rows = np.flatnonzero(tokens >= need)
-    if len(rows) == 0:
-        bound = "min_length" if config.short_documents == "adapt" else "max_length"
-        given = f"method.{bound}={getattr(config, bound)} needs {need} tokens and the longest has {tokens.max()}"
-        adapt = "" if bound == "min_length" else ", or method.short_documents=adapt"
-        line = f"no document is long enough: {given}; give longer documents, fewer method.anchors or a lower value"
-        raise ConfigError([line + adapt])
-    shortened = int((tokens[rows] < full).sum())
-    if shortened and distributed.rank() == 0:
-        log.warning("declutr: %d of %d documents have fewer than %d tokens: shorter spans", shortened, len(rows), full)
-    return rows
-
-
-def corpus_alone(config: Config) -> bool:
-    """The masked-LM loss reads the whole vocabulary."""
-    return config.objective == "contrastive"
 
 
 @dataclass(frozen=True)
@@ -125,26 +90,65 @@ def _cut(ids: np.ndarray, span: np.ndarray) -> np.ndarray:
     return np.concatenate([ids[:1], inner, ids[-1:]])
 
 
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-    """The collate function of a configuration. Raises ConfigError when the lengths contradict each other."""
-    if config.min_length > config.max_length:
-        lengths = f"method.min_length={config.min_length}, method.max_length={config.max_length}"
-        raise ConfigError([f"span lengths cross: {lengths}; give min_length <= max_length"])
-    return Collate(config, Masking.of(tokenizer, config.mlm_probability))
-
-
-class DeCLUTR(nn.Module):
+class DeCLUTR(Method[Config]):
     """Encoder, pooler and, for masked-LM, the head, which reads the pass that embeds the anchors (model.py:100-178).
 
     The head's decoder is the word embedding, as in the release: its AutoModelForMaskedLM ties them.
     """
 
-    def __init__(self, config: Config, backbone: Backbone, head: MaskedLMHead | None) -> None:
+    TRAINING_ONLY = ("head.",)
+    """State that `encode` does not need."""
+
+    @classmethod
+    def lower_case(cls, config: Config) -> bool:
+        """Whether documents are lower-cased."""
+        return config.lower_case
+
+    @classmethod
+    def tokens_kept(cls, config: Config, max_seq_length: int) -> None:
+        """Whole documents."""
+
+    @classmethod
+    def usable_rows(cls, config: Config, store: TokenStore) -> np.ndarray:
+        """Documents that are long enough. Raises ConfigError when none is."""
+        tokens = store.column("text").lengths - SPECIAL_TOKENS
+        full = span_rule(config).tokens_needed
+        need = 2 * config.anchors * config.min_length if config.short_documents == "adapt" else full
+        rows = np.flatnonzero(tokens >= need)
+        if len(rows) == 0:
+            bound = "min_length" if config.short_documents == "adapt" else "max_length"
+            given = f"method.{bound}={getattr(config, bound)} needs {need} tokens and the longest has {tokens.max()}"
+            adapt = "" if bound == "min_length" else ", or method.short_documents=adapt"
+            line = f"no document is long enough: {given}; give longer documents, fewer method.anchors or a lower value"
+            raise ConfigError([line + adapt])
+        shortened = int((tokens[rows] < full).sum())
+        if shortened and distributed.rank() == 0:
+            counts = shortened, len(rows), full
+            log.warning("declutr: %d of %d documents have fewer than %d tokens: shorter spans", *counts)
+        return rows
+
+    @classmethod
+    def corpus_alone(cls, config: Config) -> bool:
+        """The masked-LM loss reads the whole vocabulary."""
+        return config.objective == "contrastive"
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+        """The collate function of a configuration. Raises ConfigError when the lengths contradict each other."""
+        if config.min_length > config.max_length:
+            lengths = f"method.min_length={config.min_length}, method.max_length={config.max_length}"
+            raise ConfigError([f"span lengths cross: {lengths}; give min_length <= max_length"])
+        return Collate(config, Masking.of(tokenizer, config.mlm_probability))
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
+        """Raises ConfigError for spans beyond the encoder's positions and for a missing head."""
+        if training:
+            _require_positions(config, backbone)
         super().__init__()
         self.config = config
         self.encoder = backbone.encoder
         self.pooler = SentencePooler(config.pooler, backbone.encoder.width)
-        self.head = head
+        self.head = _head(config, backbone) if training else None
 
     def forward(self, batch: Batch) -> StepOutput:
         hidden = self._hidden(batch.inputs["anchors"])
@@ -183,14 +187,6 @@ class DeCLUTR(nn.Module):
         assert self.head is not None and isinstance(self.encoder, Encoder) and hidden.last_TH is not None
         logits_MV = self.head(hidden.last_TH[batch.tensors["at_M"]], self.encoder.word.weight)
         return mean_over_ranks(*masked_lm(logits_MV, batch.tensors["target_M"]))
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> DeCLUTR:
-    """A module over a backbone. Raises ConfigError for spans beyond the encoder's positions and for a missing head."""
-    if not training:
-        return DeCLUTR(config, backbone, None)
-    _require_positions(config, backbone)
-    return DeCLUTR(config, backbone, _head(config, backbone))
 
 
 def _require_positions(config: Config, backbone: Backbone) -> None:

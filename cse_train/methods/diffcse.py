@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cse_train.backbone.backbone import Backbone, own_encoder, required_head
 from cse_train.distributed import gather_with_grad
@@ -26,8 +26,7 @@ from cse_train.generator.edit_store import EditStore, Rule, StoreWithEdits, with
 from cse_train.generator.edited import Edited, fill, pack_edits
 from cse_train.generator.generator import Generator
 from cse_train.losses.info_nce import info_nce
-from cse_train.methods.base import Batch, RngOf, Share, StepOutput
-from cse_train.methods.options.diffcse import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, RngOf, Share, StepOutput
 from cse_train.methods.options.diffcse import Config as Config
 from cse_train.methods.options.diffcse import has_generator
 from cse_train.modules.pooling import SentencePooler
@@ -36,7 +35,6 @@ from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.edits import Edit, Vocabulary, edit, edited_lengths
 from cse_train.text.tokens import TokenStore
 
-TRAINING_ONLY = ("generator.", "discriminator.")
 TRIPLETS_NEED = ("same", "none", "live")
 """The source, the extra examples and the edits of the objective `triplets`."""
 
@@ -50,7 +48,7 @@ class Collate:
     pad_id: int
 
     def __call__(self, share: Share) -> Batch:
-        texts, rows = [share.store.column(name) for name in columns(self.config)], share.rows
+        texts, rows = [share.store.column(name) for name in DiffCSE.columns(self.config)], share.rows
         text = pack_lists([column.row(i) for column in texts for i in rows], pad_id=self.pad_id)
         if self.config.task == self.config.extra == "none":
             return Batch({"text": text}, len(rows))
@@ -67,7 +65,7 @@ class Collate:
         """The longest edited sentence of all ranks, where the loss counts the padding."""
         if self.config.task != "replaced_token" or self.config.reduction != "mean_all":
             return None
-        columns_of = [share.store.column(name) for name in columns(self.config)]
+        columns_of = [share.store.column(name) for name in DiffCSE.columns(self.config)]
         lengths = [c.lengths[share.batch_rows + offset] for c in columns_of for offset in offsets(self.config)]
         return int(edited_lengths(np.concatenate(lengths), self.config.operator, self.config.masking_ratio).max())
 
@@ -75,15 +73,10 @@ class Collate:
 def drawn(config: Config, vocabulary: Vocabulary, store: TokenStore, rows: np.ndarray, rng_of: RngOf) -> Iterator[Edit]:
     """The edits of some examples, not yet filled: column by column, source by source, view by view, row by row."""
     rngs = [rng_of(int(i)) for i in rows]
-    for name, offset in itertools.product(columns(config), offsets(config)):
+    for name, offset in itertools.product(DiffCSE.columns(config), offsets(config)):
         for _ in range(views(config)):
             for i, rng in zip(rows + offset, rngs, strict=True):
                 yield edit(store.column(name).row(i), config.operator, config.masking_ratio, vocabulary, rng)
-
-
-def columns(config: Config) -> tuple[str, ...]:
-    """The text columns that this configuration reads."""
-    return PAIR_COLUMNS if config.objective == "triplets" else ("text",)
 
 
 def views(config: Config) -> int:
@@ -96,31 +89,40 @@ def offsets(config: Config) -> tuple[int, ...]:
     return {"same": (0,), "next": (1,), "both": (0, 1)}[config.source]
 
 
-def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
-    """All rows, but the last where the next one is read; the next line counts across articles and titles."""
-    return np.arange(store.rows - max(offsets(config)))
-
-
-def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
-    """The store, with stored edits where the configuration asks for them; nothing is edited yet."""
-    check(config)
-    if config.edits == "live":
-        return store
-    rule = Rule(config.generator, config.generator_dropout, config.sampling, config.masking_ratio)
-    draw = partial(drawn, config, Vocabulary.of(backbone.tokenizer), store)
-    return with_edits(store, EditStore(rule, draw, offsets(config), views(config), backbone, store, cache))
-
-
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-    """The collate function of a configuration."""
-    check(config)
-    return Collate(config, Vocabulary.of(tokenizer), tokenizer.pad_token_id)
-
-
-class DiffCSE(nn.Module):
+class DiffCSE(Method[Config]):
     """Encoder and pooler; in training also the task's discriminator and the frozen generator."""
 
-    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+    TRAINING_ONLY = ("generator.", "discriminator.")
+
+    @classmethod
+    def columns(cls, config: Config) -> tuple[str, ...]:
+        """The text columns that this configuration reads."""
+        return PAIR_COLUMNS if config.objective == "triplets" else ("text",)
+
+    @classmethod
+    def usable_rows(cls, config: Config, store: TokenStore) -> np.ndarray:
+        """All rows, but the last where the next one is read; the next line counts across articles and titles."""
+        return np.arange(store.rows - max(offsets(config)))
+
+    @classmethod
+    def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+        """The store, with stored edits where the configuration asks for them; nothing is edited yet."""
+        check(config)
+        if config.edits == "live":
+            return store
+        rule = Rule(config.generator, config.generator_dropout, config.sampling, config.masking_ratio)
+        draw = partial(drawn, config, Vocabulary.of(backbone.tokenizer), store)
+        return with_edits(store, EditStore(rule, draw, offsets(config), views(config), backbone, store, cache))
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+        """The collate function of a configuration."""
+        check(config)
+        return Collate(config, Vocabulary.of(tokenizer), tokenizer.pad_token_id)
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
+        """Raises ConfigError for options that do not go together."""
+        check(config)
         super().__init__()
         self.config = config
         self.encoder = backbone.encoder
@@ -215,9 +217,3 @@ def check(config: Config) -> None:
     ]
     if problems := [line for broken, line in rules if broken]:
         raise ConfigError(problems)
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> DiffCSE:
-    """A trainable module over a backbone; without `training` neither discriminator nor generator."""
-    check(config)
-    return DiffCSE(config, backbone, training)

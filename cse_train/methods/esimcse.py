@@ -6,7 +6,7 @@ Shape suffixes: N sequences, B examples of this rank, G of all ranks, H width.
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import all_gather_rows, gather_with_grad
@@ -15,8 +15,7 @@ from cse_train.fields import ConfigError
 from cse_train.generator.filling import fill_views, pack_views
 from cse_train.generator.generator import Generator
 from cse_train.losses.info_nce import info_nce
-from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.methods.options.esimcse import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.esimcse import Config as Config
 from cse_train.modules.momentum import MomentumEncoder
 from cse_train.modules.pooling import SentencePooler
@@ -24,19 +23,6 @@ from cse_train.modules.queue import Queue
 from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.augment import KEPT, WORD_EXTENSIONS, Extend
 from cse_train.text.words import stop_word_ids, truncate
-
-TRAINING_ONLY = ("momentum.", "queue.", "generator.")
-"""State that `encode` does not need: kept in the last checkpoint, left out of the best."""
-
-
-def tokens_kept(config: Config, max_seq_length: int) -> int:
-    """Longer texts are kept where words are edited before truncation."""
-    return max_seq_length * (KEPT if config.extension in WORD_EXTENSIONS else 1)
-
-
-def corpus_alone(config: Config) -> bool:
-    """Repetition brings no new id; what is inserted may."""
-    return config.extension in ("subword", "word")
 
 
 @dataclass(frozen=True)
@@ -58,16 +44,7 @@ class Collate:
         return Batch(packs, len(rows), tensors)
 
 
-def make_collate(config: Config, tokenizer, max_seq_length: int) -> Collate:
-    """The collate function of a configuration. Raises ConfigError for a queue smaller than the batch."""
-    _check(config)
-    stop_words = tuple(stop_word_ids(tokenizer)) if config.extension == "stop_word" else ()
-    mask_id = tokenizer.mask_token_id
-    extend = Extend(config.extension, config.dup_rate, config.dup_rule, max_seq_length, mask_id, stop_words)
-    return Collate(config, extend, tokenizer.pad_token_id)
-
-
-class ESimCSE(nn.Module):
+class ESimCSE(Method[Config]):
     """SimCSE's loss with repeated sub-words in view 2 and momentum embeddings of earlier batches as negatives.
 
     The order of a step is the released one (trainers.compute_loss, models.py:123-163): momentum update towards the
@@ -75,7 +52,31 @@ class ESimCSE(nn.Module):
     ONLINE projector, into the queue. So the queue never holds the current batch.
     """
 
-    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+    TRAINING_ONLY = ("momentum.", "queue.", "generator.")
+    """State that `encode` does not need: kept in the last checkpoint, left out of the best."""
+
+    @classmethod
+    def tokens_kept(cls, config: Config, max_seq_length: int) -> int:
+        """Longer texts are kept where words are edited before truncation."""
+        return max_seq_length * (KEPT if config.extension in WORD_EXTENSIONS else 1)
+
+    @classmethod
+    def corpus_alone(cls, config: Config) -> bool:
+        """Repetition brings no new id; what is inserted may."""
+        return config.extension in ("subword", "word")
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> Collate:
+        """The collate function of a configuration. Raises ConfigError for a queue smaller than the batch."""
+        _check(config)
+        stop_words = tuple(stop_word_ids(tokenizer)) if config.extension == "stop_word" else ()
+        mask_id = tokenizer.mask_token_id
+        extend = Extend(config.extension, config.dup_rate, config.dup_rule, max_seq_length, mask_id, stop_words)
+        return Collate(config, extend, tokenizer.pad_token_id)
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
+        """Raises ConfigError for a queue smaller than the batch."""
+        _check(config)
         super().__init__()
         self.config = config
         self.encoder = backbone.encoder
@@ -117,9 +118,3 @@ def _check(config: Config) -> None:
     if 0 < config.queue_multiple < 1:
         line = f"queue smaller than the batch: method.queue_multiple={config.queue_multiple:g}"
         raise ConfigError([f"{line}, method.queue_scope={config.queue_scope}; use at least 1, or 0 for no queue"])
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> ESimCSE:
-    """A trainable module over a backbone. Raises ConfigError for a queue smaller than the batch."""
-    _check(config)
-    return ESimCSE(config, backbone, training)

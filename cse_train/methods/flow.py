@@ -9,48 +9,49 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import all_gather_rows
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.bits_per_dimension import bits_per_dimension
-from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.methods.options.flow import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.flow import Config as Config
 from cse_train.modules.frozen_encoder import FrozenEncoder
 from cse_train.modules.glow import Glow
 from cse_train.text.tokens import TokenStore
 
 
-def columns(_config: Config) -> tuple[str, ...]:
-    """None in particular: every text of a row counts."""
-    return ()
-
-
-def prepare(_config: Config, store: TokenStore, backbone: Backbone, _cache: Path | None) -> TokenStore:
-    """The store as it is. ConfigError for fewer texts than dimensions, whose density has no maximum."""
-    texts = store.rows * len(store.columns)
-    if texts < backbone.width:
-        line = f"too few sentences: train.corpus has {texts}, the encoder has {backbone.width} dimensions"
-        raise ConfigError([f"{line}; give more text"])
-    return store
-
-
-def make_collate(_config: Config, tokenizer, _max_seq_length: int) -> Callable[[Share], Batch]:
-    """All texts of the rows in one pack."""
-    pad_id = tokenizer.pad_token_id or 0
-    return lambda share: Batch({"text": pack_lists(share.texts, pad_id=pad_id)}, len(share.rows))  # column by column
-
-
-class Flow(FrozenEncoder):
+class Flow(FrozenEncoder, Method[Config]):
     """A frozen encoder and the flow that trains behind it, in fp32."""
 
     after: Glow
 
-    def __init__(self, config: Config, encoder: nn.Module, after: Glow) -> None:
-        super().__init__(encoder, config.pooler, after, config.encoder_dropout)
+    @classmethod
+    def columns(cls, config: Config) -> tuple[str, ...]:
+        """None in particular: every text of a row counts."""
+        return ()
+
+    @classmethod
+    def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+        """The store as it is. ConfigError for fewer texts than dimensions, whose density has no maximum."""
+        texts = store.rows * len(store.columns)
+        if texts < backbone.width:
+            line = f"too few sentences: train.corpus has {texts}, the encoder has {backbone.width} dimensions"
+            raise ConfigError([f"{line}; give more text"])
+        return store
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> Callable[[Share], Batch]:
+        """All texts of the rows in one pack, column by column."""
+        pad_id = tokenizer.pad_token_id or 0
+        return lambda share: Batch({"text": pack_lists(share.texts, pad_id=pad_id)}, len(share.rows))
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
+        """Raises ConfigError for a width that does not halve that often."""
+        after = Glow(backbone.width, config.levels, config.depth, config.width)
+        super().__init__(backbone.encoder, config.pooler, after, config.encoder_dropout)
         self.config = config
 
     def forward(self, batch: Batch) -> StepOutput:
@@ -68,9 +69,3 @@ class Flow(FrozenEncoder):
         """Test-time embeddings [N, D]."""
         z_ND: Tensor = self.after(self.embed(packed))
         return z_ND
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> Flow:
-    """A trainable module over a backbone. Raises ConfigError for a width that does not halve that often."""
-    after = Glow(backbone.width, config.levels, config.depth, config.width)
-    return Flow(config, backbone.encoder, after)

@@ -20,38 +20,34 @@ from cse_train.backbone.backbone import Backbone, word_vectors
 from cse_train.encoder.packing import Packed
 from cse_train.losses.siamese import classification, product_features
 from cse_train.methods import sbert
-from cse_train.methods.base import Batch, StepOutput
-from cse_train.methods.options.infersent import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, StepOutput
 from cse_train.methods.options.infersent import Config as Config
 from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS
 
-TRAINING_ONLY = ("classifier.",)
 
-
-def columns(_config: Config) -> tuple[str, ...]:
-    """Premise, hypothesis and label."""
-    return LABELLED_COLUMNS
-
-
-def make_collate(_config: Config, tokenizer, max_seq_length: int) -> sbert.Collate:
-    """SBERT's: the sentences of both columns in one pack, and labels as places in NLI_LABELS."""
-    return sbert.make_collate(sbert.Config(), tokenizer, max_seq_length)
-
-
-class InferSent(nn.Module):
+class InferSent(Method[Config]):
     """Word vectors, BiLSTM and, in training, the classifier."""
 
-    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+    TRAINING_ONLY = ("classifier.",)
+
+    @classmethod
+    def columns(cls, config: Config) -> tuple[str, ...]:
+        """Premise, hypothesis and label."""
+        return LABELLED_COLUMNS
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> sbert.Collate:
+        """SBERT's: the sentences of both columns in one pack, and labels as places in NLI_LABELS."""
+        return sbert.SBERT.make_collate(sbert.Config(), tokenizer, max_seq_length)
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
+        """Raises ConfigError for an encoder that is no word vectors."""
         super().__init__()
         self.config = config
+        self.width = 2 * config.units
         self.encoder = word_vectors(backbone)
         self.lstm = nn.LSTM(self.encoder.width, config.units, bidirectional=True)
         self.classifier = _classifier(config) if training else None
-
-    @property
-    def width(self) -> int:
-        """Numbers of an embedding, 2U."""
-        return 2 * self.config.units
 
     def forward(self, batch: Batch) -> StepOutput:
         assert self.classifier is not None, "built for test time alone"
@@ -76,8 +72,3 @@ def _classifier(config: Config) -> nn.Sequential:
     after = nn.Tanh if config.activation == "tanh" else nn.Identity
     inner = [layer for a, b in itertools.pairwise(sizes) for layer in (nn.Linear(a, b), after())]
     return nn.Sequential(*inner, nn.Linear(config.hidden, len(NLI_LABELS)))
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> InferSent:
-    """A trainable module over word vectors; without `training` no classifier. ConfigError for another encoder."""
-    return InferSent(config, backbone, training)

@@ -14,15 +14,9 @@ from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import all_reduce_sum_with_grad, mean_over_ranks, rank, size
 from cse_train.encoder.packing import Packed, pack
 from cse_train.losses.mutual_information import jensen_shannon
-from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.methods.options.isbert import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.isbert import Config as Config
 from cse_train.modules.view_statistics import view_statistics
-
-
-def corpus_alone(config: Config) -> bool:
-    """Always: texts are not changed."""
-    return True
 
 
 @dataclass(frozen=True)
@@ -36,11 +30,6 @@ class Collate:
         return Batch(
             {"text": pack(column.flat, column.starts[rows], column.lengths[rows], pad_id=self.pad_id)}, len(rows)
         )
-
-
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-    """The collate function of a configuration."""
-    return Collate(tokenizer.pad_token_id)
 
 
 class NgramHeads(nn.Module):
@@ -64,10 +53,20 @@ class NgramHeads(nn.Module):
         return (ngrams_RHW.relu() if self.rectified else ngrams_RHW).transpose(1, 2)
 
 
-class ISBERT(nn.Module):
+class ISBERT(Method[Config]):
     """Encoder and n-gram heads; the mean of a sentence's n-gram vectors is its embedding, at test time too."""
 
-    def __init__(self, config: Config, backbone: Backbone) -> None:
+    @classmethod
+    def corpus_alone(cls, config: Config) -> bool:
+        """Always: texts are not changed."""
+        return True
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+        """The collate function of a configuration."""
+        return Collate(tokenizer.pad_token_id)
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
         super().__init__()
         self.encoder = backbone.encoder
         self.heads = NgramHeads(config, backbone.encoder.width)
@@ -100,8 +99,3 @@ class ISBERT(nn.Module):
         means_NH = torch.cat(sums) / packed.lengths_N[:, None]
         rows = [group.rows for group in packed.groups]
         return ngrams_TH, packed.unsort(means_NH.split(rows), 1)[0]
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> ISBERT:
-    """A trainable module over a backbone."""
-    return ISBERT(config, backbone)

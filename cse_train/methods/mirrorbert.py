@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import gather_with_grad
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.losses.nt_xent import nt_xent
-from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.methods.options.mirrorbert import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.mirrorbert import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
@@ -64,15 +63,15 @@ class Collate:
         return np.array(self.tokenizer(" ".join(parts), truncation=True, max_length=self.max_length)["input_ids"])
 
 
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-    """The collate function of a configuration."""
-    return Collate(config, tokenizer, max_seq_length)
-
-
-class MirrorBERT(nn.Module):
+class MirrorBERT(Method[Config]):
     """Encoder and pooler, and nothing else to train; where padding counts, a mean over all slots is the pooler."""
 
-    def __init__(self, config: Config, backbone: Backbone) -> None:
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+        """The collate function of a configuration."""
+        return Collate(config, tokenizer, max_seq_length)
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
         super().__init__()
         self.temperature, self.padded = config.temperature, counts_padding(config)
         self.encoder = backbone.encoder
@@ -109,8 +108,3 @@ def _positions(backbone: Backbone) -> int:
     """Tokens for which the encoder has positions, or as many as the test reads."""
     positions: int = getattr(backbone.config, "max_position_embeddings", TEST_LENGTH)
     return positions - getattr(backbone.encoder, "position_offset", 0)
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> MirrorBERT:
-    """A trainable module over a backbone."""
-    return MirrorBERT(config, backbone)

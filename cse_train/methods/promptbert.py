@@ -20,35 +20,18 @@ from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import Group, Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
-from cse_train.methods.base import Batch, Encode, Share, StepOutput
-from cse_train.methods.options.promptbert import VERSION as VERSION
+from cse_train.methods.base import Batch, Encode, Method, Share, StepOutput
 from cse_train.methods.options.promptbert import Config as Config
 from cse_train.modules.projector import MlpProjector
 from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.templates import SENTENCE, Template, read_template
 from cse_train.text.tokens import TokenStore
 
-TRAINING_ONLY = ("projector.",)
 VIEWS = ("first", "second")
 END_MARKS = (".", "?", '"', "'")
 SPECIAL_TOKENS = 2
 """[CLS] and [SEP], which the store counts and the template brings itself."""
 WHY = "a template without its sentence has positions of its own"
-
-
-def tokens_kept(config: Config, max_seq_length: int) -> int:
-    """The released code counts the sentence's sub-words alone."""
-    return max_seq_length + SPECIAL_TOKENS
-
-
-def prepare(config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
-    """The store as it is, once its longest sentence is known to fit into the templates; ConfigError where not."""
-    longest = int(store.column("text").lengths.max()) - SPECIAL_TOKENS
-    room = min(_room(own_encoder(backbone, WHY), template) for template in templates(config, backbone.tokenizer))
-    if longest > room:
-        line = f"template overflows positions: method.template={config.template} leaves {room} tokens"
-        raise ConfigError([f"{line} and the longest sentence has {longest}; lower train.max_seq_length"])
-    return store
 
 
 def templates(config: Config, tokenizer: Any) -> tuple[Template, Template]:
@@ -71,15 +54,33 @@ class Collate:
         return Batch(packs, len(sentences))
 
 
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-    """The collate function of a configuration. Raises ConfigError for a template without its two places."""
-    return Collate(templates(config, tokenizer), tokenizer.pad_token_id)
-
-
-class PromptBERT(nn.Module):
+class PromptBERT(Method[Config]):
     """An encoder, two templates and, in training, the projector."""
 
-    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+    TRAINING_ONLY = ("projector.",)
+
+    @classmethod
+    def tokens_kept(cls, config: Config, max_seq_length: int) -> int:
+        """The released code counts the sentence's sub-words alone."""
+        return max_seq_length + SPECIAL_TOKENS
+
+    @classmethod
+    def prepare(cls, config: Config, store: TokenStore, backbone: Backbone, cache: Path | None) -> TokenStore:
+        """The store as it is, once its longest sentence is known to fit into the templates; ConfigError where not."""
+        longest = int(store.column("text").lengths.max()) - SPECIAL_TOKENS
+        room = min(_room(own_encoder(backbone, WHY), template) for template in templates(config, backbone.tokenizer))
+        if longest > room:
+            line = f"template overflows positions: method.template={config.template} leaves {room} tokens"
+            raise ConfigError([f"{line} and the longest sentence has {longest}; lower train.max_seq_length"])
+        return store
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+        """The collate function of a configuration. Raises ConfigError for a template without its two places."""
+        return Collate(templates(config, tokenizer), tokenizer.pad_token_id)
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
+        """Raises ConfigError for an encoder through `AutoModel` or a wrong template."""
         super().__init__()
         self.config = config
         self.encoder = own_encoder(backbone, WHY)
@@ -154,8 +155,3 @@ def template_alone(template: Template, lengths_U: Tensor, first: int = 0) -> Pac
 def _room(encoder: Encoder, template: Template) -> int:
     """Sub-words of a sentence that fit into a template."""
     return int(encoder.config.max_position_embeddings) - encoder.position_offset - template.length
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> PromptBERT:
-    """A trainable module over a backbone. Raises ConfigError for an encoder through `AutoModel` or a wrong template."""
-    return PromptBERT(config, backbone, training)

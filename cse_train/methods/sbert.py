@@ -13,25 +13,11 @@ from torch import Tensor, nn
 from cse_train.backbone.backbone import Backbone
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.losses.siamese import classification, pair_features, triplet
-from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.methods.options.sbert import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.sbert import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
 from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
-
-TRAINING_ONLY = ("classifier.",)
-"""W_t: test time compares embeddings by their cosine."""
-
-
-def columns(config: Config) -> tuple[str, ...]:
-    """The text columns that this configuration reads."""
-    return PAIR_COLUMNS if config.objective == "triplets" else LABELLED_COLUMNS
-
-
-def corpus_alone(config: Config) -> bool:
-    """Nothing but the pairs is read."""
-    return True
 
 
 @dataclass(frozen=True)
@@ -53,20 +39,33 @@ class Collate:
         return Batch({"text": pack_lists(sentences, pad_id=self.pad_id)}, len(share.rows), tensors)
 
 
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-    """The collate function of a configuration; a label is a text of the store, cut there as every other."""
-    if config.objective == "triplets":
-        return Collate(columns(config), {}, tokenizer.pad_token_id)
-    ids = tokenizer(list(NLI_LABELS), truncation=True, max_length=max_seq_length)["input_ids"]
-    places = {tuple(row): place for place, row in enumerate(ids)}
-    assert len(places) == len(NLI_LABELS), places
-    return Collate(columns(config)[:2], places, tokenizer.pad_token_id)
-
-
-class SBERT(nn.Module):
+class SBERT(Method[Config]):
     """Encoder and pooler; in training on labels also the classifier."""
 
-    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+    TRAINING_ONLY = ("classifier.",)
+    """W_t: test time compares embeddings by their cosine."""
+
+    @classmethod
+    def columns(cls, config: Config) -> tuple[str, ...]:
+        """The text columns that this configuration reads."""
+        return PAIR_COLUMNS if config.objective == "triplets" else LABELLED_COLUMNS
+
+    @classmethod
+    def corpus_alone(cls, config: Config) -> bool:
+        """Nothing but the pairs is read."""
+        return True
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+        """The collate function of a configuration; a label is a text of the store, cut there as every other."""
+        if config.objective == "triplets":
+            return Collate(cls.columns(config), {}, tokenizer.pad_token_id)
+        ids = tokenizer(list(NLI_LABELS), truncation=True, max_length=max_seq_length)["input_ids"]
+        places = {tuple(row): place for place, row in enumerate(ids)}
+        assert len(places) == len(NLI_LABELS), places
+        return Collate(cls.columns(config)[:2], places, tokenizer.pad_token_id)
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
         super().__init__()
         self.config = config
         self.encoder = backbone.encoder
@@ -87,8 +86,3 @@ class SBERT(nn.Module):
     def encode(self, packed: Packed) -> Tensor:
         """Test-time embeddings [N, H]."""
         return self.pooler(self.encoder(packed, tokens=self.pooler.needs_tokens))[0]
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> SBERT:
-    """A trainable module over a backbone; without `training` no classifier."""
-    return SBERT(config, backbone, training)

@@ -16,21 +16,13 @@ from cse_train.distributed import gather_with_grad
 from cse_train.encoder.encoder import Encoder, Hidden
 from cse_train.encoder.packing import Packed, pack
 from cse_train.losses.self_guided import self_guided
-from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.methods.options.sgopt import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.sgopt import Config as Config
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.view_statistics import view_statistics
 
-TRAINING_ONLY = ("fixed.", "projection.")
-"""The fixed encoder and the projection head: test time uses [CLS] of the trained encoder alone."""
 DEVIATION = 0.02
 """Standard deviation of the projection head's new weights: BERT's `initializer_range`, as released."""
-
-
-def corpus_alone(config: Config) -> bool:
-    """Always: texts are not changed."""
-    return True
 
 
 @dataclass(frozen=True)
@@ -46,15 +38,23 @@ class Collate:
         return Batch({"text": packed}, len(rows), {"place_B": place_B})
 
 
-def make_collate(config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
-    """The collate function of a configuration."""
-    return Collate(tokenizer.pad_token_id)
-
-
-class SGOpt(nn.Module):
+class SGOpt(Method[Config]):
     """The trained encoder, the fixed one and the projection head f (section 3.1)."""
 
-    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+    TRAINING_ONLY = ("fixed.", "projection.")
+    """The fixed encoder and the projection head: test time uses [CLS] of the trained encoder alone."""
+
+    @classmethod
+    def corpus_alone(cls, config: Config) -> bool:
+        """Always: texts are not changed."""
+        return True
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer: Any, max_seq_length: int) -> Collate:
+        """The collate function of a configuration."""
+        return Collate(tokenizer.pad_token_id)
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
         super().__init__()
         self.config = config
         self.encoder = backbone.encoder
@@ -127,8 +127,3 @@ def _freeze_embeddings(encoder: nn.Module) -> None:
     names = ("word", "position", "token_type", "embedding_norm") if inner is encoder else ("embeddings",)
     for name in names:
         getattr(inner, name).requires_grad_(False)
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> SGOpt:
-    """A trainable module over a backbone."""
-    return SGOpt(config, backbone, training)

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cse_train.backbone.backbone import Backbone, auxiliary_head
 from cse_train.distributed import gather_with_grad, mean_over_ranks
@@ -21,8 +21,7 @@ from cse_train.generator.filling import fill_views, pack_views
 from cse_train.generator.generator import Generator
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
-from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.methods.options.simcse import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.simcse import Config as Config
 from cse_train.modules.pooling import SentencePooler, has_projector
 from cse_train.modules.view_statistics import view_statistics
@@ -33,37 +32,12 @@ from cse_train.text.synonyms import Synonyms, wordnet_folder
 from cse_train.text.tokens import TokenStore
 from cse_train.text.words import truncate
 
-TRAINING_ONLY = ("second_", "generator.", "head.")
-"""The encoder of view 2, the frozen generator and the masked-LM head: test time uses the first encoder alone."""
 NEXT_ROWS = {"next_sentence": 1, "next_3_sentences": 3}
 """Objective -> how many of the rows behind a row may be its positive."""
 FIXED_NEEDS = ("unsupervised", "shared", "none")
 """The objective, encoders and augmentation with which two views are one sentence in one pass."""
 
 Sentences = list[np.ndarray]
-
-
-def columns(config: Config) -> tuple[str, ...]:
-    """The text columns that this configuration reads."""
-    return {"pairs": PAIR_COLUMNS[:2], "triplets": PAIR_COLUMNS}.get(config.objective, ("text",))
-
-
-def tokens_kept(config: Config, max_seq_length: int) -> int:
-    """Longer texts are kept where words are edited before truncation."""
-    return max_seq_length * (KEPT if config.augmentation in WORD_EDITS else 1)
-
-
-def usable_rows(config: Config, store: TokenStore) -> np.ndarray:
-    """All rows, or those that have all their next rows: the file's last one, or last three, have not.
-
-    A corpus has no mark between articles, so the next row is the next line that is not blank, whatever it belongs to.
-    """
-    return np.arange(max(0, store.rows - NEXT_ROWS.get(config.objective, 0)))
-
-
-def corpus_alone(config: Config) -> bool:
-    """Synonyms and generated sub-words need not stand in the corpus; the masked-LM loss reads the whole vocabulary."""
-    return config.mlm_weight is None and config.augmentation not in ("synonym", "mlm")
 
 
 @dataclass(frozen=True)
@@ -86,7 +60,7 @@ class Collate:
         return Batch(packs, len(share.rows), tensors)
 
     def _views(self, share: Share) -> list[Sentences]:
-        texts = [share.store.column(name) for name in columns(self.config)]
+        texts = [share.store.column(name) for name in SimCSE.columns(self.config)]
         rows = share.rows.tolist()
         views = [[column.row(i) for i in rows] for column in texts]
         if self.config.objective in NEXT_ROWS:
@@ -108,20 +82,51 @@ class Collate:
         return packs, tensors
 
 
-def make_collate(config: Config, tokenizer, max_seq_length: int) -> Collate:
-    """The collate function of a configuration. Raises ConfigError for options that exclude each other."""
-    _check(config)
-    masking, augment = Masking.of(tokenizer, config.mlm_probability), None
-    if config.augmentation != "none":
-        synonyms = Synonyms(wordnet_folder(config.synonyms), tokenizer) if config.augmentation == "synonym" else None
-        augment = Augment(config.augmentation, config.augmentation_rate, max_seq_length, masking.special_ids, synonyms)
-    return Collate(config, augment, masking)
-
-
-class SimCSE(nn.Module):
+class SimCSE(Method[Config]):
     """Encoder and pooler; when asked for, the second pair of them, the masked-LM head and the frozen generator."""
 
-    def __init__(self, config: Config, backbone: Backbone, training: bool) -> None:
+    TRAINING_ONLY = ("second_", "generator.", "head.")
+    """The encoder of view 2, the frozen generator and the masked-LM head: test time uses the first encoder alone."""
+
+    @classmethod
+    def columns(cls, config: Config) -> tuple[str, ...]:
+        """The text columns that this configuration reads."""
+        return {"pairs": PAIR_COLUMNS[:2], "triplets": PAIR_COLUMNS}.get(config.objective, ("text",))
+
+    @classmethod
+    def tokens_kept(cls, config: Config, max_seq_length: int) -> int:
+        """Longer texts are kept where words are edited before truncation."""
+        return max_seq_length * (KEPT if config.augmentation in WORD_EDITS else 1)
+
+    @classmethod
+    def usable_rows(cls, config: Config, store: TokenStore) -> np.ndarray:
+        """All rows, or those that have all their next rows: the file's last one, or last three, have not.
+
+        A corpus has no mark between articles, so the next row is the next line that is not blank, whatever that
+        belongs to.
+        """
+        return np.arange(max(0, store.rows - NEXT_ROWS.get(config.objective, 0)))
+
+    @classmethod
+    def corpus_alone(cls, config: Config) -> bool:
+        """Synonyms and generated sub-words need not stand in the corpus; the masked-LM loss reads all words."""
+        return config.mlm_weight is None and config.augmentation not in ("synonym", "mlm")
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> Collate:
+        """The collate function of a configuration. Raises ConfigError for options that exclude each other."""
+        _check(config)
+        masking = Masking.of(tokenizer, config.mlm_probability)
+        kind, rate = config.augmentation, config.augmentation_rate
+        if kind == "none":
+            return Collate(config, None, masking)
+        synonyms = Synonyms(wordnet_folder(config.synonyms), tokenizer) if kind == "synonym" else None
+        augment = Augment(kind, rate, max_seq_length, masking.special_ids, synonyms)
+        return Collate(config, augment, masking)
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
+        """Raises ConfigError for options that exclude each other."""
+        _check(config)
         super().__init__()
         self.config = config
         self.encoder = backbone.encoder
@@ -191,9 +196,3 @@ def _check(config: Config) -> None:
         problems.append(f"{line}; use the pooler cls or cls_train_only")
     if problems:
         raise ConfigError(problems)
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> SimCSE:
-    """A trainable module over a backbone. Raises ConfigError for options that exclude each other."""
-    _check(config)
-    return SimCSE(config, backbone, training)

@@ -13,28 +13,32 @@ from torch import Tensor
 from cse_train.backbone.backbone import Backbone
 from cse_train.distributed import all_gather_rows
 from cse_train.encoder.packing import Packed, pack_lists
-from cse_train.methods.base import Batch, Share, StepOutput
-from cse_train.methods.options.whitening import VERSION as VERSION
+from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.whitening import Config as Config
 from cse_train.modules.frozen_encoder import FrozenEncoder
 from cse_train.modules.whitener import Whitener
 
 
-def columns(_config: Config) -> tuple[str, ...]:
-    """None in particular: every text of a row counts."""
-    return ()
-
-
-def make_collate(_config: Config, tokenizer, _max_seq_length: int) -> Callable[[Share], Batch]:
-    """All texts of the rows in one pack."""
-    pad_id = tokenizer.pad_token_id or 0
-    return lambda share: Batch({"text": pack_lists(share.texts, pad_id=pad_id)}, len(share.rows))
-
-
-class Whitening(FrozenEncoder):
+class Whitening(FrozenEncoder, Method[Config]):
     """A frozen encoder and the whitening of what it gives."""
 
     after: Whitener
+
+    @classmethod
+    def columns(cls, config: Config) -> tuple[str, ...]:
+        """None in particular: every text of a row counts."""
+        return ()
+
+    @classmethod
+    def make_collate(cls, config: Config, tokenizer, max_seq_length: int) -> Callable[[Share], Batch]:
+        """All texts of the rows in one pack."""
+        pad_id = tokenizer.pad_token_id or 0
+        return lambda share: Batch({"text": pack_lists(share.texts, pad_id=pad_id)}, len(share.rows))
+
+    def __init__(self, config: Config, backbone: Backbone, training: bool = True) -> None:
+        """Raises ConfigError for more dimensions than the encoder has."""
+        after = Whitener(backbone.width, config.dimensions, config.scale)
+        super().__init__(backbone.encoder, config.pooler, after)
 
     def forward(self, batch: Batch) -> StepOutput:
         """Adds all ranks' texts. `loss`: mean square, a dimension, of their distance from the mean, which is least
@@ -48,9 +52,3 @@ class Whitening(FrozenEncoder):
         """Test-time embeddings [N, K]. Raises ConfigError where the texts so far vary in fewer directions than K."""
         whitened: Tensor = self.after(self.embed(packed))
         return whitened
-
-
-def build(config: Config, backbone: Backbone, training: bool = True) -> Whitening:
-    """A module that counts texts. Raises ConfigError for more dimensions than the encoder has."""
-    after = Whitener(backbone.width, config.dimensions, config.scale)
-    return Whitening(backbone.encoder, config.pooler, after)

@@ -1,35 +1,56 @@
-"""The `Config` of a user's method, checked when it is first imported: a frozen dataclass of plain values."""
+"""The `Config` of a method, checked when it is first imported: a frozen dataclass of plain values."""
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from cse_train import fields
 from cse_train.fields import ConfigError
-from cse_train.plugins import registry
+from cse_train.plugins import earlier, registry
+from cse_train.plugins.options import Options
 from cse_train.plugins.registry import Plugin
 
 SHAPE = "write @dataclass(frozen=True, kw_only=True) above it"
 
 
-def checked(plugin: Plugin) -> ModuleType:
-    """The module that holds a plug-in's `Config` and `VERSION`; ConfigError with a line for each fault of them."""
+def checked(plugin: Plugin) -> type[Options]:
+    """The `Config` of a method; ConfigError with a line for each fault of it."""
     module = registry.load(plugin, plugin.options)
-    problems = config_problems(plugin.name, module, str(plugin))
-    if problems:
-        raise ConfigError(problems)
-    return module
+    shape = getattr(module, "Config", None)
+    if not isinstance(shape, type) or (module, shape) not in _classes:
+        if problems := _problems(plugin.name, module, str(plugin)):
+            raise ConfigError(problems)
+        is_earlier = earlier.is_earlier(module)
+        _classes[module, module.Config] = (
+            earlier.options_of(module, _remade(plugin.name)) if is_earlier else module.Config
+        )
+    return _classes[module, module.Config]
+
+
+_classes: dict[tuple[ModuleType, type], type[Options]] = {}
+"""(module, its `Config`) -> what was checked."""
 
 
 @functools.cache
-def config_problems(name: str, module: ModuleType, where: str) -> tuple[str, ...]:
-    """Each fault of a method's `Config` and `VERSION`."""
+def _remade(method: str) -> Any:
+    return functools.partial(_made, method)
+
+
+def _made(method: str, values: Mapping[str, Any]) -> Options:
+    return fields.made(checked(registry.require("method", method)), values)
+
+
+def _problems(name: str, module: ModuleType, where: str) -> tuple[str, ...]:
+    """Each fault of a method's `Config` and its VERSION."""
+    shape: Any = getattr(module, "Config", None)
+    if not earlier.is_earlier(module) and not (isinstance(shape, type) and issubclass(shape, Options)):
+        return (f"no options: method={name} Config={_shown(shape)} in {where}; write class Config(Options)",)
     problems = []
-    version = getattr(module, "VERSION", None)
+    version = getattr(module if earlier.is_earlier(module) else shape, "VERSION", None)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         problems.append(f"wrong version: method={name} VERSION={version!r} in {where}; write VERSION = 1")
-    shape: Any = getattr(module, "Config", None)
     if not (isinstance(shape, type) and dataclasses.is_dataclass(shape) and shape.__dataclass_params__.frozen):  # type: ignore[attr-defined]
         return (*problems, f"no frozen dataclass: method={name} Config={_shown(shape)} in {where}; {SHAPE}")
     declared = dataclasses.fields(shape)

@@ -22,9 +22,10 @@ def importing(what: str, plugin: object) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {first_line(error)}"
-        raise ConfigError(
-            [f"plug-in fails at import: {what} at {place(error) or plugin} ({reason}); correct it"]
-        ) from (error)
+        ours = isinstance(error, ImportError) and (error.name or "").partition(".")[0] in OURS
+        todo = "take it from cse_train.api, which is what stays" if ours else "correct it"
+        line = f"plug-in fails at import: {what} at {place(error) or plugin} ({reason}); {todo}"
+        raise ConfigError([line]) from error
 
 
 def place(error: BaseException) -> str | None:

@@ -10,7 +10,7 @@ import importlib
 import importlib.metadata
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -18,15 +18,17 @@ from types import ModuleType
 from cse_train.fields import ConfigError
 from cse_train.plugins import source
 from cse_train.plugins.faults import importing, place
-from cse_train.plugins.scan import CONTRACT, Definitions, Kind, scan
+from cse_train.plugins.scan import CONTRACT, WANTED, Definitions, Kind, scan
 
 OPTIONS = "_options"
-"""A module of the method's name with this at its end holds `Config` and `VERSION` where they need no torch."""
+"""A module of the method's name with this at its end holds its `Config` where that needs no torch."""
 GROUPS: dict[Kind, str] = {"method": "cse.methods", "suite": "cse.suites"}
 SHIPPED: dict[Kind, Path] = {
     "method": Path(__file__).parents[1] / "methods",
     "suite": Path(__file__).parents[1] / "evaluate" / "suites",
 }
+BESIDE = ("__init__", "base", "loading", "registry")
+"""Modules of these folders that are no method and no suite."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Plugin:
     module: str
     """What is imported."""
     options: str | None = None
-    """The module of a method's `Config` and `VERSION` where that is another one."""
+    """The module of a method's `Config` where that is another one."""
     file: Path | None = None
     """Its source; None for an entry point."""
     folder: Path | None = None
@@ -50,8 +52,13 @@ class Plugin:
         """The modules that it is made of, without what they import."""
         return (self.module, self.options) if self.options else (self.module,)
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether it lies in a package of ours."""
+        return self.module.partition(".")[0] in source.OURS
+
     def __str__(self) -> str:
-        return str(self.file or f"entry point {self.module}")
+        return self.module if self.is_ours else str(self.file or f"entry point {self.module}")
 
 
 _given: dict[tuple[Kind, str], Plugin] = {}
@@ -76,13 +83,21 @@ def get(kind: Kind, name: str) -> Plugin | None:
     if plugin is not None:
         return plugin
     offered = _entry_points(kind).get(name, ())
-    if offered and name in shipped_names(kind):
+    if offered and name in shipped(kind):
         line = f"name of ours: {kind}={name} is offered by {', '.join(offered)} too"
         raise ConfigError([f"{line}; rename that entry point, or remove its package"])
     if len(offered) > 1:
         line = f"two plug-ins of one name: {kind}={name} is offered by {', '.join(offered)}"
         raise ConfigError([f"{line}; rename one of these entry points"])
     return _of_entry_point(kind, name, offered[0]) if offered else None
+
+
+def require(kind: Kind, name: str) -> Plugin:
+    """A shipped one, or the plug-in of this name: one and the same way to both. KeyError for a name of neither."""
+    plugin = get(kind, name) or shipped(kind).get(name)
+    if plugin is None:
+        raise KeyError(name)
+    return plugin
 
 
 def use(sources: Iterable[str | Path], base: Path | None = None) -> tuple[Plugin, ...]:
@@ -152,6 +167,8 @@ def load(plugin: Plugin, module: str | None = None) -> ModuleType:
     name = module or plugin.module
     if name in sys.modules:
         return sys.modules[name]
+    if plugin.is_ours:
+        return importlib.import_module(name)
     _loaded.setdefault(plugin.module, digest(plugin))
     with importing(f"{plugin.kind}={plugin.name}", plugin):
         return importlib.import_module(name)
@@ -175,10 +192,15 @@ def digest(plugin: Plugin) -> str:
     return source.digest(files(plugin))
 
 
-def shipped_names(kind: Kind) -> frozenset[str]:
-    """Our own, by their files."""
-    beside = ("__init__", "base", "registry")
-    return frozenset(file.stem for file in SHIPPED[kind].glob("*.py") if file.stem not in beside)
+@functools.cache
+def shipped(kind: Kind) -> Mapping[str, Plugin]:
+    """Our own by name, from the files of their folder."""
+    folder = SHIPPED[kind]
+    package = ".".join(folder.relative_to(source.HOME).parts)
+    stems = sorted(file.stem for file in folder.glob("*.py") if file.stem not in BESIDE)
+    apart = {file.stem for file in (folder / "options").glob("*.py")}
+    options = {name: f"{package}.options.{name}" for name in stems if name in apart}
+    return {name: Plugin(kind, name, f"{package}.{name}", options.get(name)) for name in stems}
 
 
 def _is_users(top: str, module: str) -> bool:
@@ -207,7 +229,7 @@ def _of_folder(folder: Path) -> list[Plugin]:
     plugins = [_of_file(file, definitions) for file, definitions in scanned.items() if definitions.kind()]
     if not plugins:
         line = f"no plug-in: plugins={folder} has no method and no suite"
-        raise ConfigError([f"{line}; a method is a .py file with {', '.join(CONTRACT['method'])}"])
+        raise ConfigError([f"{line}; a method is a .py file with {WANTED}"])
     return plugins
 
 
@@ -233,13 +255,13 @@ def _nearest_kind(file: Path, definitions: Definitions) -> Kind:
     kind = max(counts, key=lambda kind: counts[kind])
     if not counts[kind]:
         line = f"no plug-in: {file} defines no method and no suite"
-        raise ConfigError([f"{line}; a method has {', '.join(CONTRACT['method'])}"])
+        raise ConfigError([f"{line}; a method has {WANTED}"])
     return kind
 
 
 def _name_problems(plugin: Plugin, beside: Sequence[Plugin]) -> list[str]:
     """Lines for a name that ours, or another plug-in, has."""
-    if plugin.name in shipped_names(plugin.kind):
+    if plugin.name in shipped(plugin.kind):
         return [f"name of ours: {plugin.kind}={plugin.name} in {plugin}; rename yours"]
     others = [other for other in (*given(), *beside) if (other.kind, other.name) == (plugin.kind, plugin.name)]
     places = {str(other) for other in others}

@@ -8,11 +8,14 @@ from typing import Literal
 from cse_train.fields import ConfigError
 
 Kind = Literal["method", "suite"]
+METHOD = "Method"
+"""A class with a base of this name is a method; its module has a `Config` beside it (`cse_train.api`)."""
+WANTED = "a class of Method and its Config"
 CONTRACT: dict[Kind, tuple[str, ...]] = {
     "method": ("VERSION", "Config", "make_collate", "build"),
     "suite": ("NAME", "COLUMNS", "NEEDS", "evaluate"),
 }
-"""What a module of each kind must define (`cse_train.methods.base`, `cse_train.evaluate.suites.registry`)."""
+"""What a module of each kind must define: a method in the form of 0.1, and `cse_train.evaluate.suites.registry`."""
 TELLING: dict[Kind, tuple[str, ...]] = {"method": ("make_collate", "build"), "suite": ("evaluate",)}
 """Of these a module of the kind defines one at least, beside another name of the contract."""
 
@@ -25,9 +28,13 @@ class Definitions:
     name: str | None
     open_ended: bool
     """Whether `from x import *` may bring any other name."""
+    has_method: bool = False
+    """Whether a class of it is a method."""
 
     def kind(self) -> Kind | None:
         """What the file is, where that is clear."""
+        if self.has_method:
+            return "method"
         for kind, contract in CONTRACT.items():
             if self.names & set(TELLING[kind]) and len(self.names & set(contract)) > 1:
                 return kind
@@ -35,7 +42,8 @@ class Definitions:
 
     def missing(self, kind: Kind) -> list[str]:
         """The names of the contract that are not defined."""
-        return [] if self.open_ended else [name for name in CONTRACT[kind] if name not in self.names]
+        wanted = ("Config",) if self.has_method else CONTRACT[kind]
+        return [] if self.open_ended else [name for name in wanted if name not in self.names]
 
 
 def scan(file: Path) -> Definitions:
@@ -47,10 +55,11 @@ def scan(file: Path) -> Definitions:
         reason = getattr(error, "msg", None) or str(error)
         raise ConfigError([f"no Python: plugin={file}:{line} ({reason}); correct that line"]) from None
     names: set[str] = set()
-    suite_name = None
+    suite_name, has_method = None, False
     for node in _statements(tree.body):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
+            has_method |= isinstance(node, ast.ClassDef) and METHOD in map(_base, node.bases)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Assign | ast.AnnAssign):
@@ -59,7 +68,13 @@ def scan(file: Path) -> Definitions:
             names |= given
             if "NAME" in given and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
                 suite_name = node.value.value
-    return Definitions(frozenset(names), suite_name, "*" in names)
+    return Definitions(frozenset(names), suite_name, "*" in names, has_method)
+
+
+def _base(node: ast.expr) -> str:
+    """The last name of a base: of `Method`, `api.Method` and `Method[Config]` the same."""
+    named = node.value if isinstance(node, ast.Subscript) else node
+    return named.attr if isinstance(named, ast.Attribute) else named.id if isinstance(named, ast.Name) else ""
 
 
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -1,20 +1,20 @@
 """The corpus of a run as tokens, and which rows meet in which batch: a pure function of seed and step."""
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from cse_train import distributed, methods, random_streams
+from cse_train import distributed, random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.backbone.config_file import require_fitting
 from cse_train.config import RunConfig, bucket_edges
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
-from cse_train.methods.base import Batch, Share
+from cse_train.methods.base import Batch, Collate, Share
+from cse_train.methods.loading import load_method
 from cse_train.text.sources import lower_cased, open_source, prompted
 from cse_train.text.tokens import TokenColumn, TokenStore, open_store
 
@@ -30,7 +30,7 @@ class Batches:
 
     run: RunConfig
     store: TokenStore
-    collate: Callable[[Share], Batch]
+    collate: Collate
     rows: np.ndarray
     """int64: the corpus rows that may be drawn, in file order."""
     epoch: int = -1
@@ -39,18 +39,17 @@ class Batches:
     @classmethod
     def open(cls, run: RunConfig, paths: DataPaths, backbone: Backbone) -> "Batches":
         """Tokenise the corpus on first use and let the method look at it. Raises ConfigError for what does not fit."""
-        method, kept = methods.load(run.method), run.train.max_seq_length
+        method, kept = load_method(run.method), run.train.max_seq_length
         require_fitting(f"train.encoder={run.train.encoder}", len(backbone.tokenizer), backbone.config)
-        tokens_kept = methods.optional(run.method, "tokens_kept", lambda _, length: length)(run.options, kept)
+        tokens_kept = method.tokens_kept(run.options, kept)
         source = columns_checked(run, open_source(run.train.corpus, paths))
-        if methods.optional(run.method, "lower_case", lambda _: False)(run.options):
+        if method.lower_case(run.options):
             source = lower_cased(source)
         require_room(run, backbone, tokens_kept)
         source = prompted(source, backbone.prompt)
         store = open_store(source, backbone.tokenizer, tokens_kept, paths.cache)
-        prepare = methods.optional(run.method, "prepare", lambda _, store, *__: store)
-        store = prepare(run.options, store, backbone, paths.cache)
-        rows = methods.optional(run.method, "usable_rows", lambda _, store: np.arange(store.rows))(run.options, store)
+        store = method.prepare(run.options, store, backbone, paths.cache)
+        rows = method.usable_rows(run.options, store)
         if len(rows) < store.rows and distributed.rank() == 0:
             log.warning("%s: %d of %d rows left out", run.train.corpus, store.rows - len(rows), store.rows)
         return cls(run, store, method.make_collate(run.options, backbone.tokenizer, kept), rows)
@@ -137,7 +136,7 @@ def words_of(column: TokenColumn) -> np.ndarray:
 
 def columns_checked(run: RunConfig, source: Any) -> Any:
     """The source, when it has the columns that the method reads; raises ConfigError else."""
-    wanted = methods.optional(run.method, "columns", lambda _: ("text",))(run.options)
+    wanted = load_method(run.method).columns(run.options)
     if not set(wanted) <= set(source.columns):
         line = f"wrong columns: train.corpus={run.train.corpus} has {', '.join(source.columns)}"
         line = f"{line}; method={run.method} reads {', '.join(wanted)} with these options"

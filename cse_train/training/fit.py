@@ -2,9 +2,9 @@
 
 import logging
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import get_args
 
-from cse_train import distributed, fields, methods
+from cse_train import distributed, fields
 from cse_train.backbone.backbone import Backbone, dropout_fields
 from cse_train.backbone.config_file import require_fitting
 from cse_train.backbone.reading_order import (
@@ -35,21 +35,14 @@ def check_fit(run: RunConfig, backbone: Backbone) -> None:
         raise ConfigError(problems)
 
 
-def _setting(run: RunConfig, hook: str) -> str | None:
-    """What a method's options say of a configuration; None where they say nothing."""
-    given: str | None = getattr(methods.config_module(run.method), hook, lambda _: None)(run.options)
-    return given
-
-
 def _first_token(run: RunConfig, backbone: Backbone) -> Iterator[str]:
-    pooler = getattr(run.options, "pooler", None)
+    pooler = run.flat().get("method.pooler")
     pooled = isinstance(pooler, str) and reads_first(pooler)
-    implied = _setting(run, "first_token")
+    implied = run.options.first_token()
     if not (pooled or implied) or (why := first_token_problem(backbone.encoder, backbone.tokenizer)) is None:
         return
     if pooled:
-        config: Any = type(run.options)
-        others = others_than_first(get_args(fields.hints(config)["pooler"]))
+        others = others_than_first(get_args(fields.hints(type(run.options))["pooler"]))
         what = f"set method.pooler to {others}" if others else ELSE
         yield f"no first token: method.pooler={pooler}, train.encoder={backbone.name}, {why}; {what}"
     if implied:
@@ -58,13 +51,13 @@ def _first_token(run: RunConfig, backbone: Backbone) -> Iterator[str]:
 
 def _both_ends(run: RunConfig, backbone: Backbone) -> Iterator[str]:
     edges = run.train.length_buckets
-    setting = _setting(run, "both_ends") or (edges and f"train.length_buckets={edges}")
+    setting = run.options.both_ends() or (edges and f"train.length_buckets={edges}")
     if setting and (why := both_ends_problem(backbone.tokenizer)):
         yield f"no special tokens: {setting}, train.encoder={backbone.name}, {why}; {ELSE}"
 
 
 def _noise(run: RunConfig, backbone: Backbone) -> Iterator[str]:
-    alone, rate = _setting(run, "dropout_alone"), run.train.dropout
+    alone, rate = run.options.dropout_alone(), run.train.dropout
     assert not isinstance(backbone.encoder, WordVectors)
     if alone is None or has_noise(backbone.encoder, backbone.tokenizer):
         return

@@ -8,33 +8,27 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from cse_train import checkpoint, distributed, methods, random_streams
+from cse_train import checkpoint, distributed, random_streams
 from cse_train.backbone.backbone import load_backbone
-from cse_train.config import RunConfig, counted, effective
+from cse_train.config import RunConfig, counted, effective, evaluation_steps, steps_in
 from cse_train.data_paths import DataPaths
 from cse_train.encoder import compact_vocabulary
 from cse_train.evaluate.dev import DevEvaluator, dev_evaluator
 from cse_train.evaluate.embedding import NotFinite, evaluating
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Method
+from cse_train.methods.loading import load_method
 from cse_train.numerics import autocast, fast_fp32, keep_freed_memory
 from cse_train.soundness import CorruptCheckpoint, reading, require_fit
 from cse_train.text.sources import rows_of
 from cse_train.training.batches import Batches
 from cse_train.training.fit import check_fit
-from cse_train.training.optimiser import (
-    clip_gradients,
-    evaluation_steps,
-    learning_rate,
-    optimiser_of,
-    set_step,
-    steps_in,
-)
+from cse_train.training.optimiser import clip_gradients, learning_rate, optimiser_of, set_step
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +100,7 @@ def train(
 
 def digest(run: RunConfig, *inputs: str) -> str:
     """24 hexadecimal digits of a run's configuration, of how its method computes, and of its inputs' content hashes."""
-    named = {"version": methods.version(run.method, run.options), **effective(run.flat()), "inputs": inputs}
+    named = {"version": run.options.version(), **effective(run.flat()), "inputs": inputs}
     return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:24]
 
 
@@ -137,7 +131,7 @@ class Session:
     run: RunConfig
     folder: Path
     device: torch.device
-    model: nn.Module
+    model: Method[Any]
     trained: nn.Module
     optimiser: torch.optim.Optimizer
     batches: Batches
@@ -153,7 +147,7 @@ class Session:
     def open(cls, run: RunConfig, paths: DataPaths, folder: Path, signature: str | None = None) -> "Session":
         """Load data and weights; nothing is trained yet."""
         device = distributed.device()
-        method = methods.load(run.method)
+        method = load_method(run.method)
         backbone = load_backbone(run.train.encoder, run.train.dropout, run.train.prompt)
         check_fit(run, backbone)
         unused = backbone.prompts.unused(backbone.prompt, "train.prompt", f"train.encoder={backbone.name}")
@@ -166,7 +160,7 @@ class Session:
         signature = signature or digest(run, *inputs)
         random_streams.seed_new_weights(run.train.seed)
         model = method.build(run.options, backbone)
-        if run.train.weight_decay == 0 and methods.optional(run.method, "corpus_alone", lambda _: False)(run.options):
+        if run.train.weight_decay == 0 and method.corpus_alone(run.options):
             compact_vocabulary.compact(model, batches.ids_in_use(backbone.tokenizer))
         model.to(device)
         optimiser = optimiser_of(model, run.train)
@@ -269,8 +263,7 @@ class Session:
         """NaN where the encoder has come to give all texts one vector: the best checkpoint stays what it is."""
         try:
             with evaluating(self.model):
-                encodes = getattr(self.model, "dev_encodes", lambda: [cast(Method, self.model).encode])()
-                scored = [self.evaluator(encode, self.device) for encode in encodes]
+                scored = [self.evaluator(encode, self.device) for encode in self.model.dev_encodes()]
         except NotFinite as error:
             raise Diverged(str(error)) from error
         best = max(range(len(scored)), key=lambda at: -math.inf if scored[at].unscored else scored[at].value)
@@ -279,7 +272,7 @@ class Session:
             line = f"no score: train.dev={self.run.train.dev} after {after}, {scored[best].unscored}"
             raise Diverged(f"{line}; lower train.learning_rate, or give other dev data")
         if len(scored) > 1:
-            cast(Any, self.model).keep(best)
+            self.model.keep(best)
         return scored[best].value
 
     def _save(self, improved: bool) -> None:
@@ -310,9 +303,8 @@ class Session:
 
     def _differing(self) -> Iterator[tuple[str, Any]]:
         """State that is not the same on every rank, where the method has such."""
-        dependent = getattr(methods.config_module(self.run.method), "rank_dependent", lambda _: False)
-        if distributed.size() > 1 and dependent(self.run.options):
-            prefixes = checkpoint.training_only(self.run.method)
+        if distributed.size() > 1 and self.run.options.rank_dependent():
+            prefixes = self.model.TRAINING_ONLY
             yield from ((k, v) for k, v in self.model.state_dict().items() if k.startswith(prefixes))
 
     def _outcome(self, stopped: bool) -> Outcome:

@@ -7,7 +7,7 @@ from itertools import accumulate
 import torch
 from torch import nn
 
-from cse_train.config import TrainConfig
+from cse_train.config import TrainConfig, steps_in
 
 TINY = 1e-20
 """In place of 0, which a decay that takes all of a weight would divide by."""
@@ -119,19 +119,6 @@ def plateau(scores: Sequence[float], decay: float = 0.99, shrink: float = 5.0) -
     bests = accumulate(scores, max, initial=-math.inf)
     falls = sum(score <= best for score, best in zip(scores, bests, strict=False))
     return decay ** len(scores) / shrink**falls
-
-
-def steps_in(config: TrainConfig) -> int:
-    """Optimiser steps of a run whose length is counted; a last batch that is not full is not trained on."""
-    assert isinstance(config.examples, int), config.examples
-    return max(1, config.examples // config.batch_size)
-
-
-def evaluation_steps(config: TrainConfig) -> list[int]:
-    """The steps after which the dev set is scored, evenly spaced, the last one included."""
-    total = steps_in(config)
-    wanted = min(config.evaluations, total)
-    return [round(k * total / wanted) for k in range(1, wanted + 1)]
 
 
 def learning_rate(config: TrainConfig, step: int, scores: Sequence[float] = ()) -> float:

@@ -52,7 +52,7 @@ def page() -> str:
         _section("train", _dotted(definitions, "train."), [], _prefixed("train.", TrainConfig)),
     ]  # fmt: skip
     for method in sorted(methods.shipped()):
-        config = methods.config_module(method).Config
+        config = methods.config_class(method)
         keys = _dotted(schema([method])["$defs"], "method.")
         parts.append(_section(f"method: {method}", keys, [], _prefixed("method.", config)))
     return "\n".join(parts)

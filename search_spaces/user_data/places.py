@@ -5,6 +5,7 @@ from typing import Any
 
 from cse_train import fields, methods
 from cse_train.fields import ConfigError
+from cse_train.plugins.options import Options
 from cse_train.user_files import absolute_place
 
 ENCODER = "train.encoder"
@@ -40,8 +41,8 @@ def relative_path(key: str, value: Any) -> str | None:
 
 def _reads(method: str, option: str) -> bool:
     try:
-        module = methods.config_module(method)
+        config = methods.config_class(method)
     except ConfigError:  # a plug-in that cannot be imported; what names it says so
         return False
-    annotation = fields.hints(module.Config).get(option) if hasattr(module, "inputs") else None
+    annotation = fields.hints(config).get(option) if config.inputs is not Options.inputs else None
     return annotation is not None and fields.fits(annotation, ANY_TEXT)

@@ -14,6 +14,7 @@ from cse_train.backbone.backbone import load_backbone
 from cse_train.checkpoint import save_best
 from cse_train.config import RunConfig, TrainConfig
 from cse_train.data_paths import DataPaths
+from cse_train.methods.loading import load_method
 from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS, PAIR_COLUMNS
 from cse_train.training.loop import Session
 
@@ -100,8 +101,8 @@ def tiny_paths(text_file: Path, triplets_file: Path, labelled_file: Path) -> Cal
     files = {("text",): text_file, (): text_file, PAIR_COLUMNS: triplets_file, LABELLED_COLUMNS: labelled_file}
 
     def paths(method: str) -> DataPaths:
-        columns = methods.optional(method, "columns", lambda _: ("text",))
-        return DataPaths(train_file=files[columns(methods.load(method).Config())])
+        columns = load_method(method).columns
+        return DataPaths(train_file=files[columns(methods.config_class(method)())])
 
     return paths
 
@@ -220,8 +221,8 @@ def checkpoint(tmp_path: Path, random_encoder: Callable[[str], Path]) -> Callabl
     ) -> tuple[Path, Any]:
         known = encoder if encoder.startswith("wiki-") else str(random_encoder(encoder))
         train = TrainConfig(encoder=known, dev=dev, dev_max_length=64)
-        run = RunConfig(method=method, train=train, options=methods.load(method).Config(**options))
-        model = methods.load(method).build(run.options, load_backbone(known), training=False).eval()
+        run = RunConfig(method=method, train=train, options=methods.config_class(method)(**options))
+        model = load_method(method).build(run.options, load_backbone(known), training=False).eval()
         generator = torch.Generator().manual_seed(5)
         for name, tensor in model.state_dict().items():
             if not name.startswith(("encoder.", "prompted.encoder.")) and tensor.is_floating_point():

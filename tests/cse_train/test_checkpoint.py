@@ -17,6 +17,7 @@ from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.methods import simcse
+from cse_train.methods.base import Method
 from cse_train.training.loop import train
 
 
@@ -101,7 +102,9 @@ def test_a_ranks_own_state_is_of_the_joined_states_step(
 ) -> None:
     """A kill between the two files of step 2 leaves those of step 1; without its own file a rank does not go on."""
     run, point = parse_run(tiny_settings("simcse")), {"examples": 8, "best": 1.0, "best_examples": 8}
-    checkpoint.save_best(tmp_path, run, torch.nn.Linear(2, 2), point)
+    model = Method()
+    model.linear = torch.nn.Linear(2, 2)
+    checkpoint.save_best(tmp_path, run, model, point)
     checkpoint.save_rank(tmp_path, 1, {"queue": 1})
     checkpoint.save_last(tmp_path, {"model": {"queue": 0, "weight": 7}, "step": 1, "points": [point]})
     checkpoint.save_rank(tmp_path, 2, {"queue": 2})
@@ -162,12 +165,12 @@ def test_a_checkpoint_that_is_older_than_a_setting_is_read_as_it_was_trained(
     """It names neither optimiser nor decoder, and holds the masked-LM head, which test time does not need."""
     run = parse_run(tiny_settings("simcse", method_mlm_weight=0.1, method_mlm_decoder="tied", train_adamw="torch"))
     backbone = load_backbone(run.train.encoder)
-    model = simcse.build(run.options, backbone)
+    model = simcse.SimCSE.build(run.options, backbone)
     later = ("train.adamw", "method.mlm_decoder")
     flat = {key: value for key, value in run.flat().items() if key not in later}
     with monkeypatch.context() as before:
         before.setattr(RunConfig, "flat", lambda _: flat)
-        before.setattr(simcse, "TRAINING_ONLY", ())
+        before.setattr(simcse.SimCSE, "TRAINING_ONLY", ())
         checkpoint.save_best(tmp_path, run, model, {})
     stored, _, tensors = checkpoint.read_best(tmp_path)
     assert stored == run and any(name.startswith("head.") for name in tensors)

@@ -165,7 +165,7 @@ PLACES = {
     "a module's hook": (nn.Module, "load_state_dict"),
     "the optimiser": (torch.optim.AdamW, "load_state_dict"),
     "the moments": (compact_vocabulary, "compact_moments"),
-    "a method's configuration": (methods, "config_module"),
+    "a method's configuration": (methods, "config_class"),
     "the model's fit": (nn.Module, "state_dict"),
 }
 OURS = (IndexError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OSError)

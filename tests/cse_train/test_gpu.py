@@ -18,6 +18,7 @@ from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.score import score_checkpoint
 from cse_train.methods.base import Share
+from cse_train.methods.loading import load_method
 from cse_train.training.batches import Batches
 from cse_train.training.loop import Outcome, Session, train
 
@@ -42,7 +43,7 @@ def test_trains_evaluates_resumes_and_scores(
     tmp_path: Path,
     updates: list[int],
 ) -> None:
-    dropout = None if getattr(methods.config_module(method), "WORDS", False) else 0.1
+    dropout = None if methods.config_class(method).WORDS else 0.1
     settings = tiny_settings(method, train_precision=precision, train_evaluations=4, train_dropout=dropout)
     run, paths = parse_run(settings), tiny_paths(method)
     begun = time.perf_counter()
@@ -90,7 +91,7 @@ def first_step(run: RunConfig, paths: DataPaths, device: str, precision: str) ->
     rows = batches.rows[:8]
     batch = batches.collate(Share(batches.store, rows, rows, partial(random_streams.augmentation, 0, 0)))
     random_streams.seed_new_weights(0)
-    model = methods.load(run.method).build(run.options, backbone).train().to(device)
+    model = load_method(run.method).build(run.options, backbone).train().to(device)
     with torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
         loss = model(batch.to(device)).loss
     if not loss.requires_grad:

@@ -54,7 +54,7 @@ def run_of(tiny_settings: Callable[..., dict], tension: None) -> Callable[..., R
     """A run of updates 0 to 3, scored after 1 and 3, without dropout, whose masks a card draws in another way."""
 
     def run(method: str, **changes: object) -> RunConfig:
-        dropout = None if getattr(methods.config_module(method), "WORDS", False) else 0.0
+        dropout = None if methods.config_class(method).WORDS else 0.0
         sizes = {"train_examples": 32, "train_evaluations": 2, "train_dev": "generated_dev:12"}
         return parse_run(tiny_settings(method, train_dropout=dropout, **{**sizes, **changes}))
 

@@ -20,7 +20,7 @@ from analysis.ledger import Claim, Ledger
 from cse.cli.app import main
 from cse.foreign import sources
 from cse.foreign.take import Taking, take
-from cse_train import checkpoint, methods
+from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.folders import shipped_folder
 from cse_train.config import parse_run
@@ -30,6 +30,7 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.user_sets.fingerprint import fingerprint_of
 from cse_train.evaluate.user_sets.kinds import opened
 from cse_train.fields import ConfigError
+from cse_train.methods.loading import load_method
 from cse_train.text.corpora.files import file_source
 from cse_train.text.corpora.user_text import user_source
 from cse_train.text.sentences import read_sentences
@@ -110,7 +111,7 @@ def _settings() -> Boundary:
 def _checkpoints(folder: Path) -> list[Boundary]:
     sound = folder / "run"
     run = parse_run(CONFIG)
-    model = methods.load(run.method).build(run.options, load_backbone("wiki-l1-h64"))
+    model = load_method(run.method).build(run.options, load_backbone("wiki-l1-h64"))
     point = {"examples": 8, "best": 1.0, "best_examples": 8}
     checkpoint.save_best(sound, run, model, point, "a" * 24)
     checkpoint.save_last(sound, {"signature": "a" * 24, "step": 1, "points": [point], "model": {"w": torch.ones(64)}})

@@ -7,9 +7,10 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse_train import checkpoint, methods
+from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
+from cse_train.methods.loading import load_method
 
 SETTINGS = {
     "method": "simcse",
@@ -25,7 +26,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CSE_DATA", raising=False)
     ledger, run = Ledger.open("l.db"), parse_run(SETTINGS)
-    model = methods.load(run.method).build(run.options, load_backbone("wiki-l1-h64"))
+    model = load_method(run.method).build(run.options, load_backbone("wiki-l1-h64"))
     made = {}
     for signature in ("a" * 24, "b" * 24):
         made[signature] = folder = tmp_path / "runs" / signature / "final"

@@ -53,7 +53,7 @@ def test_every_row_and_every_option_has_a_test() -> None:
     assert not [line for line in PUBLISHED.splitlines() if line.startswith("|") and line.endswith("|  |")]
     for method in released():
         proved = {setting.partition("=")[0] for setting in read_proofs()[method]}
-        options = {f"method.{name}" for name in fields.hints(methods.load(method).Config)}
+        options = {f"method.{name}" for name in fields.hints(methods.config_class(method))}
         assert options == proved - {"*"}, method
 
 

@@ -198,7 +198,7 @@ def loaded(folder: Path, text: str) -> None:
 def test_the_page_gives_every_option_of_a_method_with_its_default(method: str) -> None:
     (block,) = re.findall(rf"^\*\*{method}\*\*\n\n```yaml\n(.*?)^```", SPACES, re.MULTILINE | re.DOTALL)
     shown = parse_yaml(block, "docs/spaces.md")
-    config = methods.config_module(method).Config()
+    config = methods.config_class(method)()
     assert shown == {f"method.{name}": getattr(config, name) for name in fields.hints(type(config))}
 
 

@@ -154,7 +154,7 @@ def test_every_option_of_ours_that_names_a_place_is_one_by_the_rule(folder: Path
     named = {
         (method, field.name)
         for method in methods.shipped()
-        for field in dataclasses.fields(methods.config_module(method).Config)
+        for field in dataclasses.fields(methods.config_class(method))
         if field.name in ("generator", "synonyms")
     }
     for method, name in sorted(named):

@@ -12,7 +12,7 @@ from cse_train import methods
 from cse_train.fields import ConfigError
 from cse_train.plugins import registry
 
-contract = Deferred("cse_train.contract")
+contract = Deferred("cse_train.training.contract")
 
 Method = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A method's name, or a .py file with one.")]
 

@@ -66,7 +66,7 @@ def configuration(method: str, profile: str | None, settings: Mapping[str, Scala
 
 def digest(run: RunConfig) -> str:
     """8 hex digits that name a configuration, other ones where its numbers or a user's own code have changed."""
-    named = {"version": methods.version(run.method, run.options), **effective(run.flat())}
+    named = {"version": run.options.version(), **effective(run.flat())}
     if code := own_digest(run.method):
         named["code"] = code
     return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:8]

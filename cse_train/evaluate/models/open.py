@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from cse_train.backbone.folders import files_hash, locate, shipped_names, weight
 from cse_train.backbone.prompts import Prompts, prompt_tokens, read_prompts
 from cse_train.backbone.reading_order import first_token_problem, others_than_first, reads_first
 from cse_train.backbone.weight_files import read_tensors
-from cse_train.checkpoint import BEST, load_model
+from cse_train.checkpoint import BEST, LoadedRun, load_model
 from cse_train.evaluate.embedding import Embedder, Encode, NotFinite, require_finite
 from cse_train.evaluate.models.library_model import open_library_model
 from cse_train.evaluate.models.text_model import MAX_LENGTH, TextModel, require_texts
@@ -120,10 +120,16 @@ def _has_run_header(file: Path) -> bool:
 
 
 def _open_run(
-    folder: Path, pooler: str | None, max_length: int | None, prompt: str | None, loaded: tuple[Any, Any, Any]
+    folder: Path,
+    pooler: str | None,
+    max_length: int | None,
+    prompt: str | None,
+    loaded: LoadedRun,
 ) -> PackedModel:
     run, model, tokenizer = loaded
-    sentence_pooler = getattr(model, "pooler", None)
+    parts = model.embedding_parts()
+    sentence_pooler, embedder = parts.pooler, parts.prompted or parts.encoder
+    assert embedder is not None, run.method
     name = f"that of {run.method}"
     if isinstance(sentence_pooler, SentencePooler):
         if pooler is not None and isinstance(model, FrozenEncoder) and pooler != sentence_pooler.pooler:
@@ -132,17 +138,18 @@ def _open_run(
         if pooler is not None:
             _replace(sentence_pooler, pooler, folder)
         name = sentence_pooler.pooler
-        require_first_token(name, bare_encoder(model), tokenizer, str(folder))
+        require_first_token(name, _bare(embedder), tokenizer, str(folder))
     elif pooler is not None:
         line = f"fixed pooler: pooler={pooler} of {folder}, which was trained with {name}"
         raise ConfigError([f"{line}; leave the pooler out"])
     file = folder / BEST if (folder / BEST).is_file() else folder / BEST.name
     facts = (str(folder), name, max_length or run.train.dev_max_length, files_hash([file]))
-    opened = _packed_model(facts, model, cast(Encode, model.encode), tokenizer, strict=max_length is not None)
+    opened = _packed_model(facts, model, embedder, model.encode, tokenizer, strict=max_length is not None)
+    opened = replace(opened, text_of=model.text_of)
     if names_vectors(run.train.encoder):
         return opened
     prompts = read_prompts(locate(run.train.encoder))
-    return _prompted(opened, prompts, run.train.prompt if prompt is None else prompt, bare_encoder(model))
+    return _prompted(opened, prompts, run.train.prompt if prompt is None else prompt, _bare(embedder))
 
 
 def _replace(sentence_pooler: SentencePooler, pooler: str, folder: Path) -> None:
@@ -163,7 +170,7 @@ def _open_encoder(path: Path, pooler: str | None, max_length: int | None, prompt
     if has_projector(pooler, training=False):
         _load_trained_mlp(model.pooler, path)
     facts = (str(path), pooler, max_length or MAX_LENGTH, backbone.content_hash)
-    opened = _packed_model(facts, model.eval(), model, backbone.tokenizer, strict=max_length is not None)
+    opened = _packed_model(facts, model.eval(), model.encoder, model, backbone.tokenizer, strict=max_length is not None)
     return _prompted(opened, backbone.prompts, prompt, backbone.encoder)
 
 
@@ -206,16 +213,21 @@ def _load_trained_mlp(pooler: SentencePooler, path: Path) -> None:
 
 
 def _packed_model(
-    facts: tuple[str, str, int, str], model: nn.Module, encode: Encode, tokenizer: Any, *, strict: bool
+    facts: tuple[str, str, int, str],
+    model: nn.Module,
+    embedder: nn.Module,
+    encode: Encode,
+    tokenizer: Any,
+    *,
+    strict: bool,
 ) -> PackedModel:
     name, pooler, max_length, weights = facts
-    room = _positions(model)
+    room = _positions(embedder)
     if strict and not 1 <= max_length <= (room or max_length):
         raise ConfigError([f"wrong length: max_length={max_length} of {name}; give 1 to {room or 'any'}"])
     kept, device = min(max_length, room or max_length), distributed.device()
     model.to(device)
-    text_of = getattr(model, "text_of", str)
-    return PackedModel(name, pooler, max_length, weights, tokenizer, encode, kept, device, text_of=text_of)
+    return PackedModel(name, pooler, max_length, weights, tokenizer, encode, kept, device)
 
 
 def require_first_token(pooler: str, encoder: nn.Module, tokenizer: Any, name: str) -> None:
@@ -224,18 +236,15 @@ def require_first_token(pooler: str, encoder: nn.Module, tokenizer: Any, name: s
         raise ConfigError([f"no first token: pooler={pooler} of {name}, {why}; choose {others_than_first(POOLERS)}"])
 
 
-def bare_encoder(model: nn.Module) -> nn.Module:
-    """A method's encoder without the prompts that steer it."""
-    encoder: Any = getattr(model, "prompted", None) or model
-    bare: nn.Module = encoder.encoder
-    return bare
+def _bare(embedder: nn.Module) -> nn.Module:
+    """An encoder without the prompts that steer it."""
+    return embedder.encoder if isinstance(embedder, PromptedEncoder) else embedder
 
 
-def _positions(model: nn.Module) -> int | None:
-    """Tokens for which the encoder has positions; None where its configuration does not say."""
-    encoder: Any = getattr(model, "prompted", None) or model.encoder
-    shift = 0
-    if isinstance(encoder, PromptedEncoder):
-        encoder, shift = encoder.encoder, encoder.prompts.length if encoder.prompts.shift else 0
+def _positions(embedder: nn.Module) -> int | None:
+    """Tokens for which an encoder has positions; None where its configuration does not say."""
+    prompts = embedder.prompts if isinstance(embedder, PromptedEncoder) else None
+    shift = prompts.length if prompts is not None and prompts.shift else 0
+    encoder: Any = _bare(embedder)
     most: int | None = getattr(encoder.config, "max_position_embeddings", None)
     return None if most is None else most - getattr(encoder, "position_offset", 0) - shift

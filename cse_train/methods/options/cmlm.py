@@ -5,13 +5,14 @@ from typing import Annotated, Literal
 
 from cse_train.fields import Range
 from cse_train.methods.options import PlainPooler
-
-VERSION = 1
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """The ratio is BERT's. The number of projections was not checked against the paper's text."""
+
+    VERSION = 1
 
     vectors: Annotated[int, Range(low=1)] = 15
     """Vectors N that the embedding is projected to, all in front of the next sentence's tokens."""

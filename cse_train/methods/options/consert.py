@@ -1,17 +1,18 @@
 """Options of ConSERT (Yan et al., ACL 2021)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from cse_train.fields import Added, Range
-
-VERSION = 2
-ADDED = {"train_layers": Added(None)}
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the paper's without supervision; `train.dropout` is 0 there. Adversarial noise needs labels."""
+
+    VERSION = 2
+    ADDED: ClassVar = {"train_layers": Added(None)}
 
     augmentation_1: Literal["none", "shuffle", "token_cutoff", "feature_cutoff", "dropout"] = "feature_cutoff"
     """What is done to view 1 at the embedding layer (section 3.2): permuted positions; tokens, features or single
@@ -32,13 +33,11 @@ class Config:
     """The last layers that are averaged in training and where the dev set picks a checkpoint: the last alone, as
     released (main.py:189-192, its pooling); null for those of `layers`."""
 
+    def version(self) -> int:
+        """2 where training averages other layers than the test."""
+        return 1 if self.train_layers in (None, self.layers) else self.VERSION
 
-def version(config: Config) -> int:
-    """2 where training averages other layers than the test."""
-    return 1 if config.train_layers in (None, config.layers) else VERSION
-
-
-def dropout_alone(config: Config) -> str | None:
-    """As SimCSE's: neither view is augmented."""
-    alone = config.augmentation_1 == config.augmentation_2 == "none"
-    return "method.augmentation_1=none, method.augmentation_2=none" if alone else None
+    def dropout_alone(self) -> str | None:
+        """As SimCSE's: neither view is augmented."""
+        alone = self.augmentation_1 == self.augmentation_2 == "none"
+        return "method.augmentation_1=none, method.augmentation_2=none" if alone else None

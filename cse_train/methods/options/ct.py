@@ -1,21 +1,22 @@
 """Options of Contrastive Tension (Carlsson et al., ICLR 2021)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from cse_train.fields import Added, Range
 from cse_train.methods.options import PlainPooler
-
-VERSION = 1
-ADDED = {"kept": Added("second")}
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the paper's. An example is a pair, so `train.batch_size` (paper: 16) counts K + 1 for a positive.
 
     The paper trains with RMSProp: `train.adam_beta1` 0, `train.adam_beta2` 0.9 and `train.adamw` uncorrected.
     """
+
+    VERSION = 1
+    ADDED: ClassVar = {"kept": Added("second")}
 
     negatives: Annotated[int, Range(low=1)] = 7
     """Negative pairs of each positive one, K; `train.batch_size` is a multiple of K + 1."""

@@ -6,14 +6,15 @@ from typing import Annotated, Literal
 from cse_train.fields import Range
 from cse_train.generator.identity import generator_hash
 from cse_train.methods.options import Pooler
-
-VERSION = 2
-"""Of all but framework b (`version`)."""
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are table 7's for unsupervised BERT-base; `train.learning_rate` there is 0.021."""
+
+    VERSION = 2
+    """Of all but framework b (`version`)."""
 
     framework: Literal["a", "b", "c", "d"] = "d"
     """Figure 3. The detector is a: the bare frozen encoder; b: a copy that trains; c, d: the prompted encoder itself.
@@ -50,24 +51,20 @@ class Config:
     reduction: Literal["mean_all", "mean_attended", "sum"] = "mean_all"
     """Of the replaced-token loss: DiffCSE's mean with padding, mean without, or the paper's sum."""
 
+    def version(self) -> int:
+        """3 where the detector trains, since it does not train [PAD]."""
+        return 3 if self.framework == "b" else self.VERSION
 
-def version(config: Config) -> int:
-    """3 where the detector trains, since it does not train [PAD]."""
-    return 3 if config.framework == "b" else VERSION
+    def inputs(self) -> dict[str, str]:
+        """The generator's content hash."""
+        return {"generator": generator_hash(self.generator)}
 
+    def dropout_alone(self) -> str | None:
+        """As SimCSE's; prompts drop out at the encoder's own rate."""
+        return "method.objective=unsupervised" if self.objective == "unsupervised" else None
 
-def inputs(config: Config) -> dict[str, str]:
-    """The generator's content hash."""
-    return {"generator": generator_hash(config.generator)}
-
-
-def dropout_alone(config: Config) -> str | None:
-    """As SimCSE's; prompts drop out at the encoder's own rate."""
-    return "method.objective=unsupervised" if config.objective == "unsupervised" else None
-
-
-def first_token(config: Config) -> str | None:
-    """The setting that reads or writes position 0, beside a pooler."""
-    if config.cls_prompt:
-        return "method.cls_prompt=True"
-    return None if config.framework == "c" else f"method.framework={config.framework}"
+    def first_token(self) -> str | None:
+        """The setting that reads or writes position 0, beside a pooler."""
+        if self.cls_prompt:
+            return "method.cls_prompt=True"
+        return None if self.framework == "c" else f"method.framework={self.framework}"

@@ -1,18 +1,19 @@
 """Options of DCPCSE (Jiang and Wang, 2022; code PromCSE)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from cse_train.fields import Added, Range
 from cse_train.methods.options import Pooler
-
-VERSION = 2
-ADDED = {"mlm_decoder": Added("tied", within="mlm_weight")}
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the released ones for unsupervised BERT-base; `train.learning_rate` there is 3e-2."""
+
+    VERSION = 2
+    ADDED: ClassVar = {"mlm_decoder": Added("tied", within="mlm_weight")}
 
     prompt_length: Annotated[int, Range(low=1)] = 16
     """Prompts in front of every layer."""
@@ -46,7 +47,6 @@ class Config:
     energy_weight: Annotated[float, Range(above=0)] = 10.0
     """Weight of the hinge loss."""
 
-
-def dropout_alone(config: Config) -> str | None:
-    """As SimCSE's; prompts drop out at the encoder's own rate."""
-    return "method.objective=unsupervised" if config.objective == "unsupervised" else None
+    def dropout_alone(self) -> str | None:
+        """As SimCSE's; prompts drop out at the encoder's own rate."""
+        return "method.objective=unsupervised" if self.objective == "unsupervised" else None

@@ -1,18 +1,19 @@
 """Options of DeCLUTR (Giorgi et al., ACL 2021)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from cse_train.fields import Added, Range
 from cse_train.methods.options import PlainPooler
-
-VERSION = 3
-ADDED = {"lower_case": Added(False)}
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the paper's. An example is a document, so `train.batch_size` counts documents (paper: 16)."""
+
+    VERSION = 3
+    ADDED: ClassVar = {"lower_case": Added(False)}
 
     anchors: Annotated[int, Range(low=1)] = 2
     """Anchor spans of a document, A."""
@@ -37,12 +38,10 @@ class Config:
     pooler: PlainPooler = "mean"
     """Mean over the attended positions, special tokens included; the others as SimCSE's."""
 
+    def version(self) -> int:
+        """3 with the masked-LM loss, since [PAD] does not train where masking draws it as a random word."""
+        return 2 if self.objective == "contrastive" else self.VERSION
 
-def version(config: Config) -> int:
-    """3 with the masked-LM loss, since [PAD] does not train where masking draws it as a random word."""
-    return 2 if config.objective == "contrastive" else VERSION
-
-
-def both_ends(config: Config) -> str | None:
-    """What puts the special tokens of a text around its spans."""
-    return "method=declutr"
+    def both_ends(self) -> str | None:
+        """What puts the special tokens of a text around its spans."""
+        return "method=declutr"

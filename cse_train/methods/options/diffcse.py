@@ -1,19 +1,20 @@
 """Options of DiffCSE (Chuang et al., NAACL 2022)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from cse_train.fields import Added, Range
 from cse_train.generator.identity import generator_hash
 from cse_train.methods.options import Pooler
-
-VERSION = 3
-ADDED = {"edits": Added("live"), "objective": Added("unsupervised"), "hard_negative_weight": Added(1.0)}
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the paper's for BERT on STS."""
+
+    VERSION = 3
+    ADDED: ClassVar = {"edits": Added("live"), "objective": Added("unsupervised"), "hard_negative_weight": Added(1.0)}
 
     pooler: Pooler = "cls_train_only"
     """[CLS] with projector, with it in training only, without it; mean; mean of embedding + last, or layer 1 + last."""
@@ -50,33 +51,28 @@ class Config:
     extra: Literal["none", "positives", "negatives"] = "none"
     """Edited sentences as further positives or hard negatives of SimCSE instead of a task (table 15)."""
 
+    def inputs(self) -> dict[str, str]:
+        """The generator's content hash, where the configuration uses one."""
+        return {"generator": generator_hash(self.generator)} if has_generator(self) else {}
 
-def inputs(config: Config) -> dict[str, str]:
-    """The generator's content hash, where the configuration uses one."""
-    return {"generator": generator_hash(config.generator)} if has_generator(config) else {}
+    def version(self) -> int:
+        """3 since the conditional task's encoder does not train [PAD]."""
+        return 2 if self.task == "none" else self.VERSION
 
+    def dropout_alone(self) -> str | None:
+        """As SimCSE's: edited sentences are no views."""
+        return "method.objective=unsupervised" if self.contrastive and self.objective == "unsupervised" else None
 
-def version(config: Config) -> int:
-    """3 since the conditional task's encoder does not train [PAD]."""
-    return 2 if config.task == "none" else VERSION
+    def first_token(self) -> str | None:
+        """The setting that reads or writes position 0, beside a pooler."""
+        return None if self.task == "none" else f"method.task={self.task}"
+
+    def both_ends(self) -> str | None:
+        """As SimCSE's: the edits."""
+        return None if self.task == self.extra == "none" else f"method.operator={self.operator}"
 
 
 def has_generator(config: Config) -> bool:
     """Whether anything is filled: deletion and masked-LM need no generator."""
     fills = config.task in ("replaced_token", "corrective_lm") or config.extra != "none"
     return fills and config.operator != "delete"
-
-
-def dropout_alone(config: Config) -> str | None:
-    """As SimCSE's: edited sentences are no views."""
-    return "method.objective=unsupervised" if config.contrastive and config.objective == "unsupervised" else None
-
-
-def first_token(config: Config) -> str | None:
-    """The setting that reads or writes position 0, beside a pooler."""
-    return None if config.task == "none" else f"method.task={config.task}"
-
-
-def both_ends(config: Config) -> str | None:
-    """As SimCSE's: the edits."""
-    return None if config.task == config.extra == "none" else f"method.operator={config.operator}"

@@ -6,13 +6,14 @@ from typing import Annotated, Literal
 from cse_train.fields import Range
 from cse_train.generator.identity import generator_hash
 from cse_train.methods.options import Pooler
-
-VERSION = 2
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the paper's for BERT-base."""
+
+    VERSION = 2
 
     pooler: Pooler = "cls_train_only"
     """As SimCSE's."""
@@ -35,22 +36,18 @@ class Config:
     queue_scope: Literal["gathered", "local"] = "gathered"
     """One queue of all ranks' embeddings (any world size gives the same run), or one per rank as released."""
 
+    def inputs(self) -> dict[str, str]:
+        """Content hash of the generator, where it is used."""
+        return {"generator": generator_hash(self.generator)} if self.extension == "masked_prediction" else {}
 
-def inputs(config: Config) -> dict[str, str]:
-    """Content hash of the generator, where it is used."""
-    return {"generator": generator_hash(config.generator)} if config.extension == "masked_prediction" else {}
+    def rank_dependent(self) -> bool:
+        """Whether the result depends on the world size."""
+        return self.queue_scope == "local" and self.queue_multiple > 0
 
+    def dropout_alone(self) -> str | None:
+        """As SimCSE's: view 2 is not extended."""
+        return None if self.dup_rate else "method.dup_rate=0"
 
-def rank_dependent(config: Config) -> bool:
-    """Whether the result depends on the world size."""
-    return config.queue_scope == "local" and config.queue_multiple > 0
-
-
-def dropout_alone(config: Config) -> str | None:
-    """As SimCSE's: view 2 is not extended."""
-    return None if config.dup_rate else "method.dup_rate=0"
-
-
-def both_ends(config: Config) -> str | None:
-    """As SimCSE's: the extension of view 2."""
-    return f"method.extension={config.extension}" if config.dup_rate else None
+    def both_ends(self) -> str | None:
+        """As SimCSE's: the extension of view 2."""
+        return f"method.extension={self.extension}" if self.dup_rate else None

@@ -1,21 +1,22 @@
 """Options of BERT-flow (Li et al., EMNLP 2020)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from cse_train.fields import Added, Range
 from cse_train.methods.options import PlainPooler
-
-VERSION = 2
-ADDED = {"encoder_dropout": Added(False), "loss": Added("mean"), "first_batch": Added("all")}
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the released config_l3_d3_w32; `train.corpus` says the variant: nli, or target:NAME.
 
     Every text column of the corpus counts.
     """
+
+    VERSION = 2
+    ADDED: ClassVar = {"encoder_dropout": Added(False), "loss": Added("mean"), "first_batch": Added("all")}
 
     pooler: PlainPooler = "first_last_layer1"
     """What flows. The released avg-last-2 adds `all_encoder_layers[-i]` for i = 0, 1: that is layer 1 + the last."""
@@ -34,7 +35,6 @@ class Config:
     """Which texts of the first batch set actnorm: the first column's (released glow_init_hook.py:17-23, which runs the
     first tower's op alone), or all."""
 
-
-def version(config: Config) -> int:
-    """1 where nothing is as released: the encoder is still, and all texts count alike."""
-    return 1 if (config.encoder_dropout, config.loss, config.first_batch) == (False, "mean", "all") else VERSION
+    def version(self) -> int:
+        """1 where nothing is as released: the encoder is still, and all texts count alike."""
+        return 1 if (self.encoder_dropout, self.loss, self.first_batch) == (False, "mean", "all") else self.VERSION

@@ -4,17 +4,18 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cse_train.fields import Range
-
-VERSION = 1
-WORDS = True
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are those of the paper and of the released train_nli.py.
 
     `train.optimiser` there is sgd with a rate of 0.1, `train.schedule` plateau, `train.max_grad_norm` 5.
     """
+
+    VERSION = 1
+    WORDS = True
 
     units: Annotated[int, Range(low=1)] = 2048
     """Units of the LSTM in each direction; an embedding has twice as many numbers."""

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal
 
-VERSION = 1
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the paper's; its batch has 32 sentences."""
+
+    VERSION = 1
 
     kernels: Literal["1", "3", "1,3", "1,3,5", "1,3,5,7"] = "1,3,5"
     """Widths of the convolutions over tokens, which share the encoder's width equally (paper: 256 channels each)."""

@@ -1,18 +1,19 @@
 """Options of Mirror-BERT (Liu et al., EMNLP 2021)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from cse_train.fields import Added, Range
 from cse_train.methods.options import PlainPooler
-
-VERSION = 2
-ADDED = {"padding": Added("left_out"), "masking": Added("intended")}
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the paper's for sentences and BERT; for words the temperature is 0.2."""
+
+    VERSION = 2
+    ADDED: ClassVar = {"padding": Added("left_out"), "masking": Added("intended")}
 
     pooler: PlainPooler = "mean"
     """Mean over the attended positions (BERT), bare [CLS] (RoBERTa); the others as SimCSE's."""
@@ -28,17 +29,16 @@ class Config:
     """What view 2 gets: the text "[MASK]" whatever the tokenizer's own mask is, at the first place where the drawn k
     characters stand (released data_loader.py:21-23); or the tokenizer's mask at the drawn place."""
 
+    def version(self) -> int:
+        """2 where the mean counts [PAD], or view 2 is masked as released."""
+        return (
+            self.VERSION if (self.pooler == "mean" and self.padding == "averaged") or self.masking == "released" else 1
+        )
 
-def version(config: Config) -> int:
-    """2 where the mean counts [PAD], or view 2 is masked as released."""
-    return VERSION if (config.pooler == "mean" and config.padding == "averaged") or config.masking == "released" else 1
+    def dropout_alone(self) -> str | None:
+        """As SimCSE's: no span is masked."""
+        return None if self.span else "method.span=0"
 
-
-def dropout_alone(config: Config) -> str | None:
-    """As SimCSE's: no span is masked."""
-    return None if config.span else "method.span=0"
-
-
-def both_ends(config: Config) -> str | None:
-    """As SimCSE's: the span that is masked."""
-    return f"method.span={config.span}" if config.span else None
+    def both_ends(self) -> str | None:
+        """As SimCSE's: the span that is masked."""
+        return f"method.span={self.span}" if self.span else None

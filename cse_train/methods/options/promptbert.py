@@ -1,17 +1,18 @@
 """Options of PromptBERT (Jiang et al., EMNLP 2022)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from cse_train.fields import Added, Range
-
-VERSION = 2
-ADDED = {"dev_denoising": Added(False), "end_mark": Added(False), "bare_positions": Added("as_filled")}
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the released ones for unsupervised BERT-base; `train.learning_rate` there is 1e-5."""
+
+    VERSION = 2
+    ADDED: ClassVar = {"dev_denoising": Added(False), "end_mark": Added(False), "bare_positions": Added("as_filled")}
 
     template: str = 'This sentence of "[X]" means [MASK].'
     """View 1's and the test's template: [X] is the sentence, the vector of [MASK] its embedding."""
@@ -32,19 +33,16 @@ class Config:
     temperature: Annotated[float, Range(above=0)] = 0.05
     """Divides the cosines."""
 
+    def dropout_alone(self) -> str | None:
+        """As SimCSE's: both views stand in one template."""
+        return "method.second_template=method.template" if self.second_template == self.template else None
 
-def dropout_alone(config: Config) -> str | None:
-    """As SimCSE's: both views stand in one template."""
-    return "method.second_template=method.template" if config.second_template == config.template else None
+    def both_ends(self) -> str | None:
+        """As SimCSE's: a template stands between them."""
+        return "method=promptbert"
 
-
-def both_ends(config: Config) -> str | None:
-    """As SimCSE's: a template stands between them."""
-    return "method=promptbert"
-
-
-def version(config: Config) -> int:
-    """1 where all is as before, and no blank stands before the sentence, which was a token there."""
-    blank = any(text.partition("[X]")[0][-1:].isspace() for text in (config.template, config.second_template))
-    plain = not (config.dev_denoising or config.end_mark) and config.bare_positions == "as_filled"
-    return 1 if plain and not blank else VERSION
+    def version(self) -> int:
+        """1 where all is as before, and no blank stands before the sentence, which was a token there."""
+        blank = any(text.partition("[X]")[0][-1:].isspace() for text in (self.template, self.second_template))
+        plain = not (self.dev_denoising or self.end_mark) and self.bare_positions == "as_filled"
+        return 1 if plain and not blank else self.VERSION

@@ -5,13 +5,14 @@ from typing import Annotated, Literal
 
 from cse_train.fields import Range
 from cse_train.methods.options import PlainPooler
-
-VERSION = 1
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the paper's for NLI; `train.batch_size` there is 16, `train.warmup_ratio` 0.1."""
+
+    VERSION = 1
 
     objective: Literal["classification", "triplets"] = "classification"
     """The label of a premise and hypothesis (columns sent0, sent1, label), or sent0, sent1, hard_neg as triplets."""

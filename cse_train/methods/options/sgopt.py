@@ -1,17 +1,18 @@
 """Options of SG-OPT (Kim, Yoo and Lee, ACL 2021)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from cse_train.fields import Added, Range
-
-VERSION = 2
-ADDED = {"guide_dropout": Added(False), "opt2_negatives": Added("all")}
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the paper's; `train.adam_beta2` is 0.9 in its released code."""
+
+    VERSION = 2
+    ADDED: ClassVar = {"guide_dropout": Added(False), "opt2_negatives": Added("all")}
 
     objective: Literal["base", "opt1", "opt2", "opt3"] = "opt3"
     """NT-Xent with one layer of the fixed encoder as the guide (SG), or its three redesigns; opt3 has all layers."""
@@ -32,13 +33,11 @@ class Config:
     """The other sentences' guides of opt2: without the first of them, which the released slice leaves out
     (loss.py:125), or all (paper)."""
 
+    def version(self) -> int:
+        """2 where the fixed encoder drops out or a negative is left out."""
+        one_less = self.objective == "opt2" and self.opt2_negatives == "all_but_first"
+        return self.VERSION if self.guide_dropout or one_less else 1
 
-def version(config: Config) -> int:
-    """2 where the fixed encoder drops out or a negative is left out."""
-    one_less = config.objective == "opt2" and config.opt2_negatives == "all_but_first"
-    return VERSION if config.guide_dropout or one_less else 1
-
-
-def first_token(config: Config) -> str | None:
-    """The setting that reads position 0: the method's own pooling."""
-    return "method=sgopt"
+    def first_token(self) -> str | None:
+        """The setting that reads position 0: the method's own pooling."""
+        return "method=sgopt"

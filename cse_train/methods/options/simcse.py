@@ -1,21 +1,22 @@
 """Options of SimCSE (Gao et al., EMNLP 2021)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from cse_train.fields import Added, Range
 from cse_train.generator.identity import generator_hash
 from cse_train.methods.options import Pooler
+from cse_train.plugins.options import Options
 from cse_train.text.synonyms import wordnet_folder, wordnet_hash
-
-VERSION = 2
-"""Of all without the masked-LM loss (`version`)."""
-ADDED = {"mlm_decoder": Added("tied", within="mlm_weight")}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the paper's for unsupervised BERT."""
+
+    VERSION = 2
+    """Of all without the masked-LM loss (`version`)."""
+    ADDED: ClassVar = {"mlm_decoder": Added("tied", within="mlm_weight")}
 
     objective: Literal["unsupervised", "pairs", "triplets", "next_sentence", "next_3_sentences"] = "unsupervised"
     """Two views of one sentence; the sent0, sent1 (, hard_neg) columns; or the next row, or one of the next three."""
@@ -49,25 +50,21 @@ class Config:
     BertForCL and RobertaForCL tie nothing under transformers 4.2.1 (they have no get_output_embeddings), and train
     lm_head.decoder from BertForPreTraining's (train.py:371-373) or the file's, both equal to the word embeddings."""
 
+    def version(self) -> int:
+        """3 with the masked-LM loss, since [PAD] does not train where masking draws it as a random word."""
+        return self.VERSION if self.mlm_weight is None else 3
 
-def version(config: Config) -> int:
-    """3 with the masked-LM loss, since [PAD] does not train where masking draws it as a random word."""
-    return VERSION if config.mlm_weight is None else 3
+    def inputs(self) -> dict[str, str]:
+        """Content hashes of the generator and of WordNet, where they are used."""
+        if self.augmentation == "mlm":
+            return {"generator": generator_hash(self.generator)}
+        return {"synonyms": wordnet_hash(wordnet_folder(self.synonyms))} if self.augmentation == "synonym" else {}
 
+    def dropout_alone(self) -> str | None:
+        """The setting under which nothing but dropout tells the two views of a text apart, where it is so."""
+        edited = self.objective != "unsupervised" or self.augmentation != "none"
+        return None if edited or self.fixed_dropout else "method.augmentation=none"
 
-def inputs(config: Config) -> dict[str, str]:
-    """Content hashes of the generator and of WordNet, where they are used."""
-    if config.augmentation == "mlm":
-        return {"generator": generator_hash(config.generator)}
-    return {"synonyms": wordnet_hash(wordnet_folder(config.synonyms))} if config.augmentation == "synonym" else {}
-
-
-def dropout_alone(config: Config) -> str | None:
-    """The setting under which nothing but dropout tells the two views of a text apart; None where something does."""
-    edited = config.objective != "unsupervised" or config.augmentation != "none"
-    return None if edited or config.fixed_dropout else "method.augmentation=none"
-
-
-def both_ends(config: Config) -> str | None:
-    """The setting that edits what stands between the special tokens of both ends."""
-    return None if config.augmentation == "none" else f"method.augmentation={config.augmentation}"
+    def both_ends(self) -> str | None:
+        """The setting that edits what stands between the special tokens of both ends."""
+        return None if self.augmentation == "none" else f"method.augmentation={self.augmentation}"

@@ -5,16 +5,17 @@ from typing import Annotated
 
 from cse_train.fields import Range
 from cse_train.methods.options import PlainPooler
-
-VERSION = 1
+from cse_train.plugins.options import Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Options):
     """Defaults are the paper's; `train.corpus` says the variant: nli, or target:NAME for an evaluation set's texts.
 
     Every text column of the corpus counts. One pass is enough: the statistics of `train.examples` rows are the model.
     """
+
+    VERSION = 1
 
     pooler: PlainPooler = "first_last_layer1"
     """What is whitened: bare [CLS]; mean; mean of embedding + last, or layer 1 + last (released: first-last-avg)."""

@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import json
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def add_fields(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def add() -> None:
         monkeypatch.setattr(config, "TrainConfig", with_field(config.TrainConfig, "later", int, 3))
         for name in methods.shipped():
-            module = methods.config_module(name)
+            module = sys.modules[methods.config_class(name).__module__]
             monkeypatch.setattr(module, "Config", with_field(module.Config, "later_option", str, "plain"))
 
     return add
@@ -66,7 +67,7 @@ def test_all_signatures_of_all_tables_stay(add_fields: Callable[[], None]) -> No
 
 @pytest.mark.parametrize("method", methods.shipped())
 def test_another_value_counts(add_fields: Callable[[], None], method: str) -> None:
-    vectors = {"train.encoder": "glove-6b-50d"} if getattr(methods.config_module(method), "WORDS", False) else {}
+    vectors = {"train.encoder": "glove-6b-50d"} if methods.config_class(method).WORDS else {}
     base = {"method": method, **vectors}
     before = signature(parse_run(base), INPUTS)
     add_fields()
@@ -111,11 +112,11 @@ def test_stored_settings_of_before_and_of_today_agree(add_fields: Callable[[], N
 @pytest.mark.parametrize("part", PARTS)
 def test_every_field_that_came_later_is_declared(part: str) -> None:
     """Else nothing would say what runs of before did once the default changes: add it to `ADDED` beside the fields."""
-    module = config if part == "train" else methods.config_module(part)
-    shape = config.TrainConfig if part == "train" else methods.config_module(part).Config
+    shape = config.TrainConfig if part == "train" else methods.config_class(part)
+    added = config.ADDED if part == "train" else methods.config_class(part).ADDED
     names = {field.name for field in dataclasses.fields(shape)}
     assert set(first_fields()[part]) <= names, "a field that a signature holds was renamed or removed"
-    assert names - set(first_fields()[part]) == set(getattr(module, "ADDED", {}))
+    assert names - set(first_fields()[part]) == set(added)
 
 
 def test_a_method_of_a_users_own_is_signed_by_all_its_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +125,7 @@ def test_a_method_of_a_users_own_is_signed_by_all_its_fields(tmp_path: Path, mon
     (tmp_path / "fields.json").write_text(json.dumps(listed), encoding="utf8")
     before = signature(parse_run({"method": "simcse"}), INPUTS)
     monkeypatch.setattr(config, "FIRST", tmp_path / "fields.json")
-    module = methods.config_module("simcse")
+    module = sys.modules[methods.config_class("simcse").__module__]
     monkeypatch.setattr(module, "Config", with_field(module.Config, "later_option", str, "plain"))
     for cached in (config.first_fields, config._unnamed):
         cached.cache_clear()

@@ -117,7 +117,7 @@ def test_the_version_of_a_row_is_the_one_that_gives_its_signature(
 ) -> None:
     first, _ = resolved.cells()
     old = row(first, 0, 1.0)
-    options = methods.config_module("esimcse")
+    options = methods.config_class("esimcse")
     monkeypatch.setattr(options, "VERSION", options.VERSION + 1)
     new, other = row(first, 1, 2.0), dataclasses.replace(old, signature="0" * 24)
     versions = [run.identity["version"] for run in with_versions([old, new, other])]

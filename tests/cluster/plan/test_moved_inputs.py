@@ -218,7 +218,7 @@ def test_the_plan_says_which_finished_runs_are_not_reused_and_why(
         return plan([resolved.space], None, None, ledger, PATHS).stale()
 
     assert stale(resolved) == stale(searched) == []
-    options = methods.config_module("esimcse")
+    options = methods.config_class("esimcse")
     before = options.VERSION
     monkeypatch.setattr(options, "VERSION", before + 1)
     said = "trained again, the old stay in the ledger: the method computes otherwise now"

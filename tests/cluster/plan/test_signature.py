@@ -57,7 +57,7 @@ def test_method_version_rules_and_protocol_count(monkeypatch):
     base = sign(run_of())
     assert signature(parse_run({"method": "simcse"}), INPUTS) != base
     with monkeypatch.context() as patch:
-        patch.setattr(methods.config_module("esimcse"), "VERSION", 99)
+        patch.setattr(methods.config_class("esimcse"), "VERSION", 99)
         assert sign(run_of()) != base
     with monkeypatch.context() as patch:
         patch.setitem(module.RULES, "best", "last")

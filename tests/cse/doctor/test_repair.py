@@ -8,10 +8,11 @@ import pytest
 
 from analysis.ledger import Claim, Ledger
 from cse.cli.app import main
-from cse_train import checkpoint, methods
+from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.files import HOST
+from cse_train.methods.loading import load_method
 
 SETTINGS = {"method": "simcse", "train.encoder": "wiki-l1-h64", "method.pooler": "mean"}
 
@@ -33,7 +34,7 @@ def finished(ledger: Ledger, signature: str) -> Path:
     """A run in its folder with its model."""
     folder = Path("runs", signature, "final").resolve()
     run = parse_run(SETTINGS)
-    model = methods.load(run.method).build(run.options, load_backbone("wiki-l1-h64"))
+    model = load_method(run.method).build(run.options, load_backbone("wiki-l1-h64"))
     checkpoint.save_best(folder, run, model, {"best": 1.0, "examples": 8}, signature)
     ended = {"examples": 8, "best": 1.0, "best_examples": 8, "seconds": 1.0, "folder": folder}
     ledger.finish(claim(ledger, signature), "done", **ended)

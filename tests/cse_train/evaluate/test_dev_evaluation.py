@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from cse_train import checkpoint, methods
+from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -19,6 +19,7 @@ from cse_train.evaluate import embedding
 from cse_train.evaluate.embedding import evaluating
 from cse_train.evaluate.pairs import Pairs
 from cse_train.evaluate.sts import StsEvaluator
+from cse_train.methods.loading import load_method
 from cse_train.training.loop import train
 
 BATCH_NORM = {"method_projector": "batchnorm", "method_pooler": "cls"}
@@ -29,7 +30,7 @@ def batch_norm_method(tiny_settings: Callable[..., dict]) -> tuple[nn.Module, ob
     """SimCSE with DiffCSE's projector, running statistics away from their start."""
     run = parse_run(tiny_settings("simcse", **BATCH_NORM))
     backbone = load_backbone(run.train.encoder)
-    model = methods.load("simcse").build(run.options, backbone).train()
+    model = load_method("simcse").build(run.options, backbone).train()
     with torch.no_grad():
         model.pooler.projector(torch.randn(2, 8, 32, generator=torch.Generator().manual_seed(0)))
     return model, backbone.tokenizer

@@ -13,6 +13,7 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.score import save_cosines, score_checkpoint
 from cse_train.evaluate.sts import StsEvaluator
 from cse_train.fields import ConfigError
+from cse_train.methods.loading import load_method
 from cse_train.training.loop import train
 
 
@@ -25,7 +26,7 @@ def run(tiny_encoder: Path) -> RunConfig:
 @pytest.fixture
 def folder(run: RunConfig, tmp_path: Path) -> Path:
     """A finished run: its best checkpoint."""
-    model = methods.load(run.method).build(run.options, load_backbone(run.train.encoder))
+    model = load_method(run.method).build(run.options, load_backbone(run.train.encoder))
     checkpoint.save_best(tmp_path / "run", run, model, {})
     return tmp_path / "run"
 

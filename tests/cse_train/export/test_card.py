@@ -31,8 +31,7 @@ def card(checkpoint, tmp_path: Path):
 
     def make(form: str, lineage: Lineage, *args: str, **options: object) -> str:
         best, _ = checkpoint(*args, **options)
-        run, method, tokenizer = load_model(best)
-        write_card(parts_of(run, read_best(best)[1], method, tokenizer), form, lineage, tmp_path)
+        write_card(parts_of(load_model(best), read_best(best)[1]), form, lineage, tmp_path)
         return (tmp_path / "README.md").read_text(encoding="utf8")
 
     return make

@@ -10,11 +10,13 @@ from transformers import AutoModel, AutoTokenizer
 
 from cse_train import methods
 from cse_train.backbone.backbone import load_backbone
+from cse_train.checkpoint import LoadedRun
 from cse_train.config import RunConfig, TrainConfig
 from cse_train.encoder.packing import pack_lists
 from cse_train.export.agreement import ExportChanged
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
+from cse_train.methods.base import Method
 from cse_train.modules.pooling import POOLERS
 from cse_train.text.corpora import generated
 
@@ -175,8 +177,8 @@ def test_a_folder_that_embeds_otherwise_is_not_kept(checkpoint, tmp_path, monkey
 
 def test_a_method_with_more_than_encoder_and_pooler_is_refused(checkpoint, tmp_path, monkeypatch):
     best, _ = checkpoint("simcse", "bert", pooler="mean")
-    run = RunConfig(method="simcse", train=TrainConfig(), options=methods.load("simcse").Config())
-    odd = (dataclasses.replace(run, method="odd"), torch.nn.Linear(2, 2), None)
+    run = RunConfig(method="simcse", train=TrainConfig(), options=methods.config_class("simcse")())
+    odd = LoadedRun(dataclasses.replace(run, method="odd"), Method(), None)
     monkeypatch.setattr("cse_train.export.export.load_model", lambda *_, **__: odd)
     with pytest.raises(ConfigError, match=r"^not exportable: method=odd"):
         export(best, tmp_path / "out")

@@ -32,7 +32,7 @@ def parts(tiny_settings, text_file: Path):
         backbone = load_backbone(run.train.encoder, 0.0)
         batches = Batches.open(run, DataPaths(train_file=text_file), backbone)
         random_streams.seed_new_weights(0)
-        model = cmlm.build(run.options, backbone).train()
+        model = cmlm.CMLM.build(run.options, backbone).train()
         share = Share(batches.store, ROWS, ROWS, partial(random_streams.augmentation, 0, 0))
         return model, batches.collate(share), batches.store
 
@@ -56,7 +56,7 @@ def test_the_masked_sentence_is_the_next_row_or_the_same(parts, source: str, off
         original = store.column("text").row(row + offset).tolist()
         assert [true.get(place, token) for place, token in enumerate(masked)] == original
         assert 0 not in true and len(original) - 1 not in true, "special tokens are never masked"
-    assert len(cmlm.usable_rows(cmlm.Config(source=source), store)) == store.rows - offset
+    assert len(cmlm.CMLM.usable_rows(cmlm.Config(source=source), store)) == store.rows - offset
 
 
 def test_an_indifferent_head_costs_the_logarithm_of_the_vocabulary(parts) -> None:
@@ -117,5 +117,5 @@ def test_an_encoder_without_a_head_is_one_line(tiny_encoder: Path) -> None:
     backbone = load_backbone(str(tiny_encoder))
     backbone.head = None
     with pytest.raises(ConfigError, match=r"^no masked-LM head: method=cmlm, train.encoder="):
-        cmlm.build(cmlm.Config(), backbone)
-    assert cmlm.build(cmlm.Config(), backbone, training=False).projection is None
+        cmlm.CMLM.build(cmlm.Config(), backbone)
+    assert cmlm.CMLM.build(cmlm.Config(), backbone, training=False).projection is None

@@ -24,7 +24,7 @@ NONE = {"augmentation_1": "none", "augmentation_2": "none"}
 
 def batch_of(config: consert.Config, backbone: Backbone, file: Path) -> Batch:
     store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
-    collate = consert.make_collate(config, backbone.tokenizer, 16)
+    collate = consert.ConSERT.make_collate(config, backbone.tokenizer, 16)
     rows = np.arange(6)
     return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0)))
 
@@ -38,7 +38,7 @@ def kept_of(config: consert.Config, backbone: Backbone, batch: Batch) -> list[to
     """Bool [L, 1 or H] of each sequence."""
     torch.manual_seed(5)
     packed = batch.inputs["text"]
-    kept_TH = consert.build(config, backbone)._kept(packed, batch.tensors["kept_T"], batch.examples)
+    kept_TH = consert.ConSERT.build(config, backbone)._kept(packed, batch.tensors["kept_T"], batch.examples)
     rows = kept_TH[packed.attended_T()].split(packed.lengths_N.tolist())
     return [rows[i] for i in packed.order_N.argsort().tolist()]
 
@@ -87,7 +87,7 @@ def test_both_views_may_be_cut_off_at_once(backbone: Backbone, text_file: Path) 
 @pytest.mark.parametrize("kind", ["none", "shuffle", "token_cutoff", "feature_cutoff", "dropout"])
 def test_every_augmentation_changes_its_view_and_no_other(backbone: Backbone, text_file: Path, kind: str) -> None:
     config = consert.Config(augmentation_1="none", augmentation_2=kind, token_cutoff_rate=0.4)
-    batch, model = batch_of(config, backbone, text_file), consert.build(config, backbone).train()
+    batch, model = batch_of(config, backbone, text_file), consert.ConSERT.build(config, backbone).train()
     pooled = []
     model._pooled = lambda *given: pooled.append(consert.ConSERT._pooled(model, *given)) or pooled[-1]
     model(batch)
@@ -103,7 +103,7 @@ def test_the_test_averages_two_layers_and_training_and_the_dev_set_the_last_alon
     states = [backbone.encoder.eval()(pack_lists([row]), layers=True).states_TH for row in ids]
     one, two = (torch.stack([torch.stack(of[-n:]).mean(0).mean(0) for of in states]) for n in (1, 2))
     for train_layers, picked in ((1, one), (None, two), (2, two)):
-        model = consert.build(consert.Config(train_layers=train_layers), backbone).eval()
+        model = consert.ConSERT.build(consert.Config(train_layers=train_layers), backbone).eval()
         torch.testing.assert_close(model.encode(pack_lists(ids)), two, atol=1e-5, rtol=1e-5)
         (encode,) = model.dev_encodes()
         torch.testing.assert_close(encode(pack_lists(ids)), picked, atol=1e-5, rtol=1e-5)
@@ -128,24 +128,24 @@ def test_loss_is_a_hand_loop_over_the_layers_of_training(
     for i in range(12):
         scores = [math.exp(F.cosine_similarity(vectors[i], v, dim=0).item() / 0.1) for v in vectors]
         total -= math.log(scores[(i + 6) % 12] / (sum(scores) - scores[i]))
-    assert consert.build(config, backbone)(batch).loss.item() == pytest.approx(total / 12, rel=1e-4)
+    assert consert.ConSERT.build(config, backbone)(batch).loss.item() == pytest.approx(total / 12, rel=1e-4)
 
 
 def test_more_layers_than_there_are_is_one_line(backbone: Backbone) -> None:
-    consert.build(consert.Config(layers=3), backbone)
+    consert.ConSERT.build(consert.Config(layers=3), backbone)
     with pytest.raises(
         ConfigError, match=r"^too many layers: method.layers=4, train.encoder=.* has 3, .* at most that$"
     ):
-        consert.build(consert.Config(layers=4), backbone)
+        consert.ConSERT.build(consert.Config(layers=4), backbone)
     with pytest.raises(ConfigError, match=r"^too many layers: method.train_layers=4, train.encoder=.* has 3, "):
-        consert.build(consert.Config(train_layers=4), backbone)
+        consert.ConSERT.build(consert.Config(train_layers=4), backbone)
 
 
 def test_other_architectures_are_refused_where_embeddings_change(random_encoder) -> None:
     other = load_backbone(str(random_encoder("distilbert")))
     with pytest.raises(ConfigError, match=r"^unsupported encoder: .* is a distilbert, and method=consert changes what"):
-        consert.build(consert.Config(), other)
-    plain, ids = consert.build(consert.Config(**NONE), other).eval(), [2, 9, 11, 3]
+        consert.ConSERT.build(consert.Config(), other)
+    plain, ids = consert.ConSERT.build(consert.Config(**NONE), other).eval(), [2, 9, 11, 3]
     states = other.encoder(pack_lists([ids]), layers=True).states_TH
     expected = ((states[-1] + states[-2]) / 2).mean(0)
     torch.testing.assert_close(plain.encode(pack_lists([ids]))[0], expected, atol=1e-6, rtol=1e-5)

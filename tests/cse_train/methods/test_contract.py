@@ -1,4 +1,4 @@
-"""Every method keeps the contract (`cse_train.contract`); a new one is tested by being there."""
+"""Every method keeps the contract (`cse_train.training.contract`); a new one is tested by being there."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cse_train import contract, methods
+from cse_train import methods
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.training import contract
 
 
 @pytest.mark.parametrize("check", contract.CHECKS)

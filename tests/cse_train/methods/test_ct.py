@@ -28,7 +28,7 @@ ROWS = np.array([5, 2, 9, 11, 30, 1, 0, 17])
 
 
 def batch_of(config: ct.Config, backbone: Backbone, store: TokenStore, rows=ROWS, together=ROWS) -> Batch:
-    collate = ct.make_collate(config, backbone.tokenizer, 16)
+    collate = ct.ContrastiveTension.make_collate(config, backbone.tokenizer, 16)
     return collate(Share(store, rows, together, partial(random_streams.augmentation, 0, 0)))
 
 
@@ -71,7 +71,7 @@ def test_a_batch_that_pairs_do_not_divide_is_one_line(backbone: Backbone, store:
 
 def test_loss_is_a_hand_loop_over_pairs(backbone: Backbone, store: TokenStore) -> None:
     """Mean vectors of both encoders, which differ, and their plain dot products."""
-    model = ct.build(ct.Config(negatives=3), backbone)
+    model = ct.ContrastiveTension.build(ct.Config(negatives=3), backbone)
     with torch.no_grad():
         for parameter in model.first_encoder.parameters():
             parameter.mul_(0.9)
@@ -88,7 +88,7 @@ def test_loss_is_a_hand_loop_over_pairs(backbone: Backbone, store: TokenStore) -
 
 
 def test_the_encoders_start_equal_part_and_the_second_one_embeds(backbone: Backbone, store: TokenStore) -> None:
-    model = ct.build(ct.Config(), backbone).train()
+    model = ct.ContrastiveTension.build(ct.Config(), backbone).train()
     before = {name: p.clone() for name, p in model.encoder.named_parameters()}
     assert all(torch.equal(p, dict(model.first_encoder.named_parameters())[name]) for name, p in before.items())
     optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -100,12 +100,12 @@ def test_the_encoders_start_equal_part_and_the_second_one_embeds(backbone: Backb
     packed = pack_lists([store.column("text").row(3)])
     expected = model.encoder.eval()(packed, tokens=True).last_TH.mean(0)
     torch.testing.assert_close(model.eval().encode(packed)[0], expected, atol=1e-6, rtol=1e-5)
-    assert ct.build(ct.Config(), backbone, training=False).first_encoder is None
+    assert ct.ContrastiveTension.build(ct.Config(), backbone, training=False).first_encoder is None
 
 
 def test_statistics_come_from_positive_pairs(backbone: Backbone, store: TokenStore) -> None:
     """Equal encoders without dropout: a sentence and itself have cosine 1."""
-    metrics = ct.build(ct.Config(), backbone)(batch_of(ct.Config(), backbone, store)).metrics
+    metrics = ct.ContrastiveTension.build(ct.Config(), backbone)(batch_of(ct.Config(), backbone, store)).metrics
     assert metrics["positive_cosine"].item() == pytest.approx(1.0, abs=1e-6)
     assert metrics["alignment"].item() == pytest.approx(0.0, abs=1e-6)
     assert metrics["negative_cosine"].item() < 0.99 and metrics["uniformity"].item() < 0
@@ -117,7 +117,7 @@ def test_statistics_come_from_positive_pairs(backbone: Backbone, store: TokenSto
 def test_the_better_encoder_on_the_dev_set_is_kept_as_released_and_the_second_where_they_are_equal(
     backbone: Backbone, first: float, second: float, kept: str
 ) -> None:
-    model = ct.build(ct.Config(kept="better"), backbone)
+    model = ct.ContrastiveTension.build(ct.Config(kept="better"), backbone)
     with torch.no_grad():
         for parameter in model.first_encoder.parameters():
             parameter.mul_(0.9)
@@ -126,8 +126,14 @@ def test_the_better_encoder_on_the_dev_set_is_kept_as_released_and_the_second_wh
     assert len(vectors) == 2 and torch.equal(vectors[0], model.encode(packed)) and not torch.equal(*vectors)
     scores = [second, first]
     model.keep(scores.index(max(scores)))
-    loaded = ct.build(ct.Config(kept="better"), load_backbone(backbone.name, dropout=0.0), training=False).eval()
-    state = {name: value for name, value in model.kept_state().items() if not name.startswith(ct.TRAINING_ONLY)}
+    loaded = ct.ContrastiveTension.build(
+        ct.Config(kept="better"), load_backbone(backbone.name, dropout=0.0), training=False
+    ).eval()
+    state = {
+        name: value
+        for name, value in model.kept_state().items()
+        if not name.startswith(ct.ContrastiveTension.TRAINING_ONLY)
+    }
     loaded.load_state_dict(state)
     torch.testing.assert_close(loaded.encode(packed), vectors[kept == "first"])
-    assert len(ct.build(ct.Config(), backbone).dev_encodes()) == 1
+    assert len(ct.ContrastiveTension.build(ct.Config(), backbone).dev_encodes()) == 1

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from transformers import BertConfig
 
-from cse_train import methods, random_streams
+from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -37,7 +37,7 @@ def parts(tiny_settings, text_file: Path, triplets_file: Path):
         file = text_file if run.options.objective == "unsupervised" else triplets_file
         batches = Batches.open(run, DataPaths(train_file=file), backbone)
         random_streams.seed_new_weights(0)
-        model = d2cse.build(run.options, backbone).train()
+        model = d2cse.D2CSE.build(run.options, backbone).train()
         with torch.no_grad():
             model.prompted.prompts.weight.mul_(30)
         share = Share(batches.store, rows, ROWS, partial(random_streams.augmentation, 0, 0))
@@ -60,7 +60,7 @@ def test_T20_trainable_parameters_at_base_size(tiny_encoder: Path, cls_prompt: b
     for training, head in ((False, 0), (True, 1_538)):
         with torch.device("meta"):
             backbone = Backbone("base", Encoder(BertConfig()), tokenizer)
-            model = d2cse.build(d2cse.Config(cls_prompt=cls_prompt), backbone, training)
+            model = d2cse.D2CSE.build(d2cse.Config(cls_prompt=cls_prompt), backbone, training)
         assert sum(p.numel() for p in model.parameters() if p.requires_grad) == count + head
 
 
@@ -118,7 +118,7 @@ def test_loss_by_hand_one_sentence_at_a_time(parts, framework: str, objective: s
     _, model, batch, store = parts(
         framework=framework, objective=objective, lambda_weight=0.5, reduction="mean_attended", cls_prompt=True
     )
-    names = d2cse.columns(model.config)
+    names = d2cse.D2CSE.columns(model.config)
     views = model._embeddings(batch.inputs["text"]).split(6)
     terms = []
     for view, name in zip(views, names * 2 if len(names) == 1 else names, strict=True):
@@ -179,7 +179,7 @@ def test_metrics_name_the_parts_and_the_replaced_fraction(parts) -> None:
 
 
 def test_the_generator_is_an_input_of_the_run_and_a_missing_one_is_named(parts) -> None:
-    assert set(methods.config_module("d2cse").inputs(d2cse.Config(generator="wiki-l1-h64"))) == {"generator"}
+    assert set(d2cse.Config(generator="wiki-l1-h64").inputs()) == {"generator"}
     with pytest.raises(ConfigError, match="method.generator=no-such-model"):
         parts(generator="no-such-model")
 

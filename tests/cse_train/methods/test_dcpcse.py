@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import BertConfig
 
-from cse_train import checkpoint, methods, random_streams
+from cse_train import checkpoint, random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -21,6 +21,7 @@ from cse_train.losses.info_nce import info_nce
 from cse_train.losses.masked_lm import masked_lm
 from cse_train.methods import dcpcse
 from cse_train.methods.base import Share
+from cse_train.methods.loading import load_method
 from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.training.batches import Batches
 from cse_train.training.optimiser import optimiser_of
@@ -38,7 +39,7 @@ def parts(tiny_settings, text_file: Path, triplets_file: Path):
         batches = Batches.open(run, DataPaths(train_file=file), backbone)
         rows = np.arange(6)
         random_streams.seed_new_weights(0)
-        model = dcpcse.build(run.options, backbone).train()
+        model = dcpcse.DCPCSE.build(run.options, backbone).train()
         with torch.no_grad():
             model.prompted.prompts.weight.mul_(30)
         batch = batches.collate(Share(batches.store, rows, rows, partial(random_streams.augmentation, 0, 0)))
@@ -56,7 +57,7 @@ def test_T20_trainable_parameters_at_base_size(tiny_encoder: Path, projector: st
     tokenizer = load_backbone(str(tiny_encoder)).tokenizer
     with torch.device("meta"):
         backbone = Backbone("base", Encoder(BertConfig()), tokenizer)
-        model = dcpcse.build(dcpcse.Config(prompt_length=16, projector=projector), backbone)
+        model = dcpcse.DCPCSE.build(dcpcse.Config(prompt_length=16, projector=projector), backbone)
     assert sum(p.numel() for p in model.parameters() if p.requires_grad) == count
 
 
@@ -153,9 +154,9 @@ def test_prompts_that_overflow_positions_are_named_before_training(parts) -> Non
 def test_options_that_need_what_is_not_there_are_named(tiny_encoder: Path) -> None:
     backbone = load_backbone(str(tiny_encoder))
     with pytest.raises(ConfigError, match=r"^no hard negatives: method.energy_margin=0.2, method.objective=pairs"):
-        dcpcse.build(dcpcse.Config(energy_margin=0.2, objective="pairs"), backbone)
+        dcpcse.DCPCSE.build(dcpcse.Config(energy_margin=0.2, objective="pairs"), backbone)
     backbone.head = None
     with pytest.raises(ConfigError, match=r"^no masked-LM head: method.mlm_weight=0.1"):
-        dcpcse.build(dcpcse.Config(mlm_weight=0.1), backbone)
-    assert dcpcse.build(dcpcse.Config(mlm_weight=0.1), backbone, training=False).head is None
-    assert methods.optional("dcpcse", "columns", None)(dcpcse.Config(objective="pairs")) == ("sent0", "sent1")
+        dcpcse.DCPCSE.build(dcpcse.Config(mlm_weight=0.1), backbone)
+    assert dcpcse.DCPCSE.build(dcpcse.Config(mlm_weight=0.1), backbone, training=False).head is None
+    assert load_method("dcpcse").columns(dcpcse.Config(objective="pairs")) == ("sent0", "sent1")

@@ -47,7 +47,7 @@ def store_of(backbone: Backbone, folder: Path, *lengths: int) -> TokenStore:
 
 def collated(config: declutr.Config, backbone: Backbone, store: TokenStore) -> Batch:
     rows = np.arange(store.rows)
-    collate = declutr.make_collate(config, backbone.tokenizer, 32)
+    collate = declutr.DeCLUTR.make_collate(config, backbone.tokenizer, 32)
     return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0)))
 
 
@@ -61,7 +61,10 @@ def rows_of(batch: Batch, name: str) -> list[list[int]]:
 def test_T24_contrastive_loss_is_a_hand_loop_over_spans(backbone: Backbone, tmp_path: Path) -> None:
     """A = P = N = 2: 8 positives give 4 means of raw vectors, and 8 directed pairs 6 negatives each."""
     config = declutr.Config(**SMALL)
-    model, batch = declutr.build(config, backbone), collated(config, backbone, store_of(backbone, tmp_path, 40, 60))
+    model, batch = (
+        declutr.DeCLUTR.build(config, backbone),
+        collated(config, backbone, store_of(backbone, tmp_path, 40, 60)),
+    )
 
     def embed(ids: list[int]) -> torch.Tensor:
         hidden = backbone.encoder(pack_lists([ids]), tokens=True)
@@ -91,15 +94,18 @@ def test_T24_anchor_embedding_uses_the_masked_input(backbone: Backbone, tmp_path
     before, after = plain.inputs["anchors"].ids_T, masked.inputs["anchors"].ids_T
     assert torch.equal(before[kept], after[kept]) and torch.equal(before[~kept], masked.tensors["target_M"])
     assert (after == backbone.tokenizer.mask_token_id).sum() > 3
-    model = declutr.build(declutr.Config(**SMALL), backbone)
-    contrastive = declutr.build(declutr.Config(**SMALL, objective="contrastive"), backbone)
+    model = declutr.DeCLUTR.build(declutr.Config(**SMALL), backbone)
+    contrastive = declutr.DeCLUTR.build(declutr.Config(**SMALL, objective="contrastive"), backbone)
     assert model(masked).metrics["loss_contrastive"].item() == contrastive(masked).loss.item()
     assert model(masked).metrics["loss_contrastive"].item() != contrastive(plain).loss.item()
 
 
 def test_one_pass_over_the_anchors_feeds_both_losses(backbone: Backbone, tmp_path: Path) -> None:
     config = declutr.Config(**SMALL)
-    model, batch = declutr.build(config, backbone), collated(config, backbone, store_of(backbone, tmp_path, 40, 60))
+    model, batch = (
+        declutr.DeCLUTR.build(config, backbone),
+        collated(config, backbone, store_of(backbone, tmp_path, 40, 60)),
+    )
     passes = []
     backbone.encoder.register_forward_hook(lambda *_: passes.append(1))
     output = model(batch)
@@ -114,22 +120,22 @@ def test_one_pass_over_the_anchors_feeds_both_losses(backbone: Backbone, tmp_pat
 
 def test_each_objective_alone(backbone: Backbone, tmp_path: Path) -> None:
     store = store_of(backbone, tmp_path, 40, 60)
-    both = declutr.build(declutr.Config(**SMALL), backbone)(collated(declutr.Config(**SMALL), backbone, store))
+    both = declutr.DeCLUTR.build(declutr.Config(**SMALL), backbone)(collated(declutr.Config(**SMALL), backbone, store))
     config = declutr.Config(**SMALL, objective="masked_lm")
     batch = collated(config, backbone, store)
-    output = declutr.build(config, backbone)(batch)
+    output = declutr.DeCLUTR.build(config, backbone)(batch)
     assert set(batch.inputs) == {"anchors"}
     assert output.loss.item() == pytest.approx(both.metrics["loss_mlm"].item(), rel=1e-6)
     assert "loss_contrastive" not in output.metrics and {"alignment", "uniformity"} <= set(output.metrics)
     config = declutr.Config(**SMALL, objective="contrastive")
-    model = declutr.build(config, backbone)
+    model = declutr.DeCLUTR.build(config, backbone)
     output = model(collated(config, backbone, store))
     assert model.head is None and "loss_mlm" not in output.metrics
     assert output.loss.item() == output.metrics["loss_contrastive"].item()
 
 
 def test_encode_is_the_mean_of_unmasked_text(backbone: Backbone) -> None:
-    model = declutr.build(declutr.Config(**SMALL), backbone).eval()
+    model = declutr.DeCLUTR.build(declutr.Config(**SMALL), backbone).eval()
     sentences = backbone.tokenizer(["the old bridge", "winter music in the garden"])["input_ids"]
     expected = [backbone.encoder(pack_lists([ids]), tokens=True).last_TH.mean(0) for ids in sentences]
     torch.testing.assert_close(model.encode(pack_lists(sentences)), torch.stack(expected), atol=1e-6, rtol=1e-5)
@@ -202,34 +208,37 @@ def test_documents_are_lower_cased_before_a_cased_tokenizer(tiny_encoder: Path, 
 )
 def test_nothing_long_enough_is_one_line(backbone: Backbone, tmp_path: Path, settings: dict, line: str) -> None:
     with pytest.raises(ConfigError, match=f"^no document is long enough: .*{line}") as error:
-        declutr.usable_rows(declutr.Config(**settings), store_of(backbone, tmp_path, 40, 12))
+        declutr.DeCLUTR.usable_rows(declutr.Config(**settings), store_of(backbone, tmp_path, 40, 12))
     assert len(error.value.problems) == 1
 
 
 def test_spans_beyond_the_positions_are_refused(backbone: Backbone) -> None:
-    declutr.build(declutr.Config(max_length=62), backbone)
+    declutr.DeCLUTR.build(declutr.Config(max_length=62), backbone)
     for length in (63, 512):
         with pytest.raises(ConfigError, match=f"^spans too long: method.max_length={length}, .* 64 positions; .* 62$"):
-            declutr.build(declutr.Config(max_length=length), backbone)
+            declutr.DeCLUTR.build(declutr.Config(max_length=length), backbone)
 
 
 def test_a_missing_head_is_refused_only_where_it_is_read(backbone: Backbone) -> None:
     backbone.head = None
     with pytest.raises(ConfigError, match=r"^no masked-LM head: method.objective=both, .*or contrastive$"):
-        declutr.build(declutr.Config(**SMALL), backbone)
-    declutr.build(declutr.Config(**SMALL, objective="contrastive"), backbone)
-    declutr.build(declutr.Config(**SMALL), backbone, training=False)
+        declutr.DeCLUTR.build(declutr.Config(**SMALL), backbone)
+    declutr.DeCLUTR.build(declutr.Config(**SMALL, objective="contrastive"), backbone)
+    declutr.DeCLUTR.build(declutr.Config(**SMALL), backbone, training=False)
 
 
 def test_crossed_lengths_are_refused(backbone: Backbone) -> None:
     with pytest.raises(ConfigError, match="^span lengths cross: method.min_length=9, method.max_length=8"):
-        declutr.make_collate(declutr.Config(min_length=9, max_length=8), backbone.tokenizer, 32)
+        declutr.DeCLUTR.make_collate(declutr.Config(min_length=9, max_length=8), backbone.tokenizer, 32)
 
 
 def test_positives_are_not_normalised_before_their_mean(backbone: Backbone, tmp_path: Path) -> None:
     """T24: normalised vectors would give another loss."""
     config = declutr.Config(**SMALL, objective="contrastive")
-    model, batch = declutr.build(config, backbone), collated(config, backbone, store_of(backbone, tmp_path, 40, 60))
+    model, batch = (
+        declutr.DeCLUTR.build(config, backbone),
+        collated(config, backbone, store_of(backbone, tmp_path, 40, 60)),
+    )
     anchors, positives = (model.encode(batch.inputs[name]) for name in ("anchors", "positives"))
     raw, unit = (p.unflatten(0, (-1, 2)).mean(1) for p in (positives, F.normalize(positives, dim=-1)))
     assert model(batch).loss.item() == pytest.approx(nt_xent(anchors, raw).item(), rel=1e-6)

@@ -30,7 +30,7 @@ def batches(backbone: Backbone, text_file: Path):
 
     def collate(config: esimcse.Config) -> list[Batch]:
         store = open_store(open_source("file", DataPaths(train_file=text_file)), backbone.tokenizer, 16)
-        make = esimcse.make_collate(config, backbone.tokenizer, 16)
+        make = esimcse.ESimCSE.make_collate(config, backbone.tokenizer, 16)
         rows = [np.arange(k, k + 8) for k in range(0, 40, 8)]
         return [make(Share(store, eight, eight, partial(random_streams.augmentation, 0, 0))) for eight in rows]
 
@@ -49,7 +49,7 @@ def test_only_view_2_is_repeated(batches) -> None:
 def test_T18_queue_holds_the_last_momentum_embeddings_of_view_1_in_order(backbone: Backbone, batches) -> None:
     """With momentum 1 the queue is what the untouched encoder gives without dropout."""
     config = esimcse.Config(momentum=1.0, queue_multiple=2.5)
-    model = esimcse.build(config, backbone).train()
+    model = esimcse.ESimCSE.build(config, backbone).train()
     untouched = copy.deepcopy(model).train()
     for index, batch in enumerate(batches(config)):
         assert len(model.queue) == min(index * 8, 20)
@@ -64,7 +64,7 @@ def test_T18_queue_holds_the_last_momentum_embeddings_of_view_1_in_order(backbon
 def test_T18_loss_has_the_queue_as_extra_columns(backbone: Backbone, batches) -> None:
     config = esimcse.Config()
     first, second = batches(config)[:2]
-    model = esimcse.build(config, backbone).train()
+    model = esimcse.ESimCSE.build(config, backbone).train()
     model(first)
     held = model.queue.rows_MD.clone()
     views = model.pooler(model.encoder(second.inputs["text"]))[0]
@@ -110,7 +110,7 @@ def test_queue_survives_a_checkpoint() -> None:
 
 def test_no_queue_is_simcse_with_repetition(backbone: Backbone, batches) -> None:
     config = esimcse.Config(queue_multiple=0.0)
-    model = esimcse.build(config, backbone)
+    model = esimcse.ESimCSE.build(config, backbone)
     assert model.momentum is None and "anchors" not in batches(config)[0].inputs
     assert not [name for name in model.state_dict() if name.startswith("momentum.")]
 
@@ -127,11 +127,11 @@ def views(backbone: Backbone, text_file: Path):
     """(Config, max_seq_length) -> view 1 and view 2 of all 40 lines, the lines, and the batch."""
 
     def collate(config: esimcse.Config, length: int) -> tuple[list, list, list[str], Batch]:
-        kept = esimcse.tokens_kept(config, length)
+        kept = esimcse.ESimCSE.tokens_kept(config, length)
         store = open_store(open_source("file", DataPaths(train_file=text_file)), backbone.tokenizer, kept)
         rows = np.arange(40)
         share = Share(store, rows, rows, partial(random_streams.augmentation, 0, 0))
-        batch = esimcse.make_collate(config, backbone.tokenizer, length)(share)
+        batch = esimcse.ESimCSE.make_collate(config, backbone.tokenizer, length)(share)
         both = sentences_in(batch.inputs["text"])
         return both[:40], both[40:], text_file.read_text(encoding="utf8").split("\n"), batch
 
@@ -168,7 +168,7 @@ def test_E4_masked_prediction_is_the_generators_first_choice_in_the_inserted_pla
     assert masked == views(esimcse.Config(extension="mask"), 16)[1]
     assert masked == sentences_in(batch.inputs["blanks"])
     assert sentences_in(batch.inputs["anchors"]) == anchors
-    model = esimcse.build(config, backbone).train()
+    model = esimcse.ESimCSE.build(config, backbone).train()
     filled = sentences_in(fill_views(model.generator, batch.inputs, batch.tensors)[0]["text"])
     for ids, new in zip(masked, filled[40:], strict=True):
         predicted = model.generator.predict(pack_lists([ids])).tolist()
@@ -178,7 +178,7 @@ def test_E4_masked_prediction_is_the_generators_first_choice_in_the_inserted_pla
     model(batch).loss.backward()
     assert all(p.grad is None for p in model.generator.parameters())
     assert all(torch.equal(before[name], value) for name, value in model.generator.state_dict().items())
-    assert esimcse.build(config, backbone, training=False).generator is None
+    assert esimcse.ESimCSE.build(config, backbone, training=False).generator is None
 
 
 def test_T17_subwords_are_doubled_after_truncation_and_may_grow_beyond_it(views) -> None:
@@ -193,8 +193,8 @@ def test_queue_smaller_than_the_batch_is_one_line(scope: str, backbone: Backbone
     config = esimcse.Config(queue_multiple=0.5, queue_scope=scope)
     line = f"^queue smaller than the batch: method.queue_multiple=0.5, method.queue_scope={scope}; use at least 1, or 0"
     for call in (
-        partial(esimcse.make_collate, config, backbone.tokenizer, 16),
-        partial(esimcse.build, config, backbone),
+        partial(esimcse.ESimCSE.make_collate, config, backbone.tokenizer, 16),
+        partial(esimcse.ESimCSE.build, config, backbone),
     ):
         with pytest.raises(ConfigError, match=line) as error:
             call()

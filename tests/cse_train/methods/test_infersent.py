@@ -35,7 +35,7 @@ def parts(tiny_settings, labelled_file: Path):
         backbone = load_backbone(run.train.encoder)
         batches = Batches.open(run, DataPaths(train_file=labelled_file), backbone)
         random_streams.seed_new_weights(0)
-        model = infersent.build(run.options, backbone).train()
+        model = infersent.InferSent.build(run.options, backbone).train()
         share = Share(batches.store, ROWS, ROWS, partial(random_streams.augmentation, 0, 0))
         return model, batches.collate(share), batches.store, backbone.tokenizer
 
@@ -175,7 +175,7 @@ def test_a_checkpoint_has_no_word_vectors_and_wants_the_same_file(tiny_settings,
 
 def test_a_transformer_is_refused(tiny_encoder: Path) -> None:
     with pytest.raises(ConfigError, match=r"^no word vectors: train.encoder=.*; give a text file of .txt or .vec, or"):
-        infersent.build(infersent.Config(), load_backbone(str(tiny_encoder)))
+        infersent.InferSent.build(infersent.Config(), load_backbone(str(tiny_encoder)))
 
 
 def test_a_few_hundred_pairs_raise_the_score_of_other_sentences(tmp_path: Path) -> None:

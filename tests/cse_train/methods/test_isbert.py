@@ -20,7 +20,7 @@ from cse_train.text.tokens import open_store
 
 def batch_of(backbone: Backbone, file: Path) -> Batch:
     store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
-    collate = isbert.make_collate(isbert.Config(), backbone.tokenizer, 16)
+    collate = isbert.ISBERT.make_collate(isbert.Config(), backbone.tokenizer, 16)
     rows = np.arange(6)
     return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0)))
 
@@ -41,14 +41,14 @@ def ngrams_by_hand(model: isbert.ISBERT, ids, rectified: bool = True) -> torch.T
 @pytest.mark.parametrize("kernels", ["1", "3", "1,3", "1,3,5", "1,3,5,7"])
 @pytest.mark.parametrize("activation", ["relu", "none"])
 def test_an_embedding_is_the_mean_of_n_gram_vectors(backbone, text_file, kernels, activation) -> None:
-    model = isbert.build(isbert.Config(kernels=kernels, activation=activation), backbone).eval()
+    model = isbert.ISBERT.build(isbert.Config(kernels=kernels, activation=activation), backbone).eval()
     packed = batch_of(backbone, text_file).inputs["text"]
     rows = [ngrams_by_hand(model, ids, activation == "relu").mean(0) for ids in packed.unpacked(packed.ids_T)]
     torch.testing.assert_close(model.encode(packed), torch.stack(rows), atol=1e-5, rtol=1e-4)
 
 
 def test_kernels_share_the_width(backbone) -> None:
-    heads = isbert.build(isbert.Config(), backbone).heads.convolutions
+    heads = isbert.ISBERT.build(isbert.Config(), backbone).heads.convolutions
     assert [(c.out_channels, c.kernel_size[0]) for c in heads] == [(11, 1), (11, 3), (10, 5)]
     wide = isbert.NgramHeads(isbert.Config(), 768).convolutions
     assert [c.out_channels for c in wide] == [256] * 3
@@ -56,7 +56,7 @@ def test_kernels_share_the_width(backbone) -> None:
 
 def test_loss_is_a_hand_loop_over_tokens_and_sentences(backbone, text_file) -> None:
     """Equation 3: each token with its own sentence, and with the five others as negatives."""
-    model, batch = isbert.build(isbert.Config(), backbone), batch_of(backbone, text_file)
+    model, batch = isbert.ISBERT.build(isbert.Config(), backbone), batch_of(backbone, text_file)
     packed = batch.inputs["text"]
     ngrams = [ngrams_by_hand(model, ids).double().detach() for ids in packed.unpacked(packed.ids_T)]
     means = [rows.mean(0) for rows in ngrams]
@@ -72,7 +72,7 @@ def test_loss_is_a_hand_loop_over_tokens_and_sentences(backbone, text_file) -> N
 
 def test_gradient_reaches_sentences_through_others_tokens(backbone, text_file) -> None:
     """A sentence's own tokens are not all that moves it: without negatives the gradient is another."""
-    model, batch = isbert.build(isbert.Config(), backbone), batch_of(backbone, text_file)
+    model, batch = isbert.ISBERT.build(isbert.Config(), backbone), batch_of(backbone, text_file)
     weight = model.heads.convolutions[1].weight
     (whole,) = torch.autograd.grad(model(batch).loss, weight)
     ngrams_TH, sentences_NH = model._embedded(batch.inputs["text"])
@@ -86,7 +86,7 @@ def test_gradient_reaches_sentences_through_others_tokens(backbone, text_file) -
 
 def test_other_architectures_embed_too(random_encoder) -> None:
     backbone = load_backbone(str(random_encoder("distilbert")))
-    model, ids = isbert.build(isbert.Config(), backbone).eval(), [2, 9, 11, 3]
+    model, ids = isbert.ISBERT.build(isbert.Config(), backbone).eval(), [2, 9, 11, 3]
     torch.testing.assert_close(
         model.encode(pack_lists([ids]))[0], ngrams_by_hand(model, ids).mean(0), atol=1e-5, rtol=1e-4
     )

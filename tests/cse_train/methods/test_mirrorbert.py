@@ -24,14 +24,14 @@ SHORT, LONG = "the old river bridge", "the old river bridge near the summer hous
 
 def batch_of(config: mirrorbert.Config, backbone: Backbone, file: Path) -> Batch:
     store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
-    collate = mirrorbert.make_collate(config, backbone.tokenizer, 16)
+    collate = mirrorbert.MirrorBERT.make_collate(config, backbone.tokenizer, 16)
     rows = np.arange(6)
     return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0)))
 
 
 def masked(backbone: Backbone, text: str, seed: int, span: int = 5, length: int = 32, masking: str = "intended") -> str:
     config = mirrorbert.Config(span=span, masking=masking)
-    collate = mirrorbert.make_collate(config, backbone.tokenizer, length)
+    collate = mirrorbert.MirrorBERT.make_collate(config, backbone.tokenizer, length)
     ids = np.array(backbone.tokenizer(text)["input_ids"])
     return backbone.tokenizer.decode(collate.masked(ids, np.random.default_rng(seed))[1:-1])
 
@@ -68,13 +68,13 @@ def test_the_release_masks_where_the_characters_first_stand_with_bert_s_mask_for
     other = copy.deepcopy(backbone.tokenizer)
     other.mask_token = "light"
     for kind, word in (("released", "[MASK]"), ("intended", "light")):
-        collate = mirrorbert.make_collate(mirrorbert.Config(masking=kind), other, 32)
+        collate = mirrorbert.MirrorBERT.make_collate(mirrorbert.Config(masking=kind), other, 32)
         ids = collate.masked(np.array(other(LONG)["input_ids"]), np.random.default_rng(0))
         assert other.convert_tokens_to_ids(word) in ids
 
 
 def test_the_masked_text_keeps_the_length_that_is_read(backbone: Backbone) -> None:
-    collate = mirrorbert.make_collate(mirrorbert.Config(), backbone.tokenizer, 8)
+    collate = mirrorbert.MirrorBERT.make_collate(mirrorbert.Config(), backbone.tokenizer, 8)
     ids = np.array(backbone.tokenizer(LONG, truncation=True, max_length=8)["input_ids"])
     lengths = [len(collate.masked(ids, np.random.default_rng(seed))) for seed in range(50)]
     assert max(lengths) == 8
@@ -93,22 +93,25 @@ def test_loss_is_a_hand_loop_in_both_directions(backbone: Backbone, text_file: P
     for i in range(12):
         scores = [math.exp(F.cosine_similarity(vectors[i], v, dim=0).item() / 0.04) for v in vectors]
         total -= math.log(scores[(i + 6) % 12] / (sum(scores) - scores[i]))
-    model = mirrorbert.build(config, backbone)
+    model = mirrorbert.MirrorBERT.build(config, backbone)
     assert model(batch).loss.item() == pytest.approx(total / 12, rel=1e-4)
 
 
 def test_dropout_alone_makes_two_views(tiny_encoder: Path, text_file: Path) -> None:
     backbone = load_backbone(str(tiny_encoder), dropout=0.1)
     batch = batch_of(mirrorbert.Config(span=0), backbone, text_file)
-    model = mirrorbert.build(mirrorbert.Config(span=0), backbone).train()
+    model = mirrorbert.MirrorBERT.build(mirrorbert.Config(span=0), backbone).train()
     one, two = model.encode(batch.inputs["text"]).split(6)
     assert (one - two).abs().amax(1).min() > 1e-3
-    assert model.pooler is None and mirrorbert.build(mirrorbert.Config(padding="left_out"), backbone).pooler is not None
+    assert (
+        model.pooler is None
+        and mirrorbert.MirrorBERT.build(mirrorbert.Config(padding="left_out"), backbone).pooler is not None
+    )
     one, two = model.eval().encode(batch.inputs["text"]).split(6)
     torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
 
 
 def test_cls_is_the_bare_last_layer(backbone: Backbone) -> None:
-    model = mirrorbert.build(mirrorbert.Config(pooler="cls_no_mlp"), backbone).eval()
+    model = mirrorbert.MirrorBERT.build(mirrorbert.Config(pooler="cls_no_mlp"), backbone).eval()
     packed = pack_lists(backbone.tokenizer([SHORT, LONG])["input_ids"])
     torch.testing.assert_close(model.encode(packed), backbone.encoder(packed).cls_VNH[0])

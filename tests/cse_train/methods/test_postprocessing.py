@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cse_train import checkpoint as checkpoints
-from cse_train import methods, random_streams
+from cse_train import random_streams
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -19,6 +19,7 @@ from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.losses.bits_per_dimension import bits_per_dimension
 from cse_train.methods.base import Share
+from cse_train.methods.loading import load_method
 from cse_train.modules.pooling import pooled
 from cse_train.training.batches import Batches
 from cse_train.training.loop import train
@@ -39,7 +40,7 @@ def parts(tiny_settings: Callable[..., dict]):
         share = Share(batches.store, rows, rows, partial(random_streams.augmentation, 0, 0))
         ids = [batches.store.column(name).row(i) for name in batches.store.columns for i in rows]
         random_streams.seed_new_weights(0)
-        return methods.load(method).build(run.options, backbone).train(), batches.collate(share), ids
+        return load_method(method).build(run.options, backbone).train(), batches.collate(share), ids
 
     return make
 

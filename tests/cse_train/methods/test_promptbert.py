@@ -35,7 +35,7 @@ def parts(tiny_settings, text_file: Path):
         backbone = load_backbone(run.train.encoder, dropout)
         batches = Batches.open(run, DataPaths(train_file=text_file), backbone)
         random_streams.seed_new_weights(0)
-        model = promptbert.build(run.options, backbone).train()
+        model = promptbert.PromptBERT.build(run.options, backbone).train()
         share = Share(batches.store, ROWS, ROWS, partial(random_streams.augmentation, 0, 0))
         return model, batches.collate(share), batches.store, backbone.tokenizer
 
@@ -146,7 +146,9 @@ def test_a_template_without_its_two_places_is_one_line(parts, text: str) -> None
 
 def test_export_refuses_what_would_lose_its_template(tiny_settings, tmp_path: Path) -> None:
     run = parse_run(tiny_settings("promptbert"))
-    checkpoint.save_best(tmp_path / "run", run, promptbert.build(run.options, load_backbone(run.train.encoder)), {})
+    checkpoint.save_best(
+        tmp_path / "run", run, promptbert.PromptBERT.build(run.options, load_backbone(run.train.encoder)), {}
+    )
     with pytest.raises(
         ConfigError, match=r"^not exportable: method=promptbert is more than an encoder, a pooler and a linear map"
     ):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train import methods, random_streams
+from cse_train import random_streams
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -16,6 +16,7 @@ from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import sbert
 from cse_train.methods.base import Share
+from cse_train.methods.loading import load_method
 from cse_train.text.corpora.files import NLI_LABELS
 from cse_train.text.sources import open_source
 from cse_train.training.batches import Batches
@@ -34,7 +35,7 @@ def parts(tiny_settings, labelled_file: Path, triplets_file: Path):
         file = triplets_file if run.options.objective == "triplets" else labelled_file
         batches = Batches.open(run, DataPaths(train_file=file), backbone)
         random_streams.seed_new_weights(0)
-        model = sbert.build(run.options, backbone).train()
+        model = sbert.SBERT.build(run.options, backbone).train()
         share = Share(batches.store, ROWS, ROWS, partial(random_streams.augmentation, 0, 0))
         return model, batches.collate(share), batches.store
 
@@ -96,4 +97,4 @@ def test_a_corpus_without_labels_is_one_line(tiny_settings, triplets_file: Path)
         "wrong columns: train.corpus=file has sent0, sent1, hard_neg; "
         "method=sbert reads sent0, sent1, label with these options; give a file with this header"
     ]
-    assert methods.optional("sbert", "columns", None)(sbert.Config(objective="triplets"))[2] == "hard_neg"
+    assert load_method("sbert").columns(sbert.Config(objective="triplets"))[2] == "hard_neg"

@@ -22,7 +22,7 @@ SMALL = {"projection_width": 24}
 
 def batch_of(backbone: Backbone, file: Path, seed: int = 0) -> Batch:
     store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
-    collate = sgopt.make_collate(sgopt.Config(), backbone.tokenizer, 16)
+    collate = sgopt.SGOpt.make_collate(sgopt.Config(), backbone.tokenizer, 16)
     rows = np.arange(6)
     return collate(Share(store, rows, rows, partial(random_streams.augmentation, seed, 0)))
 
@@ -44,7 +44,7 @@ def by_hand(encoder, batch: Batch, pooled) -> torch.Tensor:
 
 @pytest.mark.parametrize(("guide", "pooled"), [("max", lambda x: x.amax(0)), ("mean", lambda x: x.mean(0))])
 def test_guides_are_every_pooled_state_of_the_fixed_encoder(backbone, text_file, guide, pooled) -> None:
-    model, batch = moved(sgopt.build(sgopt.Config(guide=guide, **SMALL), backbone)), batch_of(backbone, text_file)
+    model, batch = moved(sgopt.SGOpt.build(sgopt.Config(guide=guide, **SMALL), backbone)), batch_of(backbone, text_file)
     expected = by_hand(model.fixed, batch, pooled)
     torch.testing.assert_close(model._guides(batch), expected, atol=1e-5, rtol=1e-5)
     assert (model._guides(batch) - by_hand(model.encoder, batch, pooled)).abs().max() > 1e-3
@@ -52,8 +52,8 @@ def test_guides_are_every_pooled_state_of_the_fixed_encoder(backbone, text_file,
 
 @pytest.mark.parametrize("objective", ["base", "opt1", "opt2"])
 def test_one_guide_is_drawn_uniformly_for_each_text(backbone, text_file, objective) -> None:
-    model = sgopt.build(sgopt.Config(objective=objective, **SMALL), backbone)
-    every = sgopt.build(sgopt.Config(**SMALL), backbone)._guides(batch_of(backbone, text_file))
+    model = sgopt.SGOpt.build(sgopt.Config(objective=objective, **SMALL), backbone)
+    every = sgopt.SGOpt.build(sgopt.Config(**SMALL), backbone)._guides(batch_of(backbone, text_file))
     counts = np.zeros(3)
     for seed in range(60):
         drawn = model._guides(batch_of(backbone, text_file, seed))
@@ -65,7 +65,7 @@ def test_one_guide_is_drawn_uniformly_for_each_text(backbone, text_file, objecti
 @pytest.mark.parametrize("objective", ["base", "opt1", "opt2", "opt3"])
 def test_loss_is_the_projected_objective_and_the_distance(backbone, text_file, objective) -> None:
     config = sgopt.Config(objective=objective, lambda_weight=0.3, temperature=0.05, **SMALL)
-    model, batch = moved(sgopt.build(config, backbone)), batch_of(backbone, text_file)
+    model, batch = moved(sgopt.SGOpt.build(config, backbone)), batch_of(backbone, text_file)
     rows = batch.inputs["text"].unpacked(batch.inputs["text"].ids_T)
     c = torch.stack([model.encoder(pack_lists([ids]), tokens=True).last_TH[0] for ids in rows])
     h = by_hand(model.fixed, batch, lambda x: x.amax(0))
@@ -80,14 +80,14 @@ def test_loss_is_the_projected_objective_and_the_distance(backbone, text_file, o
 
 
 def test_the_distance_pulls_every_trained_weight_back(backbone) -> None:
-    model = moved(sgopt.build(sgopt.Config(**SMALL), backbone))
+    model = moved(sgopt.SGOpt.build(sgopt.Config(**SMALL), backbone))
     model.distance().backward()
     assert all(torch.allclose(p.grad, torch.full_like(p, 0.02), atol=1e-6) for p in model.encoder.layers.parameters())
 
 
 @pytest.mark.parametrize("train_embeddings", [False, True])
 def test_the_embedding_layer_is_frozen_as_released(backbone, train_embeddings) -> None:
-    model = sgopt.build(sgopt.Config(train_embeddings=train_embeddings, **SMALL), backbone)
+    model = sgopt.SGOpt.build(sgopt.Config(train_embeddings=train_embeddings, **SMALL), backbone)
     trained = {name.split(".")[0] for name, p in model.encoder.named_parameters() if p.requires_grad}
     embeddings = {"word", "position", "token_type", "embedding_norm"}
     assert trained == ({"layers"} | embeddings if train_embeddings else {"layers"})
@@ -95,7 +95,7 @@ def test_the_embedding_layer_is_frozen_as_released(backbone, train_embeddings) -
 
 
 def test_the_projection_has_two_layers_with_a_gelu_each(backbone) -> None:
-    model = sgopt.build(sgopt.Config(), backbone)
+    model = sgopt.SGOpt.build(sgopt.Config(), backbone)
     shapes = [tuple(p.shape) for p in model.projection.parameters()]
     assert shapes == [(4096, 32), (4096,), (4096, 4096), (4096,)]
     assert model.projection[0].weight.std().item() == pytest.approx(0.02, rel=0.02)
@@ -111,7 +111,7 @@ def test_the_fixed_encoder_drops_out_in_training_as_released_or_never(
 ) -> None:
     backbone = load_backbone(str(tiny_encoder), dropout=0.1)
     config, batch = sgopt.Config(guide_dropout=guide_dropout, **SMALL), batch_of(backbone, text_file)
-    model = sgopt.build(config, backbone).train()
+    model = sgopt.SGOpt.build(config, backbone).train()
     assert torch.equal(model._guides(batch), model._guides(batch)) != guide_dropout
     assert not torch.equal(model.encode(batch.inputs["text"]), model.encode(batch.inputs["text"]))
     assert torch.equal(model.eval()._guides(batch), model._guides(batch))
@@ -119,7 +119,7 @@ def test_the_fixed_encoder_drops_out_in_training_as_released_or_never(
 
 def test_other_architectures_train_too(random_encoder, text_file: Path) -> None:
     backbone = load_backbone(str(random_encoder("distilbert")))
-    model = sgopt.build(sgopt.Config(**SMALL), backbone).train()
+    model = sgopt.SGOpt.build(sgopt.Config(**SMALL), backbone).train()
     model(batch_of(backbone, text_file)).loss.backward()
     graded = {name for name, p in model.encoder.named_parameters() if p.grad is not None}
     assert graded and not any("embeddings" in name for name in graded)

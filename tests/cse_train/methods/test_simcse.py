@@ -29,7 +29,7 @@ def backbone(tiny_encoder: Path) -> Backbone:
 
 def batch_of(config: simcse.Config, backbone: Backbone, file: Path):
     store = open_store(open_source("file", DataPaths(train_file=file)), backbone.tokenizer, 16)
-    collate = simcse.make_collate(config, backbone.tokenizer, 16)
+    collate = simcse.SimCSE.make_collate(config, backbone.tokenizer, 16)
     rows = np.arange(6)
     return collate(Share(store, rows, rows, partial(random_streams.augmentation, 0, 0))), store
 
@@ -37,7 +37,7 @@ def batch_of(config: simcse.Config, backbone: Backbone, file: Path):
 def test_T5_two_dropout_views_differ_in_training_and_agree_without(backbone: Backbone, text_file: Path) -> None:
     config = simcse.Config()
     batch, _ = batch_of(config, backbone, text_file)
-    model = simcse.build(config, backbone).train()
+    model = simcse.SimCSE.build(config, backbone).train()
     one, two = model._views(dict(batch.inputs), 6)
     assert (one - two).abs().max() > 1e-3
     one, two = model.eval()._views(dict(batch.inputs), 6)
@@ -47,14 +47,14 @@ def test_T5_two_dropout_views_differ_in_training_and_agree_without(backbone: Bac
 def test_T5_fixed_dropout_has_cosine_one(backbone: Backbone, text_file: Path) -> None:
     config = simcse.Config(fixed_dropout=True)
     batch, _ = batch_of(config, backbone, text_file)
-    output = simcse.build(config, backbone).train()(batch)
+    output = simcse.SimCSE.build(config, backbone).train()(batch)
     assert output.metrics["positive_cosine"].item() == pytest.approx(1.0, abs=1e-6)
 
 
 def test_T3_triplets_use_the_third_column_as_hard_negatives(backbone: Backbone, triplets_file: Path) -> None:
     config = simcse.Config(objective="triplets", hard_negative_weight=2.0)
     batch, store = batch_of(config, backbone, triplets_file)
-    model = simcse.build(config, backbone).eval()
+    model = simcse.SimCSE.build(config, backbone).eval()
     views = [model.encode(pack_lists([store.column(c).row(i) for i in range(6)])) for c in PAIR_COLUMNS]
     model.pooler.pooler = "cls_no_mlp"
     expected = info_nce(views[0], views[1], hard_negatives_BD=views[2], hard_negative_weight=2.0)
@@ -64,7 +64,7 @@ def test_T3_triplets_use_the_third_column_as_hard_negatives(backbone: Backbone, 
 def test_T23_masked_lm_loss_equals_a_loop(backbone: Backbone, text_file: Path) -> None:
     config = simcse.Config(mlm_weight=0.1, mlm_probability=0.3)
     batch, store = batch_of(config, backbone, text_file)
-    model = simcse.build(config, backbone).eval()
+    model = simcse.SimCSE.build(config, backbone).eval()
     rng = {i: random_streams.augmentation(0, 0, i) for i in range(6)}
     losses = []
     for _ in range(2):
@@ -86,4 +86,4 @@ def test_T23_masked_lm_loss_equals_a_loop(backbone: Backbone, text_file: Path) -
 def test_masked_lm_needs_a_head(backbone: Backbone) -> None:
     backbone.head = None
     with pytest.raises(ConfigError, match=r"^no masked-LM head: method.mlm_weight=0.1, train.encoder="):
-        simcse.build(simcse.Config(mlm_weight=0.1), backbone)
+        simcse.SimCSE.build(simcse.Config(mlm_weight=0.1), backbone)

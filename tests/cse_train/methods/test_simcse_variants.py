@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from cse_train import checkpoint, methods, random_streams
+from cse_train import checkpoint, random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -36,11 +36,11 @@ def collated(backbone: Backbone, text_file: Path):
     """(Config, epoch) -> a batch of all rows, the texts, and the store."""
 
     def collate(config: simcse.Config, epoch: int = 0) -> tuple[Batch, list[str], TokenStore]:
-        kept = simcse.tokens_kept(config, LENGTH)
+        kept = simcse.SimCSE.tokens_kept(config, LENGTH)
         store = open_store(open_source("file", DataPaths(train_file=text_file)), backbone.tokenizer, kept)
-        rows = simcse.usable_rows(config, store)
+        rows = simcse.SimCSE.usable_rows(config, store)
         share = Share(store, rows, rows, partial(random_streams.augmentation, 0, epoch))
-        batch = simcse.make_collate(config, backbone.tokenizer, LENGTH)(share)
+        batch = simcse.SimCSE.make_collate(config, backbone.tokenizer, LENGTH)(share)
         return batch, text_file.read_text(encoding="utf8").split("\n"), store
 
     return collate
@@ -84,9 +84,7 @@ def test_S1_synonyms_come_from_the_given_dictionary(ten_words: Path, collated, b
             for other in replaced.get(word, ())
         ]
         assert view in tokenised(backbone, others or [text])
-    assert methods.config_module("simcse").inputs(
-        simcse.Config(augmentation="synonym", synonyms=str(ten_words))
-    ).keys() == {"synonyms"}
+    assert simcse.Config(augmentation="synonym", synonyms=str(ten_words)).inputs().keys() == {"synonyms"}
 
 
 def test_S1_views_change_with_the_epoch_and_with_nothing_else(collated) -> None:
@@ -100,7 +98,7 @@ def test_S1_dropout_stays_on_for_augmented_views(encoders: str, collated, tiny_e
     """The file's shortest sentences keep all their words, so that only dropout tells their views apart."""
     config = simcse.Config(augmentation="crop", augmentation_rate=0.1, encoders=encoders)
     batch, _, _ = collated(config)
-    model = simcse.build(config, load_backbone(str(tiny_encoder))).train()
+    model = simcse.SimCSE.build(config, load_backbone(str(tiny_encoder))).train()
     one, two = model._views(dict(batch.inputs), 40)
     assert (one[0] - two[0]).abs().max() > 1e-3
     one, two = model.eval()._views(dict(batch.inputs), 40)
@@ -111,7 +109,7 @@ def test_S1_dropout_stays_on_for_augmented_views(encoders: str, collated, tiny_e
 def test_S1_mlm_replaces_the_masked_positions_of_view_2_alone(encoders: str, collated, backbone: Backbone) -> None:
     config = simcse.Config(augmentation="mlm", augmentation_rate=0.3, encoders=encoders)
     batch, texts, _ = collated(config)
-    model = simcse.build(config, backbone).train()
+    model = simcse.SimCSE.build(config, backbone).train()
     mask_id = backbone.tokenizer.mask_token_id
     masked = sentences_in(batch, "blanks")
     expected = []
@@ -159,9 +157,9 @@ def test_T32_rows_without_all_their_next_rows_are_left_out(tiny_settings, text_f
 def test_S2_two_encoders_start_equal_and_part(options: dict, collated, backbone: Backbone, tiny_settings) -> None:
     shared, two = simcse.Config(**options), simcse.Config(**options, encoders="two")
     random_streams.seed_new_weights(0)
-    expected = simcse.build(shared, backbone).train()(collated(shared)[0])
+    expected = simcse.SimCSE.build(shared, backbone).train()(collated(shared)[0])
     random_streams.seed_new_weights(0)
-    model = simcse.build(two, backbone).train()
+    model = simcse.SimCSE.build(two, backbone).train()
     loss = model(collated(two)[0]).loss
     assert loss.item() == pytest.approx(expected.loss.item(), abs=1e-4)
     loss.backward()
@@ -175,10 +173,10 @@ def test_S2_hard_negatives_go_through_the_second_encoder(backbone: Backbone, tri
     config = simcse.Config(objective="triplets", encoders="two", pooler="cls_no_mlp")
     store = open_store(open_source("file", DataPaths(train_file=triplets_file)), backbone.tokenizer, LENGTH)
     rows = np.arange(6)
-    batch = simcse.make_collate(config, backbone.tokenizer, LENGTH)(
+    batch = simcse.SimCSE.make_collate(config, backbone.tokenizer, LENGTH)(
         Share(store, rows, rows, random_streams.augmentation)
     )
-    model = simcse.build(config, backbone).train()
+    model = simcse.SimCSE.build(config, backbone).train()
     with torch.no_grad():
         model.second_encoder.word.weight.mul_(0.5)
     packs = [pack_lists([store.column(c).row(i) for i in rows]) for c in PAIR_COLUMNS]
@@ -194,7 +192,7 @@ def encoders_of(model: simcse.SimCSE) -> list:
 def test_T15_batchnorm_projector_normalises_both_views_together(collated, tiny_encoder: Path) -> None:
     config = simcse.Config(projector="batchnorm")
     batch, _, _ = collated(config)
-    model = simcse.build(config, load_backbone(str(tiny_encoder))).train()
+    model = simcse.SimCSE.build(config, load_backbone(str(tiny_encoder))).train()
     views = torch.cat(model._views(dict(batch.inputs), 40))
     torch.testing.assert_close(views.mean(0), torch.zeros(32), atol=1e-5, rtol=0)
     torch.testing.assert_close(views.var(0, correction=0), torch.ones(32), atol=1e-2, rtol=0)
@@ -220,7 +218,7 @@ def test_training_moves_what_trains_and_the_best_checkpoint_holds_what_encode_ne
     options: dict, collated, tiny_settings, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     run = parse_run(tiny_settings("simcse", **{f"method_{key}": value for key, value in options.items()}))
-    model = simcse.build(run.options, load_backbone(str(tiny_encoder))).train()
+    model = simcse.SimCSE.build(run.options, load_backbone(str(tiny_encoder))).train()
     frozen = {n: p.clone() for n, p in model.named_parameters() if not p.requires_grad}
     assert {name.split(".")[0] for name in frozen} == ({"generator"} if "mlm" in options.values() else set())
     optimiser = optimiser_of(model, run.train)
@@ -251,7 +249,10 @@ def test_training_moves_what_trains_and_the_best_checkpoint_holds_what_encode_ne
 )
 def test_options_that_exclude_each_other_are_one_line(options: dict, line: str, backbone: Backbone) -> None:
     config = simcse.Config(**options)
-    for call in (partial(simcse.make_collate, config, backbone.tokenizer, 16), partial(simcse.build, config, backbone)):
+    for call in (
+        partial(simcse.SimCSE.make_collate, config, backbone.tokenizer, 16),
+        partial(simcse.SimCSE.build, config, backbone),
+    ):
         with pytest.raises(ConfigError, match=f"^{line}.*; use ") as error:
             call()
         assert len(error.value.problems) == 1
@@ -273,4 +274,4 @@ def test_T33_blank_cells_train_as_one_blank(tiny_settings, tmp_path: Path, backb
     rows = sentences_in(batch)
     blank = backbone.tokenizer(" ")["input_ids"]
     assert rows[0] == backbone.tokenizer('one, "two"')["input_ids"] and rows[8] == blank == rows[17]
-    assert torch.isfinite(simcse.build(run.options, backbone).train()(batch).loss)
+    assert torch.isfinite(simcse.SimCSE.build(run.options, backbone).train()(batch).loss)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -21,6 +21,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate import run_suites
 from cse_train.evaluate.suites import registry as suites
 from cse_train.fields import ConfigError
+from cse_train.methods.loading import load_method
 from cse_train.plugins import registry
 from cse_train.plugins.snapshot import code_of, code_problem, snapshot
 from tests.cse_train.plugins.conftest import METHOD
@@ -52,12 +53,17 @@ def refused(*sources: Path | str, base: Path | None = None) -> str:
     return line
 
 
+def module_of(method: str) -> ModuleType:
+    """The module that a method's class was made of."""
+    return sys.modules[load_method(method).__module__]
+
+
 def test_a_file_is_a_method_with_options_of_its_own(write: Write) -> None:
     registry.use([write("margin_loss.py")])
     assert "margin_loss" in methods.names() and "margin_loss" not in methods.shipped()
     run = parse_run({"method": "margin_loss", "method.scale": 3})
-    assert run.options == methods.load("margin_loss").Config(scale=3.0)
-    assert methods.version("margin_loss", run.options) == 1
+    assert run.options == methods.config_class("margin_loss")(scale=3.0)
+    assert run.options.version() == 1
     with pytest.raises(ConfigError, match="unknown key: method.scal=3"):
         parse_run({"method": "margin_loss", "method.scal": 3})
 
@@ -89,7 +95,7 @@ def test_a_module_of_a_package_is_found_by_its_path_and_by_its_name(
     (plugin,) = registry.use([file])
     assert (plugin.module, plugin.folder) == ("lab.margin_loss", tmp_path)
     assert set(registry.files(plugin)) == {"lab", "lab.losses", "lab.margin_loss"}
-    assert methods.load("margin_loss").MARGIN == 1
+    assert module_of("margin_loss").MARGIN == 1
     registry.forget()
     monkeypatch.syspath_prepend(tmp_path)
     assert registry.use(["lab.margin_loss"]) == (plugin,)
@@ -122,7 +128,7 @@ def test_what_fails_at_import_names_the_line_of_the_users_code(write: Write) -> 
     registry.forget()
     registry.use([write("other_loss.py", "import no_such_library\n" + METHOD)])
     with pytest.raises(ConfigError, match=r"at .*other_loss.py:1 \(ModuleNotFoundError: No module named 'no_such_lib"):
-        methods.load("other_loss")
+        load_method("other_loss")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +179,7 @@ def test_two_plug_ins_of_one_name_are_refused_and_one_may_be_given_twice(write: 
     registry.use([first])
     registry.use([tmp_path / "a"])
     assert refused(second).startswith("two plug-ins of one name: method=margin_loss in ")
-    assert methods.load("margin_loss").__file__ == str(first)
+    assert module_of("margin_loss").__file__ == str(first)
 
 
 def test_helpers_of_one_name_in_two_folders_are_refused(write: Write, tmp_path: Path) -> None:
@@ -230,7 +236,7 @@ def test_an_installed_package_offers_a_method(
     monkeypatch.syspath_prepend(tmp_path)
     offered("margin_loss", "lab_of_mine.margin")
     assert "margin_loss" in methods.names() and registry.given() == ()
-    assert parse_run({"method": "margin_loss"}).options == methods.load("margin_loss").Config()
+    assert parse_run({"method": "margin_loss"}).options == methods.config_class("margin_loss")()
     assert own_digest("margin_loss") == registry.digest(registry.get("method", "margin_loss"))
 
 
@@ -266,14 +272,14 @@ def test_an_edited_plug_in_is_imported_anew(write: Write) -> None:
     helper = write("helper_of_mine.py", "SCALE = 1\n")
     file = write("margin_loss.py", "from helper_of_mine import SCALE\n" + METHOD)
     registry.use([file])
-    assert methods.load("margin_loss").SCALE == 1
+    assert module_of("margin_loss").SCALE == 1
     registry.use([file])
-    before = methods.load("margin_loss")
+    before = load_method("margin_loss")
     registry.use([file])
-    assert methods.load("margin_loss") is before, "what has not changed stays as it is"
+    assert load_method("margin_loss") is before, "what has not changed stays as it is"
     helper.write_text("SCALE = 22\n")
     registry.use([file])
-    assert methods.load("margin_loss").SCALE == 22
+    assert module_of("margin_loss").SCALE == 22
 
 
 def test_a_snapshot_is_what_workers_import_and_an_edit_afterwards_is_none(write: Write, tmp_path: Path) -> None:
@@ -291,7 +297,7 @@ def test_a_snapshot_is_what_workers_import_and_an_edit_afterwards_is_none(write:
     registry.forget()
     assert (code_problem(expected) or "").startswith("different plug-in: method=margin_loss none on ")
     registry.adopt(plugins)
-    assert code_problem(expected) is None and methods.load("margin_loss").SCALE == 1
+    assert code_problem(expected) is None and module_of("margin_loss").SCALE == 1
     (line,) = {code_problem({("method", "margin_loss"): "0" * 16})}
     assert line is not None and line.startswith(
         f"different plug-in: method=margin_loss digest={expected['method', 'margin_loss']}"

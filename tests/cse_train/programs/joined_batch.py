@@ -12,10 +12,11 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from cse_train import distributed, methods, random_streams
+from cse_train import distributed, random_streams
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.methods.loading import load_method
 from cse_train.text.corpora.files import LABELLED_COLUMNS, PAIR_COLUMNS
 from cse_train.training.batches import Batches
 
@@ -116,12 +117,12 @@ def losses_and_gradients(settings: dict, encoder: str, *files: Path) -> list[dic
     shared = {"train.encoder": encoder, "train.corpus": "file", "train.batch_size": 8, "train.dropout": 0.0}
     shared |= {"train.max_seq_length": 16}
     run = parse_run(shared | settings)
-    columns = methods.optional(run.method, "columns", lambda _: ("text",))(run.options)
+    columns = load_method(run.method).columns(run.options)
     corpus = dict(zip((("text",), PAIR_COLUMNS, LABELLED_COLUMNS), files, strict=True)).get(columns, files[0])
     backbone = load_backbone(run.train.encoder, run.train.dropout)
     batches = Batches.open(run, DataPaths(train_file=corpus), backbone)
     random_streams.seed_new_weights(0)
-    model = methods.load(run.method).build(run.options, backbone).train()
+    model = load_method(run.method).build(run.options, backbone).train()
     trained = distributed.wrap(model)
     steps = []
     for step in range(3):

@@ -3,17 +3,17 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from cse_train import distributed, methods
+from cse_train import distributed
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from cse_train.methods.base import Share
+from cse_train.methods.loading import load_method
 from cse_train.training.batches import Batches, words_of
 
 
@@ -89,10 +89,9 @@ def test_buckets_that_are_all_too_small(opened) -> None:
 def test_rows_that_a_method_leaves_out_are_never_drawn_and_counted(
     opened, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    real = methods.load("simcse")
-    changed = {"usable_rows": lambda config, store: np.arange(1, store.rows, 2)}
-    odd = SimpleNamespace(**vars(real) | changed)
-    monkeypatch.setattr(methods, "load", lambda name: odd)
+    real = load_method("simcse")
+    odd = type("Odd", (real,), {"usable_rows": lambda config, store: np.arange(1, store.rows, 2)})
+    monkeypatch.setattr("cse_train.training.batches.load_method", lambda name: odd)
     with caplog.at_level(logging.WARNING):
         batches = opened()
     assert set(np.concatenate(epoch_of(batches, 0))) <= set(range(1, 40, 2)) and batches.steps_per_epoch == 2

@@ -15,13 +15,13 @@ import pytest
 import torch
 
 from cse_train import checkpoint, methods
-from cse_train.config import TrainConfig, parse_run
+from cse_train.config import TrainConfig, evaluation_steps, parse_run, steps_in
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.dev import dev_evaluator
 from cse_train.fields import ConfigError
 from cse_train.training import loop
 from cse_train.training.loop import Diverged, Outcome, Point, train
-from cse_train.training.optimiser import evaluation_steps, learning_rate, steps_in
+from cse_train.training.optimiser import learning_rate
 from cse_train.user_files import UserFile
 
 KILLED = Path(__file__).parents[1] / "programs" / "killed_run.py"
@@ -231,7 +231,7 @@ def test_frozen_curve(
     outcome = train(run, tiny_paths(method), tmp_path, go_on)
     losses = [point.metrics["loss"] for point in outcome.points]
     frozen = json.loads(FROZEN.read_text())
-    key = f"{method} {methods.version(method, run.options)} {adamw}"
+    key = f"{method} {run.options.version()} {adamw}"
     if key not in frozen and "CSE_FREEZE" in os.environ:
         FROZEN.write_text(json.dumps(frozen | {key: losses}, indent=1) + "\n")
         return
@@ -242,9 +242,9 @@ def test_frozen_curve(
 def test_what_was_done_before_still_gives_the_first_version_s_curve(
     method: str, tiny_settings: Callable[..., dict], tiny_paths: Callable[[str], DataPaths], tmp_path: Path
 ) -> None:
-    added = methods.config_module(method).ADDED
+    added = methods.config_class(method).ADDED
     run = parse_run(tiny_settings(method, **{f"method_{name}": later.before for name, later in added.items()}))
-    assert methods.version(method, run.options) == 1
+    assert run.options.version() == 1
     losses = [point.metrics["loss"] for point in train(run, tiny_paths(method), tmp_path, go_on).points]
     frozen = json.loads(FROZEN.read_text())[f"{method} 1 transformers"]
     assert losses == pytest.approx(frozen, abs=ROUNDING.get(method, 1e-4))

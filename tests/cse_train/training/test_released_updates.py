@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import nn
 
-from cse_train.config import TrainConfig
+from cse_train.config import TrainConfig, steps_in
 from cse_train.fields import make
-from cse_train.training.optimiser import clip_gradients, learning_rate, optimiser_of, set_step, steps_in
+from cse_train.training.optimiser import clip_gradients, learning_rate, optimiser_of, set_step
 from search_spaces.profiles import load_profile
 
 LONGEST = 1000

@@ -8,9 +8,10 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse_train import checkpoint, methods
+from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
+from cse_train.methods.loading import load_method
 
 pytestmark = pytest.mark.usefixtures("somewhere")
 
@@ -27,7 +28,7 @@ def run(somewhere: Path) -> Path:
         "train.dev": "generated_dev:20",
     }
     config = parse_run(flat)
-    model = methods.load("simcse").build(config.options, load_backbone("wiki-l1-h64"))
+    model = load_method("simcse").build(config.options, load_backbone("wiki-l1-h64"))
     folder = somewhere / "runs" / "one"
     checkpoint.save_best(folder, config, model, {})
     ledger = Ledger.open(somewhere / "results" / "ledger.db")

@@ -11,12 +11,13 @@ from transformers import BertConfig, BertModel
 from transformers.utils import logging
 
 from cse.cli.app import main
-from cse_train import checkpoint, methods
+from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.folders import shipped_folder
 from cse_train.checkpoint import sum_of
 from cse_train.config import parse_run
 from cse_train.evaluate.models.library_model import holds_our_module
+from cse_train.methods.loading import load_method
 from cse_train.modules import prompted_transformer
 
 SETS = "downstream"
@@ -48,7 +49,7 @@ def a_run(method: str = "simcse", **settings: object) -> Path:
     """The folder of a run whose best checkpoint is its start."""
     own = {"train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean", **settings}
     run = parse_run({"method": method, **own})
-    model = methods.load(method).build(run.options, load_backbone("wiki-l1-h64"))
+    model = load_method(method).build(run.options, load_backbone("wiki-l1-h64"))
     checkpoint.save_best(Path("run"), run, model, {"best": 1.0, "best_examples": 1})
     return Path("run")
 

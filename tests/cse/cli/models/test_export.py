@@ -31,7 +31,7 @@ def ledger(tmp_path: Path) -> Ledger:
     opened.add_score("aaaaaa", "sts_test", 58.5, {"pooler": "mean"})
     run = parse_run(FLAT)
     with torch.random.fork_rng():
-        model = simcse.build(run.options, load_backbone(run.train.encoder))
+        model = simcse.SimCSE.build(run.options, load_backbone(run.train.encoder))
     save_best(tmp_path / "aaaaaa", run, model, {"best": 60.0, "best_examples": 32})
     return opened
 

@@ -10,11 +10,12 @@ from analysis.ledger import Ledger
 from cluster.plan.signature import identity, signature
 from cse.cli.app import main
 from cse.experiments.compared import score_run
-from cse_train import checkpoint, methods
+from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.folders import shipped_folder
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.methods.loading import load_method
 
 TEXT = """version: 1
 id: mine
@@ -34,7 +35,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     train = {"train.corpus": "generated", "train.dev": "generated_dev:20", "train.learning_rate": 1e-4}
     config = parse_run({"method": "simcse", "method.pooler": "mean", "train.encoder": str(tmp_path / "old"), **train})
     hashes = identity(config, DataPaths())
-    model = methods.load("simcse").build(config.options, load_backbone(config.train.encoder))
+    model = load_method("simcse").build(config.options, load_backbone(config.train.encoder))
     folder, name = tmp_path / "runs" / "one", signature(config, hashes)
     checkpoint.save_best(folder, config, model, {"best": 1.0, "best_examples": 8}, name)
     ledger = Ledger.open(tmp_path / "results" / "ledger.db")

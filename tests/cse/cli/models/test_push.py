@@ -99,7 +99,7 @@ def run(tmp_path: Path) -> Path:
     """A folder with a real checkpoint."""
     parsed = parse_run(FLAT)
     with torch.random.fork_rng():
-        model = simcse.build(parsed.options, load_backbone(parsed.train.encoder))
+        model = simcse.SimCSE.build(parsed.options, load_backbone(parsed.train.encoder))
     save_best(tmp_path / "run", parsed, model, {"best": 60.0, "best_examples": 32})
     return tmp_path / "run"
 

@@ -14,6 +14,7 @@ from cse.cli.app import main
 from cse_train import checkpoint, methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import completed, parse_run
+from cse_train.methods.loading import load_method
 
 FLAT = {
     "method": "simcse",
@@ -34,7 +35,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
         for seed in range(2):
             book(opened, cell, seed, 50.0 + cell + seed)
     run = parse_run(FLAT)
-    model = methods.load("simcse").build(run.options, load_backbone("wiki-l1-h64"))
+    model = load_method("simcse").build(run.options, load_backbone("wiki-l1-h64"))
     checkpoint.save_best(tmp_path / "runs" / "cell11-seed1", run, model, {})
     return opened
 
@@ -118,7 +119,7 @@ def test_runs_by_another_version_of_the_method_are_a_row_of_their_own(
     capsys: pytest.CaptureFixture[str], ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger.record_sweep("versions", {"title": "t"})
-    options = methods.config_module("simcse")
+    options = methods.config_class("simcse")
     for version, value in ((options.VERSION, 50.0), (options.VERSION + 1, 60.0)):
         monkeypatch.setattr(options, "VERSION", version)
         for seed in range(2):

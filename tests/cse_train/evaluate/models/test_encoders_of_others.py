@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from cse_train import checkpoint, methods
+from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
@@ -16,6 +16,7 @@ from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.pairs import load_pairs
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
+from cse_train.methods.loading import load_method
 from tests.cse_train.encoders import CAUSAL, Make, maker, tokenizer_of
 
 TEXTS = ["the river", "old stone bridge in the town", "winter music of the garden light 7", "glass"]
@@ -52,7 +53,7 @@ def test_a_pooler_of_cls_is_refused_for_a_plain_encoder(made, pooler):
 
 def test_a_run_that_was_trained_so_is_refused_too_but_not_under_another_pooler(made, tmp_path):
     run = parse_run({"method": "simcse", "train.encoder": str(made("gpt2"))})
-    model = methods.load("simcse").build(run.options, load_backbone(run.train.encoder))
+    model = load_method("simcse").build(run.options, load_backbone(run.train.encoder))
     checkpoint.save_best(tmp_path / "run", run, model, {})
     for action in (lambda: open_model(tmp_path / "run"), lambda: export(tmp_path / "run" / "best", tmp_path / "out")):
         with pytest.raises(ConfigError, match=r"^no first token: pooler=cls_train_only of .*attends causally"):

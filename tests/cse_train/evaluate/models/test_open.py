@@ -18,6 +18,7 @@ from cse_train.config import parse_run
 from cse_train.evaluate.embedding import NotFinite
 from cse_train.evaluate.models.open import open_model
 from cse_train.fields import ConfigError
+from cse_train.methods.loading import load_method
 
 TEXTS = ["the river runs", "", "an old stone bridge in the town", "the river runs", "light"]
 
@@ -28,7 +29,7 @@ def run_folder(tiny_settings: Callable[..., dict], tmp_path: Path) -> Callable[.
 
     def make(method: str, **changes: object) -> Path:
         run = parse_run(tiny_settings(method, train_dev_max_length=48, **changes))
-        model = methods.load(method).build(run.options, load_backbone(run.train.encoder))
+        model = load_method(method).build(run.options, load_backbone(run.train.encoder))
         checkpoint.save_best(tmp_path / "run", run, model, {})
         return tmp_path / "run"
 

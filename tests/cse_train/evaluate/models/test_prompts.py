@@ -18,6 +18,7 @@ from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.mteb import Encoder, prompt_of
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
+from cse_train.methods.loading import load_method
 from cse_train.text.sources import open_source, prompted
 from cse_train.training.loop import train
 from tests.cse_train.encoders import tokenizer_of, write_encoder
@@ -63,7 +64,6 @@ CASES = [
 @pytest.mark.parametrize(("kind", "pooling", "default", "averaged"), CASES)
 def test_an_untrained_run_embeds_as_the_library_does(folder, tmp_path, kind, pooling, default, averaged):
     """Through our own encoders; read as a folder of the library; and exported, read back by the library."""
-    from cse_train import methods
     from cse_train.backbone.backbone import load_backbone
 
     given = folder(kind, pooling, default, averaged)
@@ -75,7 +75,7 @@ def test_an_untrained_run_embeds_as_the_library_does(folder, tmp_path, kind, poo
         opened = open_model(given, prompt=name)
         np.testing.assert_allclose(opened.embed(TEXTS), vectors, atol=1e-5)
         run = run_of(given, **{"method.pooler": pooler, "train.prompt": name})
-        model = methods.load("simcse").build(run.options, load_backbone(str(given), None, name))
+        model = load_method("simcse").build(run.options, load_backbone(str(given), None, name))
         best = tmp_path / f"run-{name}"
         checkpoint.save_best(best, run, model, {})
         ours = open_model(best)

@@ -38,7 +38,7 @@ def batch_of(backbone: Backbone, store: TokenStore):
 
     def collate(config: Config, rows: np.ndarray = ROWS, together: np.ndarray | None = None) -> Batch:
         share = Share(store, rows, rows if together is None else together, partial(random_streams.augmentation, 0, 0))
-        return diffcse.make_collate(config, backbone.tokenizer, 16)(share)
+        return diffcse.DiffCSE.make_collate(config, backbone.tokenizer, 16)(share)
 
     return collate
 
@@ -49,7 +49,7 @@ def model_of(backbone: Backbone):
 
     def build(config: Config) -> DiffCSE:
         random_streams.seed_new_weights(0)
-        return diffcse.build(config, copy.deepcopy(backbone)).train()
+        return diffcse.DiffCSE.build(config, copy.deepcopy(backbone)).train()
 
     return build
 
@@ -60,7 +60,7 @@ def still(tiny_encoder: Path):
 
     def build(config: Config) -> DiffCSE:
         random_streams.seed_new_weights(0)
-        return diffcse.build(config, load_backbone(str(tiny_encoder), dropout=0.0)).train()
+        return diffcse.DiffCSE.build(config, load_backbone(str(tiny_encoder), dropout=0.0)).train()
 
     return build
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cse_train import methods
 from cse_train.backbone.backbone import Backbone
 from cse_train.encoder.packing import Packed
 from cse_train.methods import diffcse
@@ -83,7 +82,7 @@ def test_insertion_fills_only_what_was_inserted(batch_of, model_of, store: Token
 def test_deletion_needs_no_generator_and_labels_what_follows(batch_of, model_of, step) -> None:
     config = Config(operator="delete", masking_ratio=0.15)
     model, batch = model_of(config), batch_of(config)
-    assert model.generator is None and methods.config_module("diffcse").inputs(config) == {}
+    assert model.generator is None and config.inputs() == {}
     edited = model._edited(batch)
     assert torch.equal(edited.replaced_T, batch.tensors["edited_T"]) and edited.replaced_T.any()
     assert torch.isfinite(step(model, batch).loss)
@@ -96,5 +95,5 @@ def test_T32_the_next_sentence_is_the_next_row_of_the_file(batch_of, store: Toke
         batch = batch_of(SHIPPED(source=source), rows)
         found = by_row(batch.inputs["edited"], batch.tensors["source_T"])
         assert found[: len(wanted)] == [column.row(i).tolist() for i in wanted]
-    assert diffcse.usable_rows(SHIPPED(source="next"), store).tolist() == list(range(39))
-    assert len(diffcse.usable_rows(SHIPPED(), store)) == 40
+    assert diffcse.DiffCSE.usable_rows(SHIPPED(source="next"), store).tolist() == list(range(39))
+    assert len(diffcse.DiffCSE.usable_rows(SHIPPED(), store)) == 40

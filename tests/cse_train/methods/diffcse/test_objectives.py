@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import BertForMaskedLM
 
-from cse_train import methods, random_streams
+from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
@@ -159,10 +159,10 @@ def test_T15_lambda_0_equals_simcse_with_batch_norm_step_by_step(backbone: Backb
     ours, theirs = SHIPPED(lambda_weight=0.0), simcse.Config(projector="batchnorm")
     weights: list[Tensor] = []
     losses: list[list[float]] = []
-    for module, config in ((diffcse, ours), (simcse, theirs)):
-        collate = module.make_collate(config, backbone.tokenizer, 16)
+    for method, config in ((diffcse.DiffCSE, ours), (simcse.SimCSE, theirs)):
+        collate = method.make_collate(config, backbone.tokenizer, 16)
         random_streams.seed_new_weights(3)
-        model = module.build(config, copy.deepcopy(backbone)).train()
+        model = method.build(config, copy.deepcopy(backbone)).train()
         optimiser = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
         losses.append([])
         for index in range(5):
@@ -192,7 +192,7 @@ def test_T16_a_generator_of_another_vocabulary_is_refused(backbone: Backbone, tm
     BertForMaskedLM.from_pretrained(backbone.name).save_pretrained(tmp_path)
     other.save_pretrained(tmp_path)
     with pytest.raises(ConfigError, match=r"^different vocabularies: .*8193 pieces"):
-        diffcse.build(Config(generator=str(tmp_path)), backbone)
+        diffcse.DiffCSE.build(Config(generator=str(tmp_path)), backbone)
 
 
 def test_sampling_follows_torch_seed_and_is_not_greedy(batch_of, model_of) -> None:
@@ -221,7 +221,7 @@ def test_extra_negatives_and_positives(batch_of, model_of, step) -> None:
 def test_conditional_masked_lm_is_the_mean_over_chosen_tokens(batch_of, still, step) -> None:
     config = Config(task="masked_lm", masking_ratio=0.3, lambda_weight=0.5)
     batch, model = batch_of(config), still(config)
-    assert model.generator is None and methods.config_module("diffcse").inputs(config) == {}
+    assert model.generator is None and config.inputs() == {}
     conditions = model.pooler(model.encoder(batch.inputs["text"], views=2)).flatten(0, 1)
     task, chosen = model.discriminator, batch.tensors["chosen_T"]
     assert torch.equal(model._edited(batch).packed.ids_T, batch.inputs["edited"].ids_T)

@@ -133,7 +133,7 @@ def replaced(settings: dict, paths: DataPaths, live: bool) -> Iterator[float]:
     """Share of replaced tokens in each batch of four epochs."""
     batches = batches_of(settings, paths)
     run = parse_run(settings)
-    model = diffcse.build(run.options, load_backbone(run.train.encoder)).train()
+    model = diffcse.DiffCSE.build(run.options, load_backbone(run.train.encoder)).train()
     assert (model.generator is not None) is live and isinstance(batches.store, StoreWithEdits) is not live
     for step in range(20):
         batch = batches[step]

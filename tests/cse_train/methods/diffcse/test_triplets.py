@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train import methods, random_streams
+from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError
 from cse_train.methods import diffcse
 from cse_train.methods.base import Batch, Share
+from cse_train.methods.loading import load_method
 from cse_train.methods.options.diffcse import Config
 from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.sources import open_source
@@ -33,7 +34,7 @@ def triplets(backbone: Backbone, triplets_file: Path) -> TokenStore:
 def batch_of_triplets(backbone: Backbone, triplets: TokenStore):
     def collate(config: Config, rows: np.ndarray = ROWS, together: np.ndarray = ROWS) -> Batch:
         share = Share(triplets, rows, together, partial(random_streams.augmentation, 0, 0))
-        return diffcse.make_collate(config, backbone.tokenizer, 16)(share)
+        return diffcse.DiffCSE.make_collate(config, backbone.tokenizer, 16)(share)
 
     return collate
 
@@ -106,6 +107,6 @@ def test_padding_is_that_of_the_longest_sentence_of_all_ranks_and_columns(batch_
 @pytest.mark.parametrize("options", [{"source": "next"}, {"task": "none", "extra": "negatives"}, {"edits": "stored"}])
 def test_what_single_sentences_alone_have_is_one_line(backbone: Backbone, options: dict) -> None:
     with pytest.raises(ConfigError) as told:
-        diffcse.build(TRIPLETS(**options), backbone)
+        diffcse.DiffCSE.build(TRIPLETS(**options), backbone)
     assert told.value.problems[-1].startswith("of single sentences alone: method.objective=triplets, method.source=")
-    assert methods.optional("diffcse", "columns", None)(TRIPLETS()) == PAIR_COLUMNS
+    assert load_method("diffcse").columns(TRIPLETS()) == PAIR_COLUMNS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from cse_train import methods, random_streams
+from cse_train import random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
@@ -66,9 +66,9 @@ def test_one_word_sentences_train_with_every_operator(backbone: Backbone, tmp_pa
     share = Share(store, np.arange(4), np.arange(4), partial(random_streams.augmentation, 0, 0))
     for operator in ("replace", "insert", "delete", "all"):
         config = SHIPPED(operator=operator)
-        batch = diffcse.make_collate(config, backbone.tokenizer, 16)(share)
+        batch = diffcse.DiffCSE.make_collate(config, backbone.tokenizer, 16)(share)
         assert batch.inputs["edited"].lengths_N.min() >= 3
-        assert torch.isfinite(step(diffcse.build(config, copy.deepcopy(backbone)).train(), batch).loss)
+        assert torch.isfinite(step(diffcse.DiffCSE.build(config, copy.deepcopy(backbone)).train(), batch).loss)
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,18 @@ def test_one_word_sentences_train_with_every_operator(backbone: Backbone, tmp_pa
     ],
 )
 def test_options_that_do_not_go_together_are_one_line(backbone: Backbone, options: dict, line: str) -> None:
-    for call in (partial(diffcse.build, Config(**options), backbone),
-                 partial(diffcse.make_collate, Config(**options), backbone.tokenizer, 16)):  # fmt: skip
+    for call in (partial(diffcse.DiffCSE.build, Config(**options), backbone),
+                 partial(diffcse.DiffCSE.make_collate, Config(**options), backbone.tokenizer, 16)):  # fmt: skip
         with pytest.raises(ConfigError) as caught:
             call()
         assert str(caught.value).startswith(line) and "\n" not in str(caught.value)
 
 
 def test_scoring_needs_neither_discriminator_nor_generator(backbone: Backbone) -> None:
-    model = diffcse.build(Config(), backbone, training=False)
-    assert not [name for name in model.state_dict() if name.startswith(diffcse.TRAINING_ONLY)]
+    model = diffcse.DiffCSE.build(Config(), backbone, training=False)
+    assert not [name for name in model.state_dict() if name.startswith(diffcse.DiffCSE.TRAINING_ONLY)]
     assert model.eval().encode(pack_lists([[2, 9, 3]])).shape == (1, 32)
 
 
 def test_the_generator_is_an_input_of_the_run() -> None:
-    assert methods.config_module("diffcse").inputs(SHIPPED()) == {
-        "generator": load_backbone("wiki-l1-h64").content_hash
-    }
+    assert SHIPPED().inputs() == {"generator": load_backbone("wiki-l1-h64").content_hash}

@@ -119,7 +119,7 @@ def test_the_restated_body_is_that_of_transformers(config, peer_of, sentences, p
 
 def test_simcse_with_masked_lm_is_the_release(backbone, batch: Batch, config) -> None:
     body, head = map(restated.leaves, weights_of(backbone))
-    model = simcse.build(simcse.Config(mlm_weight=0.1), backbone).train()
+    model = simcse.SimCSE.build(simcse.Config(mlm_weight=0.1), backbone).train()
     mlp = restated.leaves(model.pooler.projector.state_dict())
     (ids, mask), (masked_ids, masked_mask) = (
         laid_out(batch.inputs[n], config.pad_token_id) for n in ("text", "masked")
@@ -140,7 +140,7 @@ def test_dcpcse_with_masked_lm_is_the_release(backbone, batch: Batch, config) ->
     body, head = weights_of(backbone)
     head = restated.leaves(head)
     random_streams.seed_new_weights(0)
-    model = dcpcse.build(dcpcse.Config(mlm_weight=0.1, prompt_length=5), backbone).train()
+    model = dcpcse.DCPCSE.build(dcpcse.Config(mlm_weight=0.1, prompt_length=5), backbone).train()
     with torch.no_grad():
         model.prompted.prompts.weight.mul_(30)
     mlp = restated.leaves(model.pooler.projector.state_dict())
@@ -189,11 +189,11 @@ def test_diffcse_is_the_release_padding_included(kind: str, random_encoder, text
     config, tokenizer = backbone.config, backbone.tokenizer
     options = diffcse.Config(generator="wiki-l1-h64", generator_dropout=False, lambda_weight=0.5)
     random_streams.seed_new_weights(0)
-    model = diffcse.build(options, backbone).train()
+    model = diffcse.DiffCSE.build(options, backbone).train()
     store = open_store(open_source("file", DataPaths(train_file=text_file)), tokenizer, 16)
     rows = np.arange(8)
     share = Share(store, rows, rows, partial(random_streams.augmentation, 0, 0))
-    batch = diffcse.make_collate(options, tokenizer, 16)(share)
+    batch = diffcse.DiffCSE.make_collate(options, tokenizer, 16)(share)
     generator = BertForMaskedLM.from_pretrained(generator_folder).eval()
     encoder, discriminator = (restated.leaves(encoder_to_transformers(backbone.encoder)) for _ in range(2))
     mlp = restated.leaves(dict(model.pooler.projector.named_parameters()))

@@ -68,7 +68,7 @@ def opened(folder: Path) -> tuple[Backbone, Any, Any]:
 
 def prompted(kind: str, backbone: Backbone, **options: Any) -> promptbert.PromptBERT:
     config = promptbert.Config(**(ROBERTA if kind == "roberta" else {}), **options)
-    return promptbert.build(config, backbone, training=False).eval()
+    return promptbert.PromptBERT.build(config, backbone, training=False).eval()
 
 
 @torch.no_grad()
@@ -144,7 +144,7 @@ def test_mirror_bert_s_mean_counts_the_padding(encoders, kind: str, length: int)
     """contrastive_learning.py:46-48 at the length of training, mirror_bert.py:60-72 at the 64 tokens of the test."""
     backbone, peer, tokenizer = opened(encoders[kind])
     texts = [*TEXTS, "the light of the old town " * 20]
-    model = mirrorbert.build(mirrorbert.Config(), backbone).eval()
+    model = mirrorbert.MirrorBERT.build(mirrorbert.Config(), backbone).eval()
     kept = {"truncation": True, "max_length": length}
     with torch.no_grad():
         if length == 64:

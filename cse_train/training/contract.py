@@ -15,17 +15,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from cse_train import checkpoint, methods, random_streams
+from cse_train import checkpoint, random_streams
 from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
 from cse_train.fields import ConfigError, Scalar
-from cse_train.methods.base import Batch, Share
-from cse_train.plugins.config import config_problems
+from cse_train.methods.base import Batch, Method, Share
+from cse_train.methods.loading import load_method
 from cse_train.plugins.faults import place
-from cse_train.plugins.scan import CONTRACT
 from cse_train.reading import first_line
 from cse_train.text.corpora.files import LABELLED_COLUMNS, NLI_LABELS
 from cse_train.training.batches import Batches
@@ -58,7 +57,7 @@ class Parts:
 
     run: RunConfig
     backbone: Backbone
-    model: Any
+    model: Method[Any]
     batch: Batch
     again: Callable[[], Batch]
     """Collates the same batch once more."""
@@ -85,21 +84,15 @@ def parts(run: RunConfig, paths: DataPaths) -> Parts:
     share = Share(batches.store, rows, rows, partial(random_streams.augmentation, 0, 0))
     again = partial(batches.collate, share)
     random_streams.seed_new_weights(0)
-    return Parts(run, backbone, methods.load(run.method).build(run.options, backbone).train(), again(), again)
+    return Parts(run, backbone, load_method(run.method).build(run.options, backbone).train(), again(), again)
 
 
 Make = Callable[[], Parts]
 
 
 def exports(make: Make, folder: Path) -> None:
-    """it defines VERSION, a frozen Config, make_collate and build"""
-    method = make().run.method
-    module, options = methods.load(method), methods.config_module(method)
-    missing = [name for name in CONTRACT["method"] if not (hasattr(module, name) or hasattr(options, name))]
-    if missing:
-        raise Broken(f"missing: {', '.join(missing)}")
-    if problems := config_problems(method, options, str(options.__file__)):
-        raise Broken("; ".join(problems))
+    """it is a class of Method whose hooks are known, and its Config is frozen and has a VERSION"""
+    make()
 
 
 def gradients(make: Make, folder: Path) -> None:
@@ -159,7 +152,7 @@ def padding(make: Make, folder: Path) -> None:
     with torch.no_grad():
         together = model.encode(pack_lists(rows, groups=1))
         alone = torch.cat([model.encode(pack_lists([row])) for row in rows])
-    width = getattr(model, "width", given.backbone.width)
+    width = model.width or given.backbone.width
     if tuple(together.shape) != (len(rows), width):
         raise Broken(f"shape {tuple(together.shape)} for {len(rows)} sentences; give {(len(rows), width)}")
     if not torch.allclose(together, alone, atol=1e-5, rtol=1e-5):
@@ -190,7 +183,7 @@ def checked(
     where the run cannot be.
     """
     run = parse_run({**SETTINGS, **settings, "method": method})
-    paths = paths or DataPaths(train_file=made_up(methods.optional(method, "columns", _text)(run.options), folder))
+    paths = paths or DataPaths(train_file=made_up(load_method(method).columns(run.options), folder))
     paths = dataclasses.replace(paths, cache=folder / "cache")
     make = partial(parts, run, paths)
     for name, check in CHECKS.items():
@@ -215,10 +208,6 @@ def _result(text: str, action: Callable[[], object]) -> Result:
 def _innermost(error: BaseException) -> str | None:
     frames = traceback.extract_tb(error.__traceback__)
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
-
-
-def _text(config: object) -> tuple[str, ...]:
-    return ("text",)
 
 
 def made_up(columns: Sequence[str], folder: Path) -> Path:

@@ -1,0 +1,73 @@
+"""What the author of a method or a suite imports: these names stay, and nothing else of `cse_train` is promised.
+
+A method is a class of `Method` beside its settings, a `Config` that is a class of `Options`; both say in their hooks
+what may be asked of them. docs/your_method.md writes one. What needs torch is imported when it is first taken, so that
+a file with a `Config` alone is read without it.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from cse_train.fields import Added, ConfigError, Range
+from cse_train.plugins.options import Options
+
+if TYPE_CHECKING:
+    from cse_train.backbone.backbone import Backbone
+    from cse_train.distributed import all_gather_rows, gather_with_grad, mean_over_ranks
+    from cse_train.encoder.packing import Packed, pack, pack_lists
+    from cse_train.evaluate.protocol import Protocol, Score
+    from cse_train.losses.info_nce import info_nce
+    from cse_train.methods.base import Batch, Encode, Method, Share, StepOutput
+    from cse_train.modules.pooling import SentencePooler
+    from cse_train.modules.view_statistics import view_statistics
+    from cse_train.text.tokens import TokenStore
+
+LAZY = {
+    "cse_train.backbone.backbone": ("Backbone",),
+    "cse_train.distributed": ("all_gather_rows", "gather_with_grad", "mean_over_ranks"),
+    "cse_train.encoder.packing": ("Packed", "pack", "pack_lists"),
+    "cse_train.evaluate.protocol": ("Protocol", "Score"),
+    "cse_train.losses.info_nce": ("info_nce",),
+    "cse_train.methods.base": ("Batch", "Encode", "Method", "Share", "StepOutput"),
+    "cse_train.modules.pooling": ("SentencePooler",),
+    "cse_train.modules.view_statistics": ("view_statistics",),
+    "cse_train.text.tokens": ("TokenStore",),
+}
+"""Module -> what is taken from it, as the imports above say for a type checker."""
+HOMES = {name: module for module, names in LAZY.items() for name in names}
+
+__all__ = [
+    "Added",
+    "Backbone",
+    "Batch",
+    "ConfigError",
+    "Encode",
+    "Method",
+    "Options",
+    "Packed",
+    "Protocol",
+    "Range",
+    "Score",
+    "SentencePooler",
+    "Share",
+    "StepOutput",
+    "TokenStore",
+    "all_gather_rows",
+    "gather_with_grad",
+    "info_nce",
+    "mean_over_ranks",
+    "pack",
+    "pack_lists",
+    "view_statistics",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"cse_train.api has no {name}; it has {', '.join(__all__)}")
+    globals()[name] = value = getattr(importlib.import_module(HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

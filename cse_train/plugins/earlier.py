@@ -1,0 +1,42 @@
+"""Methods in the form of 0.1: a module with `VERSION`, `Config`, `make_collate` and `build`, and hooks as functions.
+
+They run as they did. `cse_train.api` has the form of today.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from cse_train import fields
+from cse_train.fields import ConfigError
+from cse_train.plugins.options import HOOKS, Options
+
+
+def is_earlier(module: ModuleType) -> bool:
+    """Whether a module says its VERSION itself; today its `Config` does."""
+    shape = getattr(module, "Config", None)
+    says = getattr(shape, "__module__", "") == module.__name__ and "VERSION" in vars(shape)
+    return hasattr(module, "VERSION") and not says
+
+
+@functools.cache
+def options_of(module: ModuleType, remade: Callable[[Mapping[str, Any]], Options]) -> type[Options]:
+    """A module's `Config` with the module's hooks as its own; ConfigError where an option has the name of one.
+
+    `remade` makes one of its values again, in another process.
+    """
+    shape: type = module.Config
+    if taken := sorted(fields.hints(shape).keys() & {*HOOKS}):
+        raise ConfigError([f"name of a hook: method.{name} in {module.__name__}; rename the option" for name in taken])
+    given = {name: getattr(module, name) for name in HOOKS if hasattr(module, name)}
+    body = {name: vars(Options)[name] for name in HOOKS if name not in given}  # not what `shape` may inherit
+    body |= {name: _asking(hook) if callable(hook) else hook for name, hook in given.items()}
+    body |= {"__module__": shape.__module__, "__doc__": shape.__doc__}
+    body["__reduce__"] = lambda config: (remade, ({name: getattr(config, name) for name in fields.hints(shape)},))
+    return dataclass(frozen=True, kw_only=True)(type(shape.__name__, (shape, Options), body))
+
+
+def _asking(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda config: function(config)
