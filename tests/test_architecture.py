@@ -20,7 +20,7 @@ MODULES_A_FOLDER = 12
 REGISTRIES = ("cse_train/methods", "cse_train/methods/options", "cse_train/evaluate/suites")
 """Folders with one module for each method or suite: as many as there are."""
 LINES_A_FILE = 330
-FACED: tuple[str, ...] = ()
+FACED = ("cse_train",)
 """Packages whose rooms have faces."""
 MOST = {"cse_train": (16, 70)}
 """Package -> its most rooms, and arrows between rooms that begin in it."""
@@ -373,6 +373,16 @@ PLANTS = [
     ("analysis/tables/spec.py", "import cse_train.fields\n", "room analysis.tables must not import cse_train.fields"),
     ("cse_train/training/loop.py", "from ray import train\n", "cse_train.training.loop: imports ray"),
     ("cse_train/losses/info_nce.py", "from cse_train import fields\n", "room cse_train.losses must not import"),
+    (
+        "cse_train/training/fit.py",
+        "from cse_train.text.corpora.snli import snli_source\n",
+        "cse_train.training.fit: imports cse_train.text.corpora.snli, which is past the face of cse_train.text.corpora",
+    ),
+    (
+        "cluster/plan/cost.py",
+        "from cse_train.methods import PLUGINS\n",
+        "cluster.plan.cost: imports cse_train.methods.PLUGINS, which is past the face of cse_train.methods",
+    ),
     ("cse_train/nowhere.py", "", "cse_train.nowhere: in no room of ROOMS"),
     ("cse_train/export/lineage.py", "import cse_train.methods.base\n", "room cse_train.export must not import cse_tr"),
     ("cluster/sweep/tune.py", "import cse.cli.app\n", "room cluster.sweep must not import cse.cli.app"),

@@ -1,1 +1,3 @@
 """BERT and RoBERTa computed exactly on packed input."""
+
+__all__ = ["compact_vocabulary", "dropout", "encoder", "masked_inputs", "masked_lm_head", "packing"]

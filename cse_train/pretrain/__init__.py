@@ -1,1 +1,3 @@
 """Masked-LM pretraining of the shipped encoders."""
+
+__all__ = ["pretrain"]

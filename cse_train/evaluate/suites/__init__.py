@@ -1,1 +1,3 @@
 """Evaluation suites, a module each."""
+
+__all__ = ["registry"]

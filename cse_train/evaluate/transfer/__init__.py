@@ -7,6 +7,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+__all__ = ["loaders"]
+
 
 def scorer(protocol: str) -> Callable[..., Any]:
     """`score` of a protocol, imported when it is asked for: a command that lists suites does without torch."""
