@@ -1,1 +1,0 @@
-"""What a table tells at each scale, for its CPU-seconds."""
