@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -32,7 +31,7 @@ def runs(ledger: str | Path, sweep: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(list(lines.values()), columns=None if lines else list(FIELDS))
 
 
-def _line(row: RunRow, version: int | None) -> dict[str, Any]:
+def _line(row: RunRow, version: int | None) -> dict[str, object]:
     about = {name: getattr(row, name) for name in (*FIELDS, "folder")}
     about["state"] = row.state.value  # a plain text, as a notebook groups and prints it
     return {**about, **row.config, "version": version, **{f"input.{k}": value for k, value in row.identity.items()}}
@@ -43,7 +42,7 @@ def curves(ledger: str | Path, sweep: str | None = None) -> pd.DataFrame:
     with _rows(ledger, sweep) as (opened, rows):
         by_run = opened.curves(row.signature for row in rows)
     return pd.DataFrame(
-        {"signature": signature, "examples": point["examples"], "best": point["best"], **point["metrics"]}
+        {"signature": signature, "examples": point.examples, "best": point.best, **point.metrics}
         for signature, points in by_run.items()
         for point in points
     )
@@ -55,7 +54,7 @@ def scores(ledger: str | Path, sweep: str | None = None) -> pd.DataFrame:
         scores = opened.scores(row.signature for row in rows)
     return pd.DataFrame(
         {"signature": score.signature, "suite": score.suite, "value": score.value, "protocol_hash": score.protocol_hash}
-        | {f"protocol.{name}": value for name, value in score.protocol.items()}
+        | {f"protocol.{name}": value for name, value in score.protocol.facts.items()}
         for score in scores
     )
 

@@ -1,6 +1,7 @@
 """One run: torch and transformers, without Ray.
 
-Its own modules are what every room stands on: fields and files, ranks, random streams and exact arithmetic.
+Its own modules are what every room stands on: fields and files, what a run gives, ranks, random streams and exact
+arithmetic.
 """
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "numerics",
     "random_streams",
     "reading",
+    "results",
     "soundness",
     "user_files",
 ]

@@ -24,7 +24,7 @@ from cse_train import methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import RunConfig, completed, parse_run
 from cse_train.distributed import agreed, barrier, rank
-from cse_train.fields import ConfigError
+from cse_train.fields import ConfigError, Json
 from cse_train.files import BEST_FOLDER, LAST_FOLDER, replace_file
 from cse_train.methods.base import Method
 from cse_train.methods.loading import load_method
@@ -46,6 +46,9 @@ BEST = Path(BEST_FOLDER, "model.safetensors")
 WAITING = BEST.with_name("next.safetensors")
 """A new best until the state that names it is written."""
 
+State = dict[str, Any]
+"""What a file of a checkpoint holds under names: tensors, numbers, texts and lists of them."""
+
 log = logging.getLogger(__name__)
 
 
@@ -55,12 +58,12 @@ def _save(value: object, path: Path) -> None:
         torch.save(value, file)
 
 
-def save_last(folder: Path, state: Mapping[str, Any]) -> None:
+def save_last(folder: Path, state: Json) -> None:
     """Write everything a run needs to go on but what `rank_path` holds."""
     replace_file(folder / LAST, lambda path: _save(dict(state), path))
 
 
-def load_last(folder: Path) -> dict[str, Any] | None:
+def load_last(folder: Path) -> State | None:
     """The state that `save_last` wrote; None when there is none."""
     path = folder / LAST
     if not path.exists():
@@ -68,7 +71,7 @@ def load_last(folder: Path) -> dict[str, Any] | None:
     return _load(path)
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load(path: Path) -> State:
     with reading(path):
         check_archive(path)
         state = torch.load(path, map_location="cpu", weights_only=True)
@@ -77,7 +80,7 @@ def _load(path: Path) -> dict[str, Any]:
     return state
 
 
-def save_rank(folder: Path, step: int, state: Mapping[str, Any]) -> None:
+def save_rank(folder: Path, step: int, state: Json) -> None:
     """Write what only this rank has, before `save_last` of the same step: a kill between leaves the older pair."""
     replace_file(rank_path(folder, step), lambda path: _save(dict(state), path))
 
@@ -94,8 +97,8 @@ def load_newest(
     folders: Iterable[Path],
     split: bool = False,
     signature: str | None = None,
-    fits: Callable[[Path, dict[str, Any]], None] = lambda path, state: None,
-) -> tuple[dict[str, Any], Path] | None:
+    fits: Callable[[Path, State], None] = lambda path, state: None,
+) -> tuple[State, Path] | None:
     """The first state that every rank can read, and its folder; one that cannot is told in the log and passed over.
 
     It is the run's of this signature, and its best model is there and the one that its last point names. `split`: each
@@ -112,9 +115,7 @@ def load_newest(
     return None
 
 
-def _readable(
-    folder: Path, split: bool, signature: str | None, fits: Callable[[Path, dict[str, Any]], None]
-) -> dict[str, Any] | None:
+def _readable(folder: Path, split: bool, signature: str | None, fits: Callable[[Path, State], None]) -> State | None:
     try:
         state = load_last(folder)
         if state is None:
@@ -135,7 +136,7 @@ def _readable(
         return None
 
 
-def _names(state: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+def _names(state: Json, facts: Json) -> bool:
     """Whether a state's last point names the best model with these facts; versions before wrote the model first."""
     point = state["points"][-1]
     if "signature" not in state and facts["examples"] > point["examples"]:
@@ -185,7 +186,7 @@ def save_best(
     folder: Path,
     run: RunConfig,
     model: Method[Any],
-    facts: Mapping[str, Any],
+    facts: Json,
     signature: str | None = None,
     *,
     waiting: bool = False,
@@ -217,7 +218,7 @@ def best_path(folder: Path) -> Path:
     return folder / BEST.name if folder.name == BEST.parent.name else folder / BEST
 
 
-def read_best(folder: Path, signature: str | None = None) -> tuple[RunConfig, dict[str, Any], dict[str, Tensor]]:
+def read_best(folder: Path, signature: str | None = None) -> tuple[RunConfig, State, dict[str, Tensor]]:
     """Configuration, facts and tensors of a run's best checkpoint; `folder` is the run's or its `best` folder.
 
     Raises NoCheckpoint where there is none, CorruptCheckpoint for one that is damaged or that of a run with another
@@ -230,8 +231,8 @@ def read_best(folder: Path, signature: str | None = None) -> tuple[RunConfig, di
 class _Model(NamedTuple):
     """What stands in a file of `save_best`."""
 
-    flat: dict[str, Any]
-    facts: dict[str, Any]
+    flat: State
+    facts: State
     signature: str | None
     tensors: dict[str, Tensor]
 
@@ -256,7 +257,7 @@ def _read_model(path: Path) -> _Model:
         return _Model(flat, facts, header.get("signature"), tensors)
 
 
-def _run_of(path: Path, flat: dict[str, Any]) -> RunConfig:
+def _run_of(path: Path, flat: State) -> RunConfig:
     if methods.unknown(method := flat.get("method")) is not None:
         raise ConfigError([f"unknown method: method={method}; {path} was made by it, give its code by --plugins"])
     methods.config_class(str(method))  # what is wrong with a plug-in is not the file's damage

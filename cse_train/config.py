@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cse_train import fields, methods
-from cse_train.fields import Added, ConfigError, Range, Scalar
+from cse_train.fields import Added, ConfigError, Range, Scalar, Settings
 from cse_train.plugins.options import Options
 from cse_train.text.vector_files import WANTED, names_vectors
 
@@ -122,27 +122,29 @@ def parse_run(flat: Mapping[str, object]) -> RunConfig:
     return RunConfig(method=method, train=train, options=options)
 
 
-def completed(flat: Mapping[str, Any]) -> dict[str, Any]:
+def completed(flat: Settings) -> dict[str, Scalar]:
     """A stored run's dotted keys: settings that it is too old to name stand at what was done before they came."""
     return {key: later.before for key, later in _added(flat).items()} | dict(flat)
 
 
-def renewed(flat: Mapping[str, Any]) -> dict[str, Any]:
+def renewed(flat: Settings) -> dict[str, Scalar]:
     """A stored run's dotted keys: settings that it is too old to name stand at today's defaults."""
     parts: list[tuple[str, Any]] = [("train.", TrainConfig)]
     if methods.known(flat.get("method")):
         parts.append(("method.", methods.config_class(str(flat["method"]))))
-    defaults = {prefix + field.name: field.default for prefix, part in parts for field in dataclasses.fields(part)}
+    defaults: dict[str, Any] = {
+        prefix + field.name: field.default for prefix, part in parts for field in dataclasses.fields(part)
+    }
     return {key: defaults[key] for key in _added(flat)} | dict(flat)
 
 
-def effective(flat: Mapping[str, Any]) -> dict[str, Any]:
+def effective(flat: Settings) -> dict[str, Scalar]:
     """Dotted keys without later ones that change nothing: runs of before and of today agree in these."""
     later = _added(flat)
     return {key: value for key, value in flat.items() if key not in later or later[key].counts(value, flat)}
 
 
-def _added(flat: Mapping[str, Any]) -> dict[str, Added]:
+def _added(flat: Settings) -> dict[str, Added]:
     """The later settings of a run by dotted keys, also in `within`; only the shared ones for an unknown method."""
     method = str(flat.get("method"))
     parts: list[tuple[str, str, type, Mapping[str, Added]]] = [("train.", "train", TrainConfig, ADDED)]

@@ -7,9 +7,12 @@ import math
 import re
 import types
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-Scalar = bool | int | float | str | None
+from cse_train.results import Json as Json
+from cse_train.results import Scalar as Scalar
+from cse_train.results import Settings as Settings
+
 LONG_NAME, LONG_LIST = 200, 10_000
 """Characters and words among which a near one is looked for: the time grows with both."""
 
@@ -61,7 +64,7 @@ class Added:
     before: Scalar
     within: str | None = None
 
-    def counts(self, value: Scalar, others: Mapping[str, Any]) -> bool:
+    def counts(self, value: Scalar, others: Mapping[str, object]) -> bool:
         """Whether a value beside the `others`, by the same names as `within`, changes what a run of before did."""
         return value != self.before and (self.within is None or others.get(self.within) is not None)
 
@@ -113,10 +116,10 @@ def _float_fields(config: type) -> frozenset[str]:
     return frozenset(name for name, annotation in hints(config).items() if _is_float(annotation))
 
 
-def all_normal(config: type, values: Mapping[str, Any]) -> dict[str, Any]:
+def all_normal(config: type, values: Mapping[str, object]) -> dict[str, Scalar]:
     """`normal` of values of a configuration's fields."""
     floats = {name: normal(float, values[name]) for name in _float_fields(config) & values.keys()}
-    return {**values, **floats}
+    return cast(dict[str, Scalar], {**values, **floats})
 
 
 @functools.cache

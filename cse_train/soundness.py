@@ -5,7 +5,6 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -73,7 +72,7 @@ def sum_of(texts: Iterable[str], tensors: Mapping[str, Tensor]) -> str:
     return f"{total:08x}"
 
 
-def require_fit(path: Path, model: nn.Module, tensors: Mapping[str, Any], spared: tuple[str, ...] = ()) -> None:
+def require_fit(path: Path, model: nn.Module, tensors: Mapping[str, Tensor], spared: tuple[str, ...] = ()) -> None:
     """Raise CorruptCheckpoint where a file's tensors are not those of a model, by name and shape; nothing is loaded.
 
     Not looked at: names that begin as `spared`, and what a module loads by a hook or a method of its own, whose errors

@@ -14,9 +14,9 @@ from cse_train.fields import ConfigError, Scalar
 from cse_train.user_files import UserFile, named_files
 from search_spaces import domains, keys
 from search_spaces.domains import Domain
-from search_spaces.paper import Evaluated
+from search_spaces.paper import Evaluated, Key
 from search_spaces.profiles import Profile, load_profile
-from search_spaces.space import ExplicitCell, Key, Space
+from search_spaces.space import ExplicitCell, Space
 from search_spaces.user_data.references import ROLES, of_settings
 
 ENCODER = "train.encoder"

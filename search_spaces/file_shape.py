@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import ConfigDict, Strict, TypeAdapter, ValidationError
 
 from cse_train import fields
+from cse_train.fields import Json
 
 T = TypeVar("T")
 CLOSED = ConfigDict(extra="forbid")
@@ -45,7 +46,7 @@ def brief(value: object) -> str:
 
 
 def read(
-    shape: type[T], raw: Mapping[str, Any], prefix: str = "", renamed: Mapping[str, str] = MappingProxyType({})
+    shape: type[T], raw: Json, prefix: str = "", renamed: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[T, list[str]]:
     """The dataclass `shape` filled from `raw`, and every problem.
 
@@ -53,7 +54,7 @@ def read(
     name of a key that files had before.
     """
     declared = {field.name: field for field in dataclasses.fields(shape)}  # type: ignore[arg-type]
-    annotations: dict[str, Any] = fields.hints(shape)  # type: ignore[arg-type]
+    annotations: dict[str, Any] = fields.hints(shape)
     required = [name for name, f in declared.items() if f.default is f.default_factory is dataclasses.MISSING]
     lines = [f"missing key: {prefix}{name}=null; give it" for name in required if name not in raw]
     values: dict[str, Any] = dict.fromkeys(required)

@@ -59,4 +59,5 @@ def _unknown(key: str, value: object, method: str) -> str:
 
 def normal(key: str, value: Scalar, method: str) -> Scalar:
     """The value as the Config will hold it: an int given for a float becomes a float."""
-    return fields.normal(annotation(key, method), value)
+    held: Scalar = fields.normal(annotation(key, method), value)
+    return held

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Strict
 
 from cse_train.evaluate.suites import registry
-from cse_train.fields import Scalar
+from cse_train.fields import Json, Scalar
 from cse_train.methods.options import PlainPooler
 from search_spaces.file_shape import CLOSED, Count, Give, Number, Text, brief, read
 
@@ -33,7 +33,7 @@ class PrintedRow:
     def name(self) -> str:
         raise NotImplementedError
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The row in the shape of the file, without what it is called by."""
         misprint = {"as_printed": True, "recomputed": dict(self.recomputed)} if self.recomputed else {}
         return {"cells": dict(self.cells), **misprint}
@@ -49,7 +49,7 @@ class PublishedRow(PrintedRow):
     def name(self) -> str:
         return str(dict(self.key))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         return {"key": dict(self.key), **super().as_dict()}
 
 
@@ -93,7 +93,7 @@ class Reference(PrintedRow):
     def name(self) -> str:
         return self.label
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         return {"label": self.label, **super().as_dict()}
 
 
@@ -115,7 +115,7 @@ class Average:
 
     def agrees(self, printed: float, readded: float) -> bool:
         """Whether the printed value is the mean, rounded either way."""
-        return abs(printed - readded) <= 0.5 * 10**-self.decimals + ROUNDING
+        return abs(printed - readded) <= 0.5 * 10.0**-self.decimals + ROUNDING
 
 
 def _listed(value: object) -> object:
@@ -192,7 +192,7 @@ def _by_size() -> tuple[str, ...]:
     return tuple(sorted((*registry.shipped(), *registry.members()), key=lambda suite: len(registry.columns(suite))))
 
 
-def read_paper(raw: Mapping[str, Any]) -> tuple[Paper | None, list[str]]:
+def read_paper(raw: Json) -> tuple[Paper | None, list[str]]:
     """The block, and every problem of it."""
     rows = raw.get("references")
     listed = rows if isinstance(rows, list) else []
@@ -207,7 +207,7 @@ def _without_evaluated(row: Any) -> Any:
     return {name: value for name, value in row.items() if name != "evaluated"} if isinstance(row, dict) else row
 
 
-def _evaluated_problems(row: Mapping[str, Any]) -> list[str]:
+def _evaluated_problems(row: Json) -> list[str]:
     if "evaluated" not in row:
         return []
     value, name = row["evaluated"], f"paper.references.evaluated of {brief(row.get('label'))}"

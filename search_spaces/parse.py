@@ -8,13 +8,13 @@ from typing import Any
 
 from cse_train import fields
 from cse_train.evaluate.suites import registry
-from cse_train.fields import ConfigError, Scalar
+from cse_train.fields import ConfigError, Json, Scalar
 from cse_train.plugins import registry as plugins
 from search_spaces import keys
 from search_spaces.domains import Domain, contains, parents_first, parse_domain
 from search_spaces.file_shape import brief, read
-from search_spaces.paper import Paper, read_paper
-from search_spaces.space import OFF, Component, ExplicitCell, Key, SearchConfig, Space, SpaceFile
+from search_spaces.paper import Key, Paper, read_paper
+from search_spaces.space import OFF, Component, ExplicitCell, SearchConfig, Space, SpaceFile
 from search_spaces.strict_yaml import read_yaml
 from search_spaces.user_data.in_space import collect
 from search_spaces.user_data.written import absolute_models, absolute_paths, find_beside
@@ -25,7 +25,7 @@ def parse_file(path: Path) -> Space:
     return _required(*parse(read_yaml(path), path), path)
 
 
-def parse_written(written: Mapping[str, Any], path: Path) -> Space:
+def parse_written(written: Json, path: Path) -> Space:
     """The space of `Space.written`, wherever its file is by now; ConfigError as `parse_file`."""
     return _required(*parse(written, path, absolute=True), path)
 
@@ -36,7 +36,7 @@ def _required(space: Space | None, problems: Sequence[str], path: Path) -> Space
     return space
 
 
-def parse(raw: Mapping[str, Any], path: Path, *, absolute: bool = False) -> tuple[Space | None, list[str]]:
+def parse(raw: Json, path: Path, *, absolute: bool = False) -> tuple[Space | None, list[str]]:
     """The space, or None and every problem. Paths count from the file's folder unless they are `absolute` already."""
     folder = path.resolve().parent
     unknown = _use_plugins(raw.get("plugins"), path.absolute().parent)
@@ -94,14 +94,14 @@ def _use_plugins(sources: object, folder: Path) -> list[str]:
     return []
 
 
-def _cell_list_problems(raw: Mapping[str, Any]) -> list[str]:
+def _cell_list_problems(raw: Json) -> list[str]:
     if bool(raw.get("space")) != bool(raw.get("cells")) or _is_the_papers_alone(raw):
         return []
     what = "both" if raw.get("space") else "neither"
     return [f"no single list of cells: space,cells={what}; give `space:` or `cells:`, not both"]
 
 
-def _is_the_papers_alone(raw: Mapping[str, Any]) -> bool:
+def _is_the_papers_alone(raw: Json) -> bool:
     """Whether a table says outright that it has no cells, only rows of models that are not trained here."""
     paper = raw.get("paper")
     return not {"space", "cells"} & set(raw) and isinstance(paper, dict) and bool(paper.get("references"))
@@ -129,7 +129,7 @@ def _set_for_problems(file: SpaceFile, methods: Sequence[str]) -> list[str]:
     return problems
 
 
-def _parse_axes(block: Mapping[str, Any]) -> tuple[dict[str, Domain], list[str]]:
+def _parse_axes(block: Json) -> tuple[dict[str, Domain], list[str]]:
     """The axes, `when:` parents first, and every problem of the `space:` block."""
     axes, problems = {}, []
     for name, value in block.items():
@@ -203,7 +203,7 @@ def _normal_domain(name: str, domain: Domain, methods: list[str]) -> Domain:
     return replace(domain, arguments=tuple(keys.normal(name, value, method) for value in domain.arguments))
 
 
-def _parse_search(block: Mapping[str, Any] | None) -> tuple[SearchConfig | None, list[str]]:
+def _parse_search(block: Json | None) -> tuple[SearchConfig | None, list[str]]:
     if block is None:
         return None, []
     removed = _removed(block)
@@ -212,7 +212,7 @@ def _parse_search(block: Mapping[str, Any] | None) -> tuple[SearchConfig | None,
     return None if problems else fields.made(SearchConfig, block), problems
 
 
-def _removed(search: Mapping[str, Any]) -> dict[str, str]:
+def _removed(search: Json) -> dict[str, str]:
     """Settings of `search:` that older files have and that are gone -> what to write instead."""
     lines = {
         name: f"removed setting: search.{name}={brief(search[name])}; seeds are not raced, give `seeds: N` and tpe"
@@ -238,7 +238,7 @@ def _search_problems(search: SearchConfig | None, axes: Mapping[str, Domain], gi
     return problems
 
 
-def _parse_components(block: Mapping[str, Any], methods: list[str]) -> tuple[dict[str, Component], list[str]]:
+def _parse_components(block: Json, methods: list[str]) -> tuple[dict[str, Component], list[str]]:
     """Name -> the settings that take this part out of a configuration, and every problem of the block."""
     problems = [line for name, value in block.items() for line in _component_problems(name, value, methods)]
     return {} if problems else {name: _component(value, methods[0]) for name, value in block.items()}, problems
@@ -257,7 +257,7 @@ def _setting_problems(where: str, key: str, off: Any, methods: Sequence[str]) ->
     return [line.replace(": ", f": {where}.", 1) for value in values for line in keys.problems({key: value}, methods)]
 
 
-def _component(value: Mapping[str, Any], method: str) -> Component:
+def _component(value: Json, method: str) -> Component:
     plain = {key: keys.normal(key, off, method) for key, off in value.items() if not isinstance(off, dict)}
     return Component(plain, {key: dict(off) for key, off in value.items() if isinstance(off, dict)})
 

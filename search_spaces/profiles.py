@@ -9,7 +9,7 @@ from annotated_types import Predicate
 from pydantic import Field
 
 from cse_train import methods
-from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.fields import ConfigError, Json, Scalar, nearest
 from search_spaces import keys
 from search_spaces.catalog import find_profile, profiles
 from search_spaces.file_shape import CLOSED, VERSION, Give, Text, read
@@ -47,12 +47,12 @@ class Profile:
     """Dotted keys shared by all methods."""
     methods: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
     """Method -> dotted keys."""
-    substitutions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    substitutions: Mapping[str, Json] = field(default_factory=dict)
     """Axis -> {value of a table, as text: what runs in its place at this scale, or None for no counterpart}; under a
     method's name the same, which goes before."""
     recipes: tuple[Recipe, ...] = ()
     """Over the method's settings and under a space's own; a later one over an earlier one."""
-    written: Mapping[str, Any] | None = field(default=None, compare=False)
+    written: Json | None = field(default=None, compare=False)
     """What the YAML of a person's own says, with absolute paths; None for a shipped one."""
 
     def over(self, base: "Profile") -> "Profile":
@@ -118,7 +118,7 @@ def load_profile(name: str) -> Profile:
     return replace(parse_profile(written, path), written=written)
 
 
-def parse_profile(raw: Mapping[str, Any], path: Path) -> Profile:
+def parse_profile(raw: Json, path: Path) -> Profile:
     """A profile of its YAML's content; `path` names it, and need not be there."""
     file, problems = read(ProfileFile, {"version": None, **raw}, renamed=RENAMED)
     train = {f"train.{key}": value for key, value in file.train.items()}
@@ -143,7 +143,7 @@ def _over(upper: Any, lower: Any) -> Any:
     return {key: _over(upper.get(key, lower.get(key)), lower.get(key)) for key in {**lower, **upper}}
 
 
-def _substitution_problems(substitutions: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _substitution_problems(substitutions: Mapping[str, Json]) -> list[str]:
     by_method = {name: axes for name, axes in substitutions.items() if name in methods.names()}
     tables = [(axis, values, "") for axis, values in substitutions.items() if axis not in by_method]
     tables += [(axis, values, method) for method, axes in by_method.items() for axis, values in axes.items()]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
-from cse_train.fields import Range, Scalar
+from cse_train.fields import Json, Range, Scalar
 from cse_train.user_files import UserFile
 from search_spaces.domains import Domain
 from search_spaces.file_shape import CLOSED, VERSION, Count, Give, Text
@@ -131,7 +131,7 @@ class Space:
     notes: str = ""
     files: tuple[UserFile, ...] = ()
     """The user's own corpora and sets that it names."""
-    written: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    written: Json = field(default_factory=dict, compare=False)
     """What its YAML says, with absolute paths."""
 
     @property

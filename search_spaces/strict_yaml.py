@@ -110,7 +110,11 @@ for kind in ("binary", "omap", "pairs", "set", "timestamp"):
     StrictLoader.add_constructor(TAG + kind, _refused)
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+Written = dict[str, Any]
+"""A mapping of a file, as it was written."""
+
+
+def read_yaml(path: Path) -> Written:
     """The mapping in `path`; ConfigError names the file and the line of everything that is not plain strict YAML."""
     require_size(path, BYTES, "write a shorter one")
     try:
@@ -122,7 +126,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return parse_yaml(text, str(path))
 
 
-def parse_yaml(text: str, name: str) -> dict[str, Any]:
+def parse_yaml(text: str, name: str) -> Written:
     """`read_yaml` on text; `name` stands before each problem."""
     try:
         loader = StrictLoader(text)

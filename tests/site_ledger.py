@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import plan_all
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
+from tests.run_values import point_of
 
 REPRODUCED = Path(__file__).resolve().parents[1] / "docs" / "results" / "reproduced"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -30,7 +32,9 @@ def train(
     name = sweep or resolved.space.id
     overrides = dict(resolved.overrides)
     spec = {"title": resolved.space.title, "space": resolved.space.id, "file": str(resolved.space.file.resolve())}
-    ledger.record_sweep(name, spec | {"profile": resolved.profile.name, "set": overrides, "seeds": list(range(seeds))})
+    ledger.record_sweep(
+        name, SweepSpec(spec | {"profile": resolved.profile.name, "set": overrides, "seeds": list(range(seeds))})
+    )
     ledger.link(name, [(run.signature, run.cell, run.seed) for run in space.runs])
     for run, value in runs:
         _finish(ledger, run, value, 1 if idle else POINTS - 2)
@@ -50,9 +54,10 @@ def _finish(ledger: Ledger, run: PlannedRun, best: float, peak: int) -> None:
         examples = total * place // POINTS
         value = best - 9.0 * math.exp(-0.7 * place) - (0.4 if place > peak else 0.0)
         value = best if place == peak else value
-        point = {"examples": examples, "step": examples // 64, "seconds": 20.0 * place}
-        point |= {"best": best, "best_examples": at} if place >= peak else {"best": value, "best_examples": examples}
-        ledger.add_points(claim, [point | {"metrics": {dev: value, "loss": 1.0 / place}}])
+        reached = {"best": best, "best_examples": at} if place >= peak else {"best": value, "best_examples": examples}
+        metrics = {dev: value, "loss": 1.0 / place}
+        point = point_of(examples, step=examples // 64, seconds=20.0 * place, metrics=metrics, **reached)
+        ledger.add_points(claim, [point])
     ledger.finish(claim, "done", examples=total, best=best, best_examples=at, seconds=160.0, folder="gone")
 
 

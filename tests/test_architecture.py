@@ -28,7 +28,8 @@ AUTHORS = "cse_train.api"
 """The face for authors of plug-ins says to a type checker alone what it loads when it is taken."""
 LOADERS = {
     "cse": "what a notebook asks for",
-    "cse.cli.loader": "the module of a command, and what only one of its options needs",
+    "cse.cli.app": "the module of a command",
+    "cse.cli.loader": "what commands name in `with deferred(__name__):`",
     "cse_train.api": "what a plug-in takes, when it is first taken",
     "cse_train.plugins.registry": "the module of a method or a suite, ours or a user's, by its name",
     "cluster.search.samplers": "the sampler that `search.sampler` names",
@@ -74,13 +75,15 @@ ROOMS: Mapping[str, str] = {
     "analysis": "",
     "analysis.run_state": "",
     "analysis.run_folder": "cse_train.files",
-    "analysis.ledger": "analysis.run_state analysis.run_folder",
+    "analysis.sweep_spec": "cse_train.results",
+    "analysis.ledger": "analysis.run_state analysis.run_folder analysis.sweep_spec cse_train.results",
     "analysis.statistics": "",
     "analysis.frames": "analysis.ledger",
-    "analysis.tables": "analysis.run_state analysis.ledger analysis.statistics cse_train.evaluate.correlation",
+    "analysis.tables": "analysis.run_state analysis.ledger analysis.statistics cse_train.evaluate.correlation "
+    "analysis.sweep_spec cse_train.results",
     "analysis.render": "analysis.tables",
     "analysis.bundles": "analysis.ledger analysis.tables",
-    "analysis.progress": "analysis.run_state analysis.ledger analysis.tables",
+    "analysis.progress": "analysis.run_state analysis.ledger analysis.tables analysis.sweep_spec cse_train.results",
     "analysis.study": "analysis.run_state analysis.ledger analysis.statistics analysis.tables",
     "analysis.figures": "analysis.statistics analysis.tables analysis.study",
     "analysis.report": "analysis.statistics analysis.tables analysis.render analysis.study analysis.figures",
@@ -90,13 +93,13 @@ ROOMS: Mapping[str, str] = {
     "cluster.runtime": "cse_train.fields cse_train.data_paths",
     "cluster.plan": "search_spaces analysis.run_state analysis.ledger cse_train.fields cse_train.user_files "
     "cse_train.data_paths cse_train.config cse_train.methods cse_train.plugins cse_train.text cse_train.backbone "
-    "cse_train.evaluate",
+    "cse_train.evaluate cse_train.results",
     "cluster.search": "cluster.plan search_spaces analysis.run_state analysis.ledger cse_train.fields",
     "cluster.slots": "analysis.run_folder analysis.run_state cluster.runtime cse_train.reading cse_train.fields "
-    "cse_train.data_paths cse_train.config cse_train.plugins",
+    "cse_train.data_paths cse_train.config cse_train.plugins cse_train.results",
     "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.run_folder analysis.run_state "
     "analysis.ledger cse_train.fields cse_train.user_files cse_train.data_paths cse_train.evaluate.suites "
-    "cse_train.plugins",
+    "cse_train.plugins cse_train.results",
     "cluster.trackers": "analysis.run_state cse_train.fields cse_train.reading",
     "cluster.monitor": "cluster.runtime cluster.sweep cluster.trackers analysis.run_folder analysis.run_state "
     "analysis.ledger analysis.progress cse_train.fields cse_train.files cse_train.reading",
@@ -107,16 +110,17 @@ ROOMS: Mapping[str, str] = {
     "cse.tables": "cse.foreign cluster.plan search_spaces analysis.run_folder analysis.run_state analysis.ledger "
     "analysis.statistics analysis.tables analysis.render analysis.study analysis.report analysis.site "
     "cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.evaluate.metric_names "
-    "cse_train.evaluate.suites cse_train.export cse_train.plugins",
+    "cse_train.evaluate.suites cse_train.export cse_train.plugins analysis.sweep_spec cse_train.results",
     "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
     "cluster.trackers search_spaces analysis.run_folder analysis.run_state analysis.ledger analysis.statistics "
     "analysis.tables cse_train.fields cse_train.data_paths cse_train.config cse_train.checkpoint cse_train.text "
-    "cse_train.backbone cse_train.evaluate cse_train.plugins",
+    "cse_train.backbone cse_train.evaluate cse_train.plugins analysis.sweep_spec cse_train.results",
     "cse.doctor": "cse.experiments cluster.plan cluster.runtime cluster.sweep search_spaces analysis.run_folder "
     "analysis.run_state analysis.ledger cse_train.fields cse_train.files cse_train.data_paths cse_train.checkpoint "
     "cse_train.soundness",
     "cse.foreign": "search_spaces cluster.plan analysis.run_state analysis.ledger analysis.tables analysis.bundles "
-    "cse_train.fields cse_train.reading cse_train.config cse_train.text cse_train.evaluate.metric_names",
+    "cse_train.fields cse_train.reading cse_train.config cse_train.text cse_train.evaluate.metric_names "
+    "analysis.sweep_spec",
     "cse.cli": "cse cse.tables cse.experiments cse.doctor cse.foreign cluster search_spaces analysis cse_train",
 }
 """Room -> the rooms it may import; `cse.cli` may import everything, a package's name stands for all its rooms there."""
@@ -146,13 +150,26 @@ def within(name: str, *packages: str) -> bool:
 Import = ast.Import | ast.ImportFrom
 
 
+def is_deferred(node: ast.stmt) -> bool:
+    """`with deferred(__name__):` at the top of a module: imports that wait, which are arrows like all others."""
+    calls = [item.context_expr for item in node.items] if isinstance(node, ast.With) else []
+    return [ast.unparse(call) for call in calls] == ["deferred(__name__)"]
+
+
 @functools.cache
 def parsed(text: str) -> tuple[ast.Module, tuple[tuple[Import, bool], ...], bool]:
     """The tree; each import, and whether it is a statement of the module itself; whether any import is by name."""
     tree = ast.parse(text)
-    direct = {id(node) for node in tree.body}
+    direct = {id(node) for part in tree.body for node in (part.body if is_deferred(part) else [part])}
     imports = tuple((node, id(node) in direct) for node in ast.walk(tree) if isinstance(node, Import))
-    return tree, imports, any(isinstance(n, ast.Attribute) and n.attr == "import_module" for n in ast.walk(tree))
+    return tree, imports, any(imports_by_name(node) for node in ast.walk(tree))
+
+
+def imports_by_name(node: ast.AST) -> bool:
+    """`importlib.import_module`, or the loader of commands, which does the same."""
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "cse.cli.loader" and "load" in [alias.name for alias in node.names]
+    return isinstance(node, ast.Attribute) and node.attr == "import_module"
 
 
 class Tree:
@@ -206,7 +223,8 @@ def room_of(module: str) -> str | None:
     if within(module, "search_spaces"):
         return "search_spaces"
     fits = [room for room in DEEPER if within(module, room)]
-    return max(fits, key=len, default=next((package for package in PACKAGES if module in beside(package)), None))
+    own = (package for package in PACKAGES if module == package or within(module, *beside(package)[1:]))
+    return max(fits, key=len, default=next(own, None))
 
 
 def allowed(room: str, module: str) -> bool:
@@ -388,6 +406,8 @@ PLANTS = [
     ("cluster/sweep/tune.py", "import cse.cli.app\n", "room cluster.sweep must not import cse.cli.app"),
     ("cse/cli/app.py", "from tests import conftest\n", "room cse.cli must not import tests"),
     ("cse/tables/build.py", "def f():\n    from search_spaces import cells\n", "imports search_spaces.cells below the"),
+    ("cse/tables/build.py", "with deferred(__name__):\n    from cse.cli import app\n", "must not import cse.cli.app"),
+    ("cse/cli/app.py", "if TYPE_CHECKING:\n    from search_spaces import cells\n", "search_spaces.cells below the top"),
     ("cse/tables/build.py", "import importlib\nimportlib.import_module('x')\n", "cse.tables.build: imports by name"),
     ("cse/tables/build.py", "from search_spaces.cells import _x\n", "imports the private search_spaces.cells._x"),
     ("cluster/plan/utils.py", "", "cluster/plan/utils.py: a name that says nothing"),

@@ -1,6 +1,6 @@
 """Figures of a study's axes: their share of the differences, and the score over each one's values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -11,7 +11,7 @@ from analysis.figures.words import literal, metric_name, wrapped
 from analysis.statistics.basics import mean_and_sd, t_interval
 from analysis.statistics.importance import LEVELS, Importance
 from analysis.tables.labels import axis_text
-from analysis.tables.spec import plain
+from analysis.tables.spec import Key, plain
 
 ACROSS = 3
 """Panels beside each other."""
@@ -42,9 +42,7 @@ def importance_plot(effects: Importance) -> Figure:
     return figure
 
 
-def effects_plot(
-    keys: Sequence[Mapping[str, Any]], scores: Sequence[float], axes: Sequence[str], metric: str
-) -> Figure:
+def effects_plot(keys: Sequence[Key], scores: Sequence[float], axes: Sequence[str], metric: str) -> Figure:
     """One panel per axis: every run as a ring; of an axis with few values also each value's mean with its interval.
 
     Numbers stand at their value, far ones on a log axis; the best run is a diamond in each panel.

@@ -23,7 +23,7 @@ MANY = 500
 """Marks above which a figure keeps them as pixels: ten thousand circles are a slow picture."""
 DECADES = 20.0
 """Numbers on a log axis: the largest is at least this many times the smallest."""
-UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+UNDATED: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 """No date in a file: equal figures are equal bytes."""
 TITLE = 88
 """Characters of a line of a title over the whole width."""

@@ -2,12 +2,13 @@
 
 from analysis.ledger.baselines import Baselines as Baselines
 from analysis.ledger.baselines import UntrainedScore as UntrainedScore
-from analysis.ledger.claims import Claim as Claim
 from analysis.ledger.errors import LedgerAway as LedgerAway
 from analysis.ledger.errors import LedgerError as LedgerError
 from analysis.ledger.errors import LostClaim as LostClaim
 from analysis.ledger.errors import shown_url as shown_url
 from analysis.ledger.ledger import Ledger as Ledger
+from analysis.ledger.rows import Claim as Claim
+from analysis.ledger.rows import CurvePoint as CurvePoint
 from analysis.ledger.rows import RunRow as RunRow
 from analysis.ledger.rows import ScoreRow as ScoreRow
 from analysis.ledger.rows import SweepCell as SweepCell

@@ -18,6 +18,7 @@ from sqlalchemy import JSON, Connection, Table, Text, cast, delete, insert, insp
 
 from analysis.ledger import schema
 from analysis.ledger.integrity import edited, intact, sound_rows
+from cse_train.results import Json, Protocol
 
 OLD_FILE = "baselines.json"
 OLD_KEY = re.compile(r"(.+) train\.corpus=(.+) train\.dev_max_length=(\d+) train\.encoder=(.+)")
@@ -63,7 +64,12 @@ class UntrainedScore:
     """Of all data that the column's suite reads, and of the version of its code."""
     value: float | None
     """None for a number that is not finite."""
-    protocol: Mapping[str, Any]
+    protocol: Protocol
+
+    def row(self) -> dict[str, object]:
+        """Its columns."""
+        protocol = self.protocol.facts
+        return {**vars(self), "protocol": protocol, "protocol_hash": schema.digest(protocol)}
 
 
 def read(connection: Connection) -> list[Baselines]:
@@ -72,16 +78,16 @@ def read(connection: Connection) -> list[Baselines]:
         return from_old_file(connection)
     table = schema.baselines
     rows = _with_texts(connection, table, Baselines.__dataclass_fields__)
-    return [Baselines(**(entry | {"rows": _rows(entry)})) for entry in sound_rows(table, rows, check_baselines)]
+    return [Baselines(**{**entry, "rows": _rows(entry)}) for entry in sound_rows(table, rows, check_baselines)]
 
 
-def check_baselines(entry: Mapping[str, Any]) -> None:
+def check_baselines(entry: Json) -> None:
     """Raise LedgerError for a row edited by hand."""
     intact(schema.baselines, entry)
     _rows(entry)
 
 
-def _with_texts(connection: Connection, table: Table, names: Iterable[str]) -> list[dict[str, Any]]:
+def _with_texts(connection: Connection, table: Table, names: Iterable[str]) -> list[Json]:
     """Rows with their JSON as text."""
     columns = [table.c[name] for name in names]
     texts = [cast(column, Text).label(column.name) if isinstance(column.type, JSON) else column for column in columns]
@@ -106,21 +112,23 @@ def untrained_scores(connection: Connection) -> list[UntrainedScore]:
     fields = tuple(UntrainedScore.__dataclass_fields__)
     rows = _with_texts(connection, table, (*fields, "protocol_hash", "at"))
     sound = list(sound_rows(table, rows, partial(intact, table)))
-    return [UntrainedScore(**{name: row[name] for name in fields}) for row in sorted(sound, key=itemgetter("at"))]
+    return [
+        UntrainedScore(**{name: row[name] for name in fields} | {"protocol": Protocol.read(row["protocol"])})
+        for row in sorted(sound, key=itemgetter("at"))
+    ]
 
 
 def store_untrained(connection: Connection, scores: Iterable[UntrainedScore]) -> None:
     """Add scores; one of the same model, pooler, column and protocol is replaced."""
     table = schema.untrained_scores
     for score in scores:
-        values = {name: getattr(score, name) for name in UntrainedScore.__dataclass_fields__}
-        values |= {"protocol": dict(score.protocol), "protocol_hash": schema.digest(score.protocol)}
+        values = score.row()
         same = (column == values[column.name] for column in table.primary_key)
         connection.execute(delete(table).where(*same))
         connection.execute(insert(table).values(**values, at=schema.now()))
 
 
-def _rows(entry: Mapping[str, Any]) -> dict[str, float]:
+def _rows(entry: Json) -> dict[str, float]:
     """JSON objects are stored with sorted keys, so that rows are a list of pairs."""
     try:
         return {str(name): float(value) for name, value in entry["rows"] if value is not None}

@@ -23,6 +23,7 @@ from analysis.ledger import places, queries, schema
 from analysis.ledger.errors import LostClaim
 from analysis.ledger.rows import Claim
 from analysis.run_state import CLAIMABLE, HELD, RunState
+from cse_train.results import Point
 
 _NOTE = insert(schema.history).values(at=schema.now())
 _ORIGIN = insert(schema.provenance).values(at=schema.now())
@@ -56,13 +57,22 @@ def change_of(lease_end: ColumnElement[float]) -> Update:
     return update(schema.runs).where(_IS_HELD).values(lease_until=lease_end, updated=schema.now())
 
 
-def change(connection: Connection, statement: Update, claim: Claim, values: Mapping[str, Any]) -> None:
+def change(connection: Connection, statement: Update, claim: Claim, values: Mapping[str, object]) -> None:
     """Updates the row of a held claim and renews its lease, or raises LostClaim."""
     if connection.execute(statement, {**_named(claim), **values}).rowcount != 1:
         raise LostClaim(
             f"claim lost: signature={claim.signature} attempt={claim.attempt} of {claim.owner} "
-            f"{queries.holder(connection, claim.signature)}; this attempt reports nothing"
+            f"{holder(connection, claim.signature)}; this attempt reports nothing"
         )
+
+
+def holder(connection: Connection, signature: str) -> str:
+    """How a run stands, in words for a message."""
+    table = schema.runs
+    row = connection.execute(
+        select(table.c.state, table.c.attempt, table.c.owner).where(table.c.signature == signature)
+    ).one_or_none()
+    return "is not in the ledger" if row is None else f"gave way to attempt {row.attempt} of {row.owner} ({row.state})"
 
 
 def spent(connection: Connection, claim: Claim, examples: int | None, seconds: float | None) -> None:
@@ -71,7 +81,7 @@ def spent(connection: Connection, claim: Claim, examples: int | None, seconds: f
     connection.execute(_COST, {**about, "examples": examples, "seconds": seconds})
 
 
-def _named(claim: Claim) -> dict[str, Any]:
+def _named(claim: Claim) -> dict[str, object]:
     return {name: getattr(claim, column) for name, column in _OF.items()}
 
 
@@ -108,7 +118,7 @@ def take_over(
     return Claim(signature, row.attempt + 1, owner, RunState(previous), folders)
 
 
-def begin(connection: Connection, claim: Claim, provenance: Mapping[str, Any]) -> None:
+def begin(connection: Connection, claim: Claim, provenance: Mapping[str, object]) -> None:
     """Note a claim, and with what it is going to be trained."""
     note(connection, claim, RunState.CLAIMED)
     about = {"signature": claim.signature, "attempt": claim.attempt, "details": dict(provenance)}
@@ -146,13 +156,13 @@ def folder_value(folder: str | Path | None, signature: str) -> dict[str, str | N
     return {} if folder is None else {"folder": places.stored(folder, signature)}
 
 
-def curve_row(claim: Claim, point: Mapping[str, Any]) -> dict[str, Any]:
+def curve_row(claim: Claim, point: Point) -> dict[str, object]:
     names = ("examples", "step", "seconds", "best", "best_examples")
     return {
         "signature": claim.signature,
         "attempt": claim.attempt,
-        "metrics": dict(point["metrics"]),
-        **{name: point.get(name) for name in names},
+        "metrics": dict(point.metrics),
+        **{name: getattr(point, name) for name in names},
     }
 
 

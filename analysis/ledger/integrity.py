@@ -15,6 +15,7 @@ from sqlalchemy import JSON, Column, Float, Integer, String, Table
 from analysis.ledger import schema
 from analysis.ledger.errors import LedgerError
 from analysis.run_state import RunState
+from cse_train.results import Json
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ OTHERS: Mapping[str, tuple[tuple[type, ...], str]] = {
 """JSON columns that hold no object."""
 
 
-def intact(table: Table, row: Mapping[str, Any]) -> None:
+def intact(table: Table, row: Json) -> None:
     """Raise LedgerError where a value is of another kind than its column, or a state is none; NULL is left alone."""
     for column, kinds, words in _columns(table):
         value: Any = row.get(column.name)
@@ -77,7 +78,7 @@ def _sound(column: Column[Any], values: Sequence[Any]) -> bool:
     return finite and (column.name not in TIMES or not given or (min(given) >= 0 and max(given) <= YEAR_3000))
 
 
-def intact_point(row: Mapping[str, Any]) -> None:
+def intact_point(row: Json) -> None:
     """`intact` of a curve's point, of which a ledger may hold millions: its metrics are names with numbers or null."""
     metrics, examples = row["metrics"], row["examples"]
     if not isinstance(metrics, dict) or not all(value is None or type(value) in NUMBERS for value in metrics.values()):
@@ -100,7 +101,7 @@ COUNTS = ("seeds", "looks")
 """Of these, the lists of whole numbers."""
 
 
-def intact_spec(row: Mapping[str, Any]) -> None:
+def intact_spec(row: Json) -> None:
     """`intact` of a sweep, and of what its description holds under the keys of SPEC."""
     intact(schema.sweeps, row)
     for name, kinds in SPEC.items():
@@ -112,9 +113,7 @@ def intact_spec(row: Mapping[str, Any]) -> None:
             raise edited(schema.sweeps, row, f"spec.{name}={shortened(value)} is no {kinds[0].__name__}")
 
 
-def sound_rows(
-    table: Table, rows: Iterable[Mapping[str, Any]], check: Callable[[Mapping[str, Any]], object]
-) -> Iterator[dict[str, Any]]:
+def sound_rows(table: Table, rows: Iterable[Json], check: Callable[[Json], object]) -> Iterator[Json]:
     """The rows that pass, their JSON read out of its text; of each other one a line is said."""
     for row in rows:
         try:
@@ -123,7 +122,7 @@ def sound_rows(
             say_once(str(error))
 
 
-def read_row(table: Table, row: Mapping[str, Any], check: Callable[[Mapping[str, Any]], object]) -> dict[str, Any]:
+def read_row(table: Table, row: Json, check: Callable[[Json], object]) -> Json:
     """A row whose JSON columns are texts, with what these say. Raises LedgerError."""
     read = dict(row)
     for name in (name for name in row if isinstance(table.c[name].type, JSON)):
@@ -162,7 +161,7 @@ def _columns(table: Table) -> tuple[tuple[Column[Any], tuple[type, ...], str], .
     return tuple((column, types, words) for column, (types, words) in kinds)
 
 
-def edited(table: Table, row: Mapping[str, Any], what: str) -> LedgerError:
+def edited(table: Table, row: Json, what: str) -> LedgerError:
     """The one line for a row that a hand has changed."""
     keys = " ".join(f"{key.name}={row.get(key.name)}" for key in table.primary_key)
     return LedgerError(f"ledger row: {table.name} {keys} {what}; {MEND}")

@@ -8,8 +8,9 @@ and from that moment the earlier attempt can report nothing. Each method is one 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Engine, delete, select, update
 from sqlalchemy.exc import IntegrityError
@@ -22,8 +23,11 @@ from analysis.ledger.exchange import imports as import_rows
 from analysis.ledger.exchange import merge as merging
 from analysis.ledger.exchange import records
 from analysis.ledger.exchange import unsound as unsound_rows
-from analysis.ledger.rows import Claim, RunRow
+from analysis.ledger.exchange.columns import Record
+from analysis.ledger.rows import Claim, CurvePoint, RunRow
 from analysis.run_state import NOT_HELD, RunState
+from analysis.sweep_spec import SweepSpec
+from cse_train.results import Json, Point, Score, Settings
 
 LEASE_SECONDS = 60.0
 PROGRESS = ("examples", "best", "best_examples", "seconds")
@@ -37,11 +41,11 @@ def _transaction(
 ) -> Callable[Concatenate["Ledger", P], R]:
     """A query of an open connection as a method of the ledger, with the query's documentation."""
 
-    @functools.wraps(query)
-    def method(self: "Ledger", *args: P.args, **options: P.kwargs) -> R:
+    def method(self: "Ledger", /, *args: P.args, **options: P.kwargs) -> R:
         with transaction(self._engine, writes=writes) as connection:
             return query(connection, *args, **options)
 
+    functools.update_wrapper(method, query)
     return method
 
 
@@ -120,20 +124,20 @@ class Ledger:
         """One run, or None."""
         return next(iter(self.runs(signatures=[signature])), None)
 
-    def curve(self, signature: str) -> list[dict[str, Any]]:
+    def curve(self, signature: str) -> list[CurvePoint]:
         """`curves` of one run."""
         return self.curves([signature]).get(signature, [])
 
     def claim(
         self,
         signature: str,
-        config: Mapping[str, Any],
+        config: Settings,
         *,
         method: str,
         seed: int,
         owner: str,
-        identity: Mapping[str, Any],
-        provenance: Mapping[str, Any],
+        identity: Mapping[str, str | int],
+        provenance: Mapping[str, object],
         finished: Sequence[RunState] = (),
     ) -> Claim | None:
         """The next attempt of this run, or None where it is done or a live claim (also one's own) holds it.
@@ -169,15 +173,15 @@ class Ledger:
             claims.note(connection, claim, RunState.RUNNING, folder=folder)
         self._noted = storage
 
-    def add_points(self, claim: Claim, points: Sequence[Mapping[str, Any]]) -> None:
-        """Stores points `{examples, step, seconds, metrics, best, best_examples}`; renews the lease. Raises LostClaim.
+    def add_points(self, claim: Claim, points: Sequence[Point]) -> None:
+        """Stores points of the curve; renews the lease. Raises LostClaim.
 
         A point at the same examples replaces the stored one, so reporting again after a resume changes nothing.
         """
         if points:
-            last = max(points, key=lambda point: point["examples"])
+            last = max(points, key=attrgetter("examples"))
             with self._writes() as connection:
-                self._change(connection, claim, {name: last.get(name) for name in PROGRESS})
+                self._change(connection, claim, {name: getattr(last, name) for name in PROGRESS})
                 self._store_curve(connection, claim, points)
 
     def finish(
@@ -191,15 +195,15 @@ class Ledger:
         seconds: float | None,
         folder: str | Path | None,
         reason: str | None = None,
-        points: Sequence[Mapping[str, Any]] = (),
+        points: Sequence[Point] = (),
     ) -> None:
         """Ends the attempt as done, stopped, failed or lost, with its last points, as `add_points` takes them.
 
         Raises LostClaim; the same end said twice is none.
         """
         assert state in NOT_HELD, state
-        values: dict[str, Any] = dict(zip(PROGRESS, (examples, best, best_examples, seconds), strict=True))
-        values |= {"state": state, "reason": reason, **claims.folder_value(folder, claim.signature)}
+        reached = dict(zip(PROGRESS, (examples, best, best_examples, seconds), strict=True))
+        values = {**reached, "state": state, "reason": reason, **claims.folder_value(folder, claim.signature)}
         storage = places.storage_of(folder, claim.signature)
         with self._writes() as connection:
             try:
@@ -226,29 +230,22 @@ class Ledger:
                 claims.note(connection, Claim(row.signature, row.attempt, row.owner), RunState.LOST, reason=reason)
         return count
 
-    def add_score(
-        self,
-        signature: str,
-        suite: str,
-        value: float,
-        protocol: Mapping[str, Any],
-        cosines_file: str | Path | None = None,
-        cosines_hash: str | None = None,
-    ) -> None:
-        """Stores one suite's value under its protocol; scoring again under the same protocol replaces it."""
+    def add_score(self, signature: str, score: Score) -> None:
+        """Stores a run's score in its column; scoring again under the same protocol replaces it."""
+        protocol, file = score.protocol.facts, score.file
         values = {
-            "value": value,
-            "protocol": dict(protocol),
-            "cosines_hash": cosines_hash,
-            "cosines_file": places.stored(cosines_file, signature),
+            "value": score.value,
+            "protocol": protocol,
+            "cosines_hash": file.sha256 if file else None,
+            "cosines_file": places.stored(file.path, signature) if file else None,
             "at": schema.now(),
         }
-        key = {"signature": signature, "suite": suite, "protocol_hash": schema.digest(protocol)}
+        key = {"signature": signature, "suite": score.column, "protocol_hash": schema.digest(protocol)}
         with self._writes() as connection:
             statement = self._insert(schema.scores).values(**key, **values)
             connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
 
-    def merge(self, taken: Iterable[records.Record], source: merging.Source) -> merging.Merged:
+    def merge(self, taken: Iterable[Record], source: merging.Source) -> merging.Merged:
         """Takes over records of another ledger, all or none. LedgerError where a run has another result here."""
         try:
             with self._writes() as connection:
@@ -258,14 +255,14 @@ class Ledger:
                 f"ledger busy: url={self.url} got one of these rows meanwhile; give the same command again"
             ) from error
 
-    def record_sweep(self, sweep: str, spec: Mapping[str, Any]) -> None:
+    def record_sweep(self, sweep: str, spec: SweepSpec) -> None:
         """Stores a sweep's description; recording it again replaces the description and keeps its runs."""
-        values = {"spec": dict(spec), "updated": schema.now()}
+        values = {"spec": dict(spec.stored), "updated": schema.now()}
         with self._writes() as connection:
             statement = self._insert(schema.sweeps).values(id=sweep, created=schema.now(), **values)
             connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=values))
 
-    def link(self, sweep: str, rows: Iterable[tuple[str, Mapping[str, Any], int]]) -> None:
+    def link(self, sweep: str, rows: Iterable[tuple[str, Settings, int]]) -> None:
         """Says which run answers each `(signature, cell, seed)` of a recorded sweep; it need not exist yet.
 
         A cell that names other paths than before takes the place of the one that the run answered.
@@ -283,12 +280,12 @@ class Ledger:
         if storage and storage != self._noted:
             places.note_storage(connection, storage)
 
-    def _store_curve(self, connection: Connection, claim: Claim, points: Sequence[Mapping[str, Any]]) -> None:
+    def _store_curve(self, connection: Connection, claim: Claim, points: Sequence[Point]) -> None:
         if not points:
             return
         connection.execute(self._curve, [claims.curve_row(claim, point) for point in points])
 
-    def _change(self, connection: Connection, claim: Claim, values: Mapping[str, Any]) -> None:
+    def _change(self, connection: Connection, claim: Claim, values: Mapping[str, object]) -> None:
         claims.change(connection, self._change_of, claim, values)
 
     def _lease_end(self) -> ColumnElement[float]:
@@ -298,7 +295,7 @@ class Ledger:
         return transaction(self._engine, writes=True)
 
 
-def _unlink_moved(connection: Connection, sweep: str, links: Sequence[Mapping[str, Any]]) -> None:
+def _unlink_moved(connection: Connection, sweep: str, links: Sequence[Json]) -> None:
     """Take out what the sweep says of these runs under cells that differ from the new ones in absolute paths alone."""
     moved = {link["signature"]: link["cell"] for link in links if _paths(link["cell"])}
     if not moved:
@@ -313,6 +310,6 @@ def _unlink_moved(connection: Connection, sweep: str, links: Sequence[Mapping[st
             connection.execute(delete(table).where(table.c.sweep == sweep, *which))
 
 
-def _paths(cell: Mapping[str, Any]) -> set[str]:
+def _paths(cell: Settings) -> set[str]:
     """The axes whose value is an absolute path."""
     return {axis for axis, value in cell.items() if isinstance(value, str) and value.startswith("/")}

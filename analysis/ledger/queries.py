@@ -2,7 +2,7 @@
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import attrgetter
 from typing import Any
@@ -25,9 +25,21 @@ from sqlalchemy import (
 from analysis.ledger import places, schema
 from analysis.ledger.errors import LedgerError
 from analysis.ledger.integrity import STATE_OF, all_intact, intact, intact_point, intact_spec, sound_rows
-from analysis.ledger.rows import Claim, HistoryRow, Objects, ProvenanceRow, RunRow, ScoreRow, SweepCell, SweepRow
+from analysis.ledger.rows import (
+    Claim,
+    CurvePoint,
+    HistoryRow,
+    Objects,
+    ProvenanceRow,
+    RunRow,
+    ScoreRow,
+    SweepCell,
+    SweepRow,
+)
 from analysis.run_state import HELD, UNCLAIMED, RunState, Standing
 from analysis.run_state import standing as standing_of
+from analysis.sweep_spec import SweepSpec
+from cse_train.results import Json
 
 CHUNK = 500
 """Signatures in one statement: below every database's limit of bound values."""
@@ -148,15 +160,6 @@ def stands(connection: Connection, claim: Claim) -> RunState | None:
     return None if state is None else RunState(state)
 
 
-def holder(connection: Connection, signature: str) -> str:
-    """How a run stands, in words for a message."""
-    table = schema.runs
-    row = connection.execute(
-        select(table.c.state, table.c.attempt, table.c.owner).where(table.c.signature == signature)
-    ).one_or_none()
-    return "is not in the ledger" if row is None else f"gave way to attempt {row.attempt} of {row.owner} ({row.state})"
-
-
 def folders(connection: Connection, signature: str) -> tuple[str, ...]:
     """Folders of all attempts so far, newest first."""
     table = schema.history
@@ -169,17 +172,16 @@ def folders(connection: Connection, signature: str) -> tuple[str, ...]:
     return tuple(path for row in dict.fromkeys(rows) if (path := where.path(row, signature)) is not None)
 
 
-def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """Signature -> stored points by examples, each as `add_points` takes them; runs without points are absent."""
+def curves(connection: Connection, signatures: Iterable[str]) -> dict[str, list[CurvePoint]]:
+    """Signature -> stored points by examples; runs without points are absent."""
     table = schema.curves
-    names = ("examples", "step", "seconds", "metrics", "best", "best_examples")
+    names = tuple(CurvePoint.__dataclass_fields__)
     query = select(table.c.signature, *(table.c[name] for name in names)).order_by(table.c.signature, table.c.examples)
     points = defaultdict(list)
     for statement in by_signature(query, table.c.signature, signatures):
         for signature, *values in connection.execute(statement):
-            point = dict(zip(names, values, strict=True))
-            intact_point(point | {"signature": signature})
-            points[signature].append(point)
+            intact_point(dict(zip(names, values, strict=True), signature=signature))
+            points[signature].append(CurvePoint(*values))
     return dict(points)
 
 
@@ -204,12 +206,6 @@ def first_points(connection: Connection, signatures: Iterable[str]) -> dict[str,
     return {signature: examples for signature, examples in rows if examples is not None}
 
 
-def measured(points: Iterable[Mapping[str, Any]], metric: str | None) -> dict[int, float]:
-    """Examples -> the metric at that point of a curve, where it was measured."""
-    scores = ((int(point["examples"]), point["metrics"].get(metric)) for point in points)
-    return {examples: float(value) for examples, value in scores if value is not None}
-
-
 def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
     """All scores of these runs, oldest first."""
     table = schema.scores
@@ -218,8 +214,9 @@ def scores(connection: Connection, signatures: Iterable[str]) -> list[ScoreRow]:
     rows, where, objects = list[ScoreRow](), places.of(connection), Objects()
     for statement in by_signature(query, table.c.signature, signatures):
         columns = _columns_of(connection, statement, names)
-        columns["protocol"] = list(map(objects.read, columns["protocol"]))
+        texts, columns["protocol"] = columns["protocol"], list(map(objects.read, columns["protocol"]))
         all_intact(table, columns)
+        columns["protocol"] = list(map(objects.protocol, texts))
         columns["cosines_file"] = list(map(where.path, columns["cosines_file"], columns["signature"]))
         rows += map(ScoreRow, *columns.values())
     return sorted(rows, key=lambda row: row.at)
@@ -267,13 +264,13 @@ def versions(connection: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def sweep_spec(connection: Connection, sweep: str) -> dict[str, Any]:
+def sweep_spec(connection: Connection, sweep: str) -> SweepSpec:
     """What was recorded of a sweep; empty for an unknown one."""
     row = connection.execute(select(schema.sweeps).where(schema.sweeps.c.id == sweep)).one_or_none()
     if row is None:
-        return {}
+        return SweepSpec({})
     intact_spec(row._asdict())
-    return dict(row.spec)
+    return SweepSpec(row.spec)
 
 
 def sweeps(connection: Connection) -> list[SweepRow]:
@@ -284,17 +281,17 @@ def sweeps(connection: Connection) -> list[SweepRow]:
     ]
 
 
-def specs(connection: Connection) -> dict[str, Mapping[str, Any]]:
+def specs(connection: Connection) -> dict[str, SweepSpec]:
     """Sweep -> what was recorded of it, oldest first; `sweeps` counts all runs too."""
     return {row["id"]: row["spec"] for row in _sweeps(connection)}
 
 
-def _sweeps(connection: Connection) -> list[dict[str, Any]]:
+def _sweeps(connection: Connection) -> list[Json]:
     """Those that can be read; a line is said of each other one."""
     names = ("id", "spec", "created", "updated")
     query = select(*_texts(schema.sweeps, names)).order_by(schema.sweeps.c.created, schema.sweeps.c.id)
     rows = (dict(zip(names, row, strict=True)) for row in connection.execute(query).all())
-    return list(sound_rows(schema.sweeps, rows, intact_spec))
+    return [{**row, "spec": SweepSpec(row["spec"])} for row in sound_rows(schema.sweeps, rows, intact_spec)]
 
 
 def _counts(connection: Connection) -> dict[str, Counter[Standing]]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState, Standing
+from analysis.sweep_spec import SweepSpec
+from cse_train.results import Json, Protocol, Scalar, Settings
 
 SEED = "train.seed"
 SEED_TEXT = re.compile(rf'"{re.escape(SEED)}": ?(0|[1-9][0-9]*)(?=[,}}])')
@@ -40,8 +42,8 @@ class RunRow:
     owner: str
     method: str
     seed: int
-    config: dict[str, Any]
-    identity: dict[str, Any]
+    config: Settings
+    identity: Mapping[str, str | int]
     examples: int | None
     best: float | None
     best_examples: int | None
@@ -61,18 +63,43 @@ class RunRow:
         return RunFolder(Path(self.folder)) if self.folder else None
 
 
+@dataclass(frozen=True)
+class CurvePoint:
+    """One stored point of a run's curve; None for what was no number, as a score of equal cosines or a lost loss."""
+
+    examples: int
+    step: int
+    seconds: float | None
+    metrics: Mapping[str, float | None]
+    best: float | None
+    best_examples: int | None
+
+
+def measured(points: Iterable[CurvePoint], metric: Scalar) -> dict[int, float]:
+    """Examples -> the metric at that point of a curve, where it was measured."""
+    scores = ((point.examples, point.metrics.get(str(metric))) for point in points)
+    return {examples: float(value) for examples, value in scores if value is not None}
+
+
 class Objects:
     """JSON out of a ledger's texts: equal texts are read once and give one object, which is not to be changed."""
 
     def __init__(self) -> None:
         self._read: dict[str, Any] = {}
-        self._configs: dict[str, dict[str, Any]] = {}
+        self._configs: dict[str, Settings] = {}
+        self._protocols: dict[str, Protocol] = {}
 
     def read(self, text: str) -> Any:
         """What the text says."""
         if text not in self._read:
             self._read[text] = json.loads(text)
         return self._read[text]
+
+    def protocol(self, text: str) -> Protocol:
+        """A score's protocol."""
+        if text not in self._protocols:
+            self._protocols[text] = Protocol.read(self.read(text))
+        return self._protocols[text]
 
     def config(self, text: str) -> tuple[Any, str]:
         """A run's configuration and `RunRow.settings`; of texts that differ in the seed alone one is looked into."""
@@ -109,7 +136,7 @@ class ScoreRow:
     signature: str
     suite: str
     value: float | None
-    protocol: dict[str, Any]
+    protocol: Protocol
     protocol_hash: str
     cosines_file: str | None
     cosines_hash: str | None
@@ -122,7 +149,7 @@ class ProvenanceRow:
 
     signature: str
     attempt: int
-    details: dict[str, Any]
+    details: Json
     examples: int | None
     seconds: float | None
     at: float
@@ -133,7 +160,7 @@ class SweepRow:
     """One sweep and how far its runs are: `states` counts them, `unclaimed` those that nobody has started."""
 
     id: str
-    spec: dict[str, Any]
+    spec: SweepSpec
     created: float
     updated: float
     runs: int
@@ -144,7 +171,7 @@ def sweeps_named(name: str, sweeps: Iterable[SweepRow]) -> list[SweepRow]:
     """The sweep of this name, else the sweeps of the space with this ID or file."""
     sweeps, file = list(sweeps), str(Path(name).resolve())
     exact = [sweep for sweep in sweeps if sweep.id == name]
-    of_space = (s for s in sweeps if str(s.spec.get("space")).lower() == name.lower() or s.spec.get("file") == file)
+    of_space = (s for s in sweeps if str(s.spec.space).lower() == name.lower() or s.spec.file == file)
     return exact or list(of_space)
 
 
@@ -153,5 +180,5 @@ class SweepCell:
     """One (cell, seed) of a sweep and the run that answers it."""
 
     signature: str
-    cell: dict[str, Any]
+    cell: Settings
     seed: int

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from analysis.progress.rows import ProgressRow, cells_of
 from analysis.run_state import FINAL, UNCLAIMED, RunState, Standing
 from analysis.tables.labels import axis_text, label, short, varying
+from cse_train.results import Json
 
 PAGE = 100
 """Runs, or cells, of a page."""
@@ -71,7 +72,7 @@ class Listing:
         return getattr(row, column) if column in OF_A_RUN else row.cell.get(column)
 
 
-def page(listing: Listing, wanted: Wanted) -> dict[str, Any]:
+def page(listing: Listing, wanted: Wanted) -> dict[str, object]:
     """The runs or cells from `offset` on, and how many there are. FilterError for a column that is none."""
     chosen = filtered(listing, wanted.words)
     column = _column(listing, wanted.sort) if wanted.sort else ""
@@ -87,14 +88,14 @@ def page(listing: Listing, wanted: Wanted) -> dict[str, Any]:
     return {"axes": axes, "runs": len(chosen), "all": len(listing.rows), **part}
 
 
-def _part(lines: Sequence[Line], offset: int, shown: Callable[[Line], dict[str, Any]]) -> dict[str, Any]:
+def _part(lines: Sequence[Line], offset: int, shown: Callable[[Line], object]) -> dict[str, object]:
     """The page on which line `offset` stands, the last one where there are fewer."""
     start = max(0, min(offset, (len(lines) - 1) // PAGE * PAGE)) // PAGE * PAGE
     page = [shown(line) for line in lines[start : start + PAGE]]
     return {"lines": len(lines), "offset": start, "size": PAGE, "page": page}
 
 
-def _without_values(line: Mapping[str, Any]) -> dict[str, Any]:
+def _without_values(line: Json) -> Json:
     return {name: value for name, value in line.items() if name != "values"}
 
 
@@ -150,7 +151,7 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _run(listing: Listing, row: ProgressRow) -> dict[str, Any]:
+def _run(listing: Listing, row: ProgressRow) -> Json:
     names = ("signature", "seed", "state", "share", "examples", "total", "best", "best_examples", "reason")
     return {
         "label": listing.names[row.signature],
@@ -159,7 +160,7 @@ def _run(listing: Listing, row: ProgressRow) -> dict[str, Any]:
     }
 
 
-def _cells(listing: Listing, rows: Sequence[ProgressRow]) -> list[dict[str, Any]]:
+def _cells(listing: Listing, rows: Sequence[ProgressRow]) -> list[Json]:
     texts = {id(cell): repr(sorted(cell.items(), key=lambda item: item[0])) for cell in cells_of(rows)}
     by_cell: dict[str, list[ProgressRow]] = {}
     for row in rows:
@@ -167,7 +168,7 @@ def _cells(listing: Listing, rows: Sequence[ProgressRow]) -> list[dict[str, Any]
     return [_cell(listing, members) for members in by_cell.values()]
 
 
-def _cell(listing: Listing, rows: Sequence[ProgressRow]) -> dict[str, Any]:
+def _cell(listing: Listing, rows: Sequence[ProgressRow]) -> Json:
     scores = [row.best for row in rows if row.best is not None]
     mean = math.fsum(scores) / len(scores) if scores else None
     members = [{name: getattr(row, name) for name in ("signature", "seed", "state", "best")} for row in rows]
@@ -191,7 +192,7 @@ def _spread(scores: Sequence[float], mean: float) -> float | None:
     return math.sqrt(math.fsum((x - mean) ** 2 for x in scores) / (len(scores) - 1)) if len(scores) > 1 else None
 
 
-def _value_of_cell(column: str, line: Mapping[str, Any]) -> Any:
+def _value_of_cell(column: str, line: Json) -> Any:
     return line.get(column) if column in OF_A_RUN else line["values"][list(line["cell"]).index(column)]
 
 
@@ -212,7 +213,7 @@ def prominence(row: ProgressRow) -> tuple[int, float]:
     return BY_INTEREST.index(row.state), -(row.best or 0.0)
 
 
-def figure(listing: Listing) -> dict[str, Any]:
+def figure(listing: Listing) -> dict[str, object]:
     """Every axis, and the mean score of each cell that has one: what slices and parallel coordinates are drawn of.
 
     A value on an axis is a number, or its place among the axis's `words`; None where a cell has none.
@@ -232,7 +233,7 @@ LOG_FROM = 10.0
 """An axis whose positive values span more than this ratio is drawn on a log scale."""
 
 
-def _axis(axis: str, values: Sequence[Any]) -> dict[str, Any]:
+def _axis(axis: str, values: Sequence[Any]) -> dict[str, object]:
     name = short(axis)
     given = [value for value in values if value is not None]
     numbers = [_number(value) for value in given if isinstance(value, int | float)]

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -12,10 +12,11 @@ from analysis.ledger import queries, schema
 from analysis.ledger.integrity import STATE_OF, all_intact
 from analysis.ledger.queries import LIVE
 from analysis.run_state import HELD, UNCLAIMED, WITH_RESULT, RunState, Standing, standing
+from cse_train.results import Settings
 
 RECENT = 400
 """Transitions of a sweep that its pace is taken from, the newest ones."""
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+NOTHING: Settings = MappingProxyType({})
 
 
 class ProgressRow(NamedTuple):
@@ -23,7 +24,7 @@ class ProgressRow(NamedTuple):
 
     sweep: str
     signature: str
-    cell: Mapping[str, Any]
+    cell: Settings
     seed: int
     state: Standing
     """`lost` where the owner's lease ended, `unclaimed` where nobody has begun."""
@@ -35,7 +36,7 @@ class ProgressRow(NamedTuple):
     best_examples: int | None = None
     updated: float | None = None
     reason: str | None = None
-    identity: Mapping[str, Any] = NOTHING
+    identity: Settings = NOTHING
     """Content hashes of its inputs; empty before anybody has begun."""
 
     @property
@@ -46,7 +47,7 @@ class ProgressRow(NamedTuple):
         return min(1.0, self.examples / self.total) if self.total else 0.0
 
 
-def cells_of(rows: Iterable[ProgressRow]) -> list[Mapping[str, Any]]:
+def cells_of(rows: Iterable[ProgressRow]) -> list[Settings]:
     """The cells of these rows; equal ones that were read together are one object, and stand once."""
     return list({id(row.cell): row.cell for row in rows}.values())
 
@@ -119,7 +120,8 @@ def _as_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def _setting(key: str) -> ColumnElement[int]:
-    return schema.runs.c.config[key].as_integer()
+    setting: ColumnElement[int] = schema.runs.c.config[key].as_integer()
+    return setting
 
 
 def _made(stored: Sequence[Sequence[Any]]) -> list[ProgressRow]:
@@ -146,7 +148,7 @@ def _decoded(texts: Sequence[str | None]) -> list[Any]:
 def _row(
     sweep: str,
     signature: str,
-    cell: Mapping[str, Any],
+    cell: Settings,
     seed: int,
     state: str | None,
     method: str | None,
@@ -155,7 +157,7 @@ def _row(
     best_examples: int | None,
     updated: float | None,
     reason: str | None,
-    identity: Mapping[str, Any] | None,
+    identity: Settings | None,
     live: bool,
     asked: int | None,
     batch: int | None,

@@ -3,17 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, Engine
 
 from analysis.ledger import cluster_log, queries
 from analysis.ledger.cluster_log import Cluster
 from analysis.ledger.database import transaction
+from analysis.ledger.rows import measured
 from analysis.progress import pace
 from analysis.progress.pages import Listing, prominence
 from analysis.progress.rows import ProgressRow, cells_of
 from analysis.run_state import FINAL, RunState, Standing
+from analysis.sweep_spec import SweepSpec
 from analysis.tables.data_sets import told_apart
 from analysis.tables.labels import label, telling
 
@@ -121,15 +122,15 @@ def detail_of(
     return SweepDetail(progress, runs, len(rows) - len(listed), curves, listing)
 
 
-def listing_of(sweep: str, spec: Mapping[str, Any], rows: Sequence[ProgressRow], labels: Labels) -> Listing:
+def listing_of(sweep: str, spec: SweepSpec, rows: Sequence[ProgressRow], labels: Labels) -> Listing:
     """Every run of a sweep of these rows."""
-    return Listing(rows, labels(sweep, rows, spec.get("asked") is not None))
+    return Listing(rows, labels(sweep, rows, spec.asked is not None))
 
 
 def progress_of(
     connection: Connection,
     sweep: str,
-    spec: Mapping[str, Any],
+    spec: SweepSpec,
     rows: Sequence[ProgressRow],
     clusters: Mapping[str, Cluster],
     now: float,
@@ -138,15 +139,15 @@ def progress_of(
     """How far a sweep of these rows is."""
     counts = Counter(row.state for row in rows)
     live = bool(counts[RunState.RUNNING] or counts[RunState.CLAIMED])
-    num_samples = spec.get("asked")
+    num_samples = spec.asked
     searched = num_samples is not None
     at_most = num_samples if isinstance(num_samples, int) else 0
     best = max((row for row in rows if row.best is not None), key=lambda row: row.best or 0.0, default=None)
     cluster = clusters.get(sweep)
     return SweepProgress(
         id=sweep,
-        space=str(spec.get("space", sweep)),
-        title=str(spec.get("title", "")),
+        space=spec.space or sweep,
+        title=spec.title,
         runs=len(rows),
         num_samples=at_most if at_most > len(rows) else None,
         search=searched,
@@ -158,7 +159,7 @@ def progress_of(
         seconds_left=pace.seconds_left(connection, sweep, rows, num_samples, now) if live else None,
         updated=max((row.updated for row in rows if row.updated is not None), default=None),
         dashboard=cluster.dashboard if cluster and live and cluster.ended is None else "",
-        missing_input=len(spec.get("blocked") or ()),
+        missing_input=len(spec.blocked),
     )
 
 
@@ -195,7 +196,7 @@ def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[
     chosen = ranked[:SHOWN_CURVES]
     points = queries.curves(connection, [row.signature for row in chosen])
     dev = {run.signature: run.config.get("train.dev") for run in queries.runs(connection, signatures=points)}
-    scores = [queries.measured(points.get(row.signature, ()), dev.get(row.signature)) for row in chosen]
+    scores = [measured(points.get(row.signature, ()), dev.get(row.signature)) for row in chosen]
     return [
         Curve(names[row.signature], row.signature, row.state, list(by_examples.items()))
         for row, by_examples in zip(chosen, scores, strict=True)

@@ -147,8 +147,8 @@ def remark_lines(table: Table) -> list[str]:
     return [line for line in lines if line]
 
 
-def _stated(protocol: Mapping[str, Any]) -> str:
-    stated = ((name, SHA256.sub(r"\1", axis_text(value))) for name, value in protocol.items() if value != "")
+def _stated(facts: Mapping[str, object]) -> str:
+    stated = ((name, SHA256.sub(r"\1", axis_text(value))) for name, value in facts.items() if value != "")
     return ", ".join(f"{name} {text}" for name, text in stated)
 
 

@@ -5,7 +5,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from analysis.render.signs import TONES, signed
 from analysis.statistics.basics import sureness
@@ -91,7 +90,7 @@ def environment(study: Study) -> Grid:
     return _counted("Code, machines and packages", counts)
 
 
-def _plain(details: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+def _plain(details: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, str]]:
     """Nested details as (dotted name, value) pairs."""
     for name, value in details.items():
         if isinstance(value, Mapping):
@@ -108,8 +107,8 @@ def inputs(study: Study) -> Grid:
 
 def protocols(study: Study) -> Grid:
     """How each suite was scored."""
-    by_hash = {score.protocol_hash: sorted(score.protocol.items()) for score in study.scores}
-    texts = {name: ", ".join(f"{k} {axis_text(v)}" for k, v in fields) for name, fields in by_hash.items()}
+    by_hash = {score.protocol_hash: score.protocol.facts for score in study.scores}
+    texts = {name: ", ".join(f"{k} {axis_text(v)}" for k, v in fields.items()) for name, fields in by_hash.items()}
     counts = Counter((score.suite, texts[score.protocol_hash]) for score in study.scores)
     return _counted("Protocols of the scores", counts)
 

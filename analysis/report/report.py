@@ -52,12 +52,12 @@ class Picture:
     @property
     def width(self) -> int:
         """Pixels of a screen with 96 to the inch."""
-        return round(96 * self.figure.get_size_inches()[0])
+        return round(96 * float(self.figure.get_size_inches()[0]))
 
     @property
     def height(self) -> int:
         """Pixels, as `width`."""
-        return round(96 * self.figure.get_size_inches()[1])
+        return round(96 * float(self.figure.get_size_inches()[1]))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from analysis.site.citation import read
 from analysis.site.content import Sheet, Site, counts
@@ -26,7 +25,7 @@ def files(site: Site) -> Iterator[tuple[str, str]]:
                 yield f"{FOLDER}/{file_name(sheet, scale, suffix)}", text
 
 
-def _listing(site: Site) -> dict[str, Any]:
+def _listing(site: Site) -> dict[str, object]:
     return {
         "sentence": sentence(site),
         "verdicts": counts(site.published),
@@ -35,7 +34,7 @@ def _listing(site: Site) -> dict[str, Any]:
     }
 
 
-def _entry(sheet: Sheet) -> dict[str, Any]:
+def _entry(sheet: Sheet) -> dict[str, object]:
     return {
         "id": sheet.id,
         "title": sheet.title,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import markupsafe
 
 from analysis.ledger import RunRow
-from analysis.ledger.queries import measured
+from analysis.ledger.rows import measured
 from analysis.render.signs import signed
 from analysis.report.facts import Grid
 from analysis.site.content import Scale, Sheet, tone

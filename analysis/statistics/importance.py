@@ -46,7 +46,7 @@ class Importance:
     """Every combination of values has as many runs: no axis' share depends on the others'."""
 
 
-def importance(keys: Sequence[Mapping[str, Any]], scores: Sequence[float], axes: Sequence[str]) -> Importance | None:
+def importance(keys: Sequence[Mapping[str, object]], scores: Sequence[float], axes: Sequence[str]) -> Importance | None:
     """The shares of `axes` over runs with these cell keys; None where nothing varies or fewer than two axis values."""
     values = np.asarray(scores, dtype=float)
     assert values.shape == (len(keys),)

@@ -84,7 +84,7 @@ class Order:
 def _middles(drawn_PB: np.ndarray) -> np.ndarray:
     """Of each pair, the sum of all counts before it and half of its own; P is a multiple of BLOCK."""
     blocks = drawn_PB.reshape(-1, BLOCK, drawn_PB.shape[1])
-    middles = np.matmul(HALF_BEFORE_KK, blocks)
+    middles: np.ndarray = np.matmul(HALF_BEFORE_KK, blocks)
     middles[1:] += np.cumsum(middles[:-1, -1] + blocks[:-1, -1] / 2, axis=0)[:, None]
     return middles.reshape(drawn_PB.shape)
 
@@ -99,4 +99,5 @@ def correlation(
     ranks_PB, spread_B = order.ranks(counts_PB)
     covariance = np.einsum("pb,pb->b", deviations_PB[order.order_P], ranks_PB)
     scale = np.sqrt(spread_B * graded_spread_B)
-    return 100 * np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
+    shares: np.ndarray = np.divide(covariance, scale, out=np.zeros_like(covariance), where=scale > 0)
+    return 100 * shares

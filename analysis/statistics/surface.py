@@ -7,7 +7,6 @@ reached. Broken runs count no further below the rest than the rest is spread: th
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ DOUBT = 0.5
 """Deviations of the expected score that its lower bound lies below it."""
 
 
-def lower_bounds(cells: Sequence[Mapping[str, Any]], scores: Sequence[float]) -> Array:
+def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float]) -> Array:
     """[N] lower bounds of the expected scores of the runs' cells, from the runs' cell keys and scores [N].
 
     Matern 5/2 with a length for each axis and the seeds' noise, by maximum likelihood. Numbers count by their rank
@@ -53,10 +52,10 @@ def lower_bounds(cells: Sequence[Mapping[str, Any]], scores: Sequence[float]) ->
 def raised(values_N: Array) -> Array:
     """The scores with broken ones raised to where the rest ends."""
     middle = np.median(values_N)
-    return np.maximum(values_N, middle - BROKEN * np.median(np.abs(values_N - middle)))
+    return np.asarray(np.maximum(values_N, middle - BROKEN * np.median(np.abs(values_N - middle))))
 
 
-def coordinates(cells: Sequence[Mapping[str, Any]]) -> Array:
+def coordinates(cells: Sequence[Mapping[str, object]]) -> Array:
     """[N, D] from 0 to 1: a column for each numeric axis that varies, one for each value of any other."""
     columns = []
     for axis in dict.fromkeys(key for cell in cells for key in cell):

@@ -57,7 +57,7 @@ def _curves(study: Study) -> dict[str, tuple[float, float]]:
     pairs = {}
     for _, run in study.finished:
         for point in study.curves.get(run.signature, ()):
-            values = point["metrics"].get(ALIGNMENT), point["metrics"].get(UNIFORMITY)
-            if point["examples"] == run.best_examples and None not in values:
-                pairs[run.signature] = (float(values[0]), float(values[1]))
+            alignment, uniformity = point.metrics.get(ALIGNMENT), point.metrics.get(UNIFORMITY)
+            if point.examples == run.best_examples and alignment is not None and uniformity is not None:
+                pairs[run.signature] = (alignment, uniformity)
     return pairs

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.ledger.queries import measured
+from analysis.ledger.rows import measured
 from analysis.statistics.basics import mean_and_sd
 from analysis.study.study import Study
 from analysis.tables.results import DEV

@@ -4,20 +4,20 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from analysis.ledger import Ledger, RunRow, ScoreRow
+from analysis.ledger import CurvePoint, Ledger, RunRow, ScoreRow
 from analysis.ledger.rows import ProvenanceRow
 from analysis.run_state import UNCLAIMED, RunState, Standing
 from analysis.tables.labels import label, telling
 from analysis.tables.results import DEV, Planned
+from analysis.tables.spec import Key
 
 
 @dataclass(frozen=True)
 class Member:
     """One (cell, seed) of a study and its run; None where nobody has started it."""
 
-    key: Mapping[str, Any]
+    key: Key
     seed: int
     run: RunRow | None
     cell: str = ""
@@ -41,7 +41,7 @@ class Study:
     axes: Sequence[str]
     """Those that name the cells: of a search all that vary, else as many as tell the cells apart."""
     members: Sequence[Member]
-    curves: Mapping[str, Sequence[Mapping[str, Any]]]
+    curves: Mapping[str, Sequence[CurvePoint]]
     """Signature -> points as `Ledger.curve` gives them."""
     scores: Sequence[ScoreRow]
     attempts: Mapping[str, Sequence[ProvenanceRow]]

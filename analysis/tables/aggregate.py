@@ -13,8 +13,8 @@ from analysis.statistics.basics import Spread, mean_and_sd, pooled, welch
 from analysis.tables.labels import telling
 from analysis.tables.spec import (
     Key,
-    Line,
     MetricScale,
+    RunValue,
     SettingDifference,
     TableError,
     TableSpec,
@@ -23,6 +23,7 @@ from analysis.tables.spec import (
     printed_scale,
 )
 from analysis.tables.untrained import UntrainedModel, comparable, field_text
+from cse_train.results import Protocol
 
 SUITE_FIELDS = ("suite", "data_hash", "split", "aggregation", "rule")
 """Protocol fields in which the columns of one table may differ; every other field is the whole table's."""
@@ -80,7 +81,7 @@ def differ(left: Entry, right: Entry) -> bool:
 class Row:
     """One row: its axis values and an entry for every column."""
 
-    key: dict[str, Any]
+    key: Key
     entries: dict[str, Entry]
 
 
@@ -99,7 +100,7 @@ class Table:
     spec: TableSpec
     rows: list[Row]
     baselines: list[Baseline]
-    protocol: dict[str, Any]
+    protocol: Mapping[str, object]
     notes: list[str]
     untrained: dict[str, UntrainedModel] = field(default_factory=dict)
     """Label of a row of the paper -> our scores of its model, which is not trained; a row without one is the paper's
@@ -148,7 +149,7 @@ class Table:
 
 def aggregate(
     spec: TableSpec,
-    results: Sequence[Line],
+    results: Sequence[RunValue],
     *,
     baselines: Sequence[Baseline] = (),
     untrained: Mapping[str, float] | None = None,
@@ -163,7 +164,7 @@ def aggregate(
     protocols or one seed has two values.
     """
     values = _values(spec, results)
-    of_idle = _values(spec, [line for line in results if line.get("signature") in idle])
+    of_idle = _values(spec, [result for result in results if result.signature in idle])
     printed = {identify(row["key"]): row["cells"] for row in spec.published}
     rows = [_row(spec, key, values, of_idle, printed) for key in spec.rows or _keys(spec, results)]
     beside, unlike = comparable(models, _protocols(spec, results))
@@ -179,26 +180,26 @@ Values = Mapping[tuple[Identity, str], Mapping[int, float]]
 """(row identity, column) -> seed -> value."""
 
 
-def _values(spec: TableSpec, results: Sequence[Line]) -> Values:
+def _values(spec: TableSpec, results: Sequence[RunValue]) -> Values:
     values: dict[tuple[Identity, str], dict[int, float]] = defaultdict(dict)
-    for line in results:
-        value, seed = float(line["value"]), int(line["seed"])
+    for result in results:
+        value, seed = result.value, result.seed
         if not math.isfinite(value):
             continue
-        seeds = values[identify(line, spec.axes), line["column"]]
+        seeds = values[identify(result.key, spec.axes), result.column]
         if seeds.get(seed, value) != value:
-            key = {axis: line[axis] for axis in spec.axes}
+            key = {axis: result.key[axis] for axis in spec.axes}
             raise TableError(
-                f"two values: seed={seed} of {key} in {line['column']} has {seeds[seed]} and {value}; "
+                f"two values: seed={seed} of {key} in {result.column} has {seeds[seed]} and {value}; "
                 "give the table an axis that tells these runs apart"
             )
         seeds[seed] = value
     return values
 
 
-def _keys(spec: TableSpec, results: Sequence[Line]) -> list[dict[str, Any]]:
+def _keys(spec: TableSpec, results: Sequence[RunValue]) -> list[Key]:
     """Row keys in order of first appearance, for a table whose spec lists none."""
-    keys = {identify(line, spec.axes): {axis: line[axis] for axis in spec.axes} for line in results}
+    keys = {identify(result.key, spec.axes): {axis: result.key[axis] for axis in spec.axes} for result in results}
     return list(keys.values())
 
 
@@ -222,17 +223,17 @@ def entry_of(seeds: Mapping[int, float], published: float | None = None, idle: I
     return Entry(len(values), mean, sd, published, values, order, tuple(sorted(idle)))
 
 
-def _remarks(spec: TableSpec, results: Sequence[Line]) -> list[str]:
+def _remarks(spec: TableSpec, results: Sequence[RunValue]) -> list[str]:
     """What the table lacks: runs that are not done, by state, and done runs without a score."""
-    lines = [line for line in results if "state" in line]
-    runs = {line.get("signature", number): line["state"] for number, line in enumerate(lines)}
+    stated = [result for result in results if result.state]
+    runs = {result.signature or number: result.state for number, result in enumerate(stated)}
     states = Counter(runs.values())
     lacking = states.total() - states[RunState.DONE]
     counted = ", ".join(f"{number} {state}" for state, number in sorted(states.items()) if state != RunState.DONE)
     remarks = [f"{lacking} of {states.total()} runs are not done ({counted})"] if lacking else []
-    lacking_a_score = [line for line in lines if line["state"] == RunState.DONE and math.isnan(line["value"])]
-    unscored = Counter(line["column"] for line in lacking_a_score)
-    flat = Counter(line["column"] for line in lacking_a_score if line.get("protocol"))
+    lacking_a_score = [result for result in stated if result.state == RunState.DONE and math.isnan(result.value)]
+    unscored = Counter(result.column for result in lacking_a_score)
+    flat = Counter(result.column for result in lacking_a_score if result.protocol)
     why = {name: f" ({flat[name]} scored, and cosines that are all equal rank nothing)" for name in flat}
     return remarks + [
         f"done runs without a {name} score: {unscored[name]}{why.get(name, '')}"
@@ -241,15 +242,16 @@ def _remarks(spec: TableSpec, results: Sequence[Line]) -> list[str]:
     ]
 
 
-def _protocol(spec: TableSpec, results: Sequence[Line]) -> dict[str, Any]:
+def _protocol(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, object]:
     """The protocol fields that all scores share, over those of the spec. Raises TableError where scores disagree."""
     by_column = _protocols(spec, results)
-    fields = {name for protocols in by_column.values() for protocol in protocols for name in protocol}
+    fields = {name for protocols in by_column.values() for protocol in protocols for name in protocol.facts}
     varied = {axis.rsplit(".", 1)[-1] for axis in spec.axes}
     for name in sorted(fields - varied - {OWN_FIELD}):
         _check_field(spec, name, by_column)
-    for method in {line.get("method") for line in results} if OWN_FIELD not in varied else ():
-        _check_field(spec, OWN_FIELD, _protocols(spec, [line for line in results if line.get("method") == method]))
+    for method in {result.key.get("method") for result in results} if OWN_FIELD not in varied else ():
+        ours = [result for result in results if result.key.get("method") == method]
+        _check_field(spec, OWN_FIELD, _protocols(spec, ours))
     shared = {}
     for name in sorted(fields):
         values = {field_text(protocol, name) for protocols in by_column.values() for protocol in protocols}
@@ -258,23 +260,23 @@ def _protocol(spec: TableSpec, results: Sequence[Line]) -> dict[str, Any]:
     return {**spec.protocol, **shared}
 
 
-def _protocols(spec: TableSpec, results: Sequence[Line]) -> dict[str, list[dict[str, Any]]]:
+def _protocols(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, list[Protocol]]:
     """Column -> the distinct protocols of its scores."""
-    distinct = dict.fromkeys((line["column"], line.get("protocol")) for line in results)
+    distinct = {(result.column, id(result.protocol)): result.protocol for result in results}
     by_column = defaultdict(list)
-    for column, protocol in distinct:
-        if column in spec.columns and isinstance(protocol, str):
-            by_column[column].append(json.loads(protocol))
+    for (column, _), protocol in distinct.items():
+        if column in spec.columns and protocol is not None:
+            by_column[column].append(protocol)
     return by_column
 
 
-def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, list[dict[str, Any]]]) -> None:
+def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, Sequence[Protocol]]) -> None:
     """One field agrees within each column and, unless it belongs to the suite, between them; rivals never meet."""
     whole = [protocol for protocols in by_column.values() for protocol in protocols]
-    groups = {"the table": whole}
+    groups: dict[str, Sequence[Protocol]] = {"the table": whole}
     if name in SUITE_FIELDS:
         rivals = RIVALS.get(name, ())
-        among = [protocol for protocol in whole if str(protocol.get(name, "")).partition(",")[0] in rivals]
+        among = [protocol for protocol in whole if str(protocol.facts.get(name, "")).partition(",")[0] in rivals]
         groups = {**by_column, "the table": among}
     for group, protocols in groups.items():
         values = sorted({field_text(protocol, name) for protocol in protocols})
@@ -285,12 +287,12 @@ def _check_field(spec: TableSpec, name: str, by_column: Mapping[str, list[dict[s
             )
 
 
-def _mostly_idle(spec: TableSpec, results: Sequence[Line], idle: Set[str]) -> str:
+def _mostly_idle(spec: TableSpec, results: Sequence[RunValue], idle: Set[str]) -> str:
     """How many of a published table's runs are idle, where these are half of them or more; else empty.
 
     Most cells of a search may be bad without a word on its best ones.
     """
-    runs = {line["signature"] for line in results if "signature" in line and math.isfinite(line["value"])}
+    runs = {result.signature for result in results if result.signature and math.isfinite(result.value)}
     few = not runs & idle or 2 * len(runs & idle) < len(runs)
     return "" if few or spec.searched or not spec.published else f"{len(runs & idle)} of {len(runs)} runs {IDLE}"
 

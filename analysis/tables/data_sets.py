@@ -1,15 +1,16 @@
 """Runs of one cell that differ in their inputs or their code: told apart wherever runs are listed or averaged."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+
+from cse_train.results import Settings
 
 DIGITS = 8
 """Hexadecimal digits shown of a content hash."""
 LENGTH = "examples"
 """The input that follows from the corpus."""
 
-Run = tuple[str, Mapping[str, Any], int, Mapping[str, Any]]
+Run = tuple[str, Settings, int, Settings]
 """Signature, cell, seed, identity."""
 
 

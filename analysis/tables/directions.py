@@ -4,13 +4,14 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from analysis.statistics.basics import sureness
 from analysis.statistics.collapse import collapsed
 from analysis.statistics.differences import Difference, differences
-from analysis.statistics.looks import FAMILY, LOOKS, MARGIN, NOMINAL, level
+from analysis.statistics.looks import FAMILY, LOOKS, NOMINAL, level
+from analysis.statistics.looks import MARGIN as MARGIN
 from analysis.statistics.needed import MOST, seeds_needed, seeds_to_decide
+from analysis.sweep_spec import SweepSpec
 from analysis.tables.aggregate import IDLE, Entry
 from analysis.tables.columns import Column, Verdict, Word, by_seed
 from analysis.tables.spec import TableError
@@ -46,9 +47,9 @@ class Terms:
             line = f"looks are growing numbers of seeds: looks={list(self.looks)}"
             raise TableError(f"{line}; give 2 or more first, such as {','.join(map(str, LOOKS))}")
 
-    def declared(self) -> dict[str, Any]:
+    def declared(self) -> dict[str, object]:
         """What a sweep keeps of them, so that every page of it judges alike; empty for the usual ones."""
-        margin = {} if self.margin == MARGIN else {"margin": self.margin}
+        margin: dict[str, object] = {} if self.margin == MARGIN else {"margin": self.margin}
         return margin if self.looks is None else margin | {"looks": list(self.looks)}
 
     def share(self, contrasts: int, columns: int) -> float:
@@ -56,9 +57,9 @@ class Terms:
         return level(1, 1, self.looks, self.family) if self.each else level(contrasts, columns, self.looks, self.family)
 
 
-def declared_terms(spec: Mapping[str, Any], seconds: float | None = None) -> Terms:
+def declared_terms(spec: SweepSpec, seconds: float | None = None) -> Terms:
     """The terms of a sweep, by what is kept of it. TableError as `Terms`."""
-    return Terms(margin=spec.get("margin", MARGIN), looks=spec.get("looks"), seconds=seconds)
+    return Terms(margin=MARGIN if spec.margin is None else spec.margin, looks=spec.looks, seconds=seconds)
 
 
 def directions(

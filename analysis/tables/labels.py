@@ -1,16 +1,16 @@
 """Names of rows for figures and lists: short, and different for different rows."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 from analysis.tables.spec import NO_SETTING, Key, SettingDifference, plain
 
-Keys = Sequence[Mapping[str, Any]]
+Keys = Sequence[Key]
 MINUTE, HOUR = 60, 3600
 
 
-def label(key: Mapping[str, Any], axes: Sequence[str] | None = None, seed: int | None = None) -> str:
+def label(key: Key, axes: Sequence[str] | None = None, seed: int | None = None) -> str:
     """A row, or one of its runs, in a reader's words: `dup_rate=0.32 momentum=off seed 1`; `all` for no words.
 
     `axes`: those to name, by default all of the key.
@@ -45,7 +45,7 @@ def telling(keys: Keys, axes: Sequence[str], *, searched: bool = False) -> list[
     return [axes[place] for place in kept]
 
 
-def differing(rows: Sequence[tuple[Key, Mapping[str, Any]]], axes: Iterable[str]) -> list[SettingDifference]:
+def differing(rows: Sequence[tuple[Key, Key]], axes: Iterable[str]) -> list[SettingDifference]:
     """The settings but `axes` in which rows, each a key and its settings, differ; those that all of them have first."""
     named = set(axes)
     made = []

@@ -169,7 +169,7 @@ def tau_b(ours: np.ndarray, printed: np.ndarray, signal: np.ndarray | None = Non
     if signal is not None:
         signs = np.where(signal[..., left] | signal[..., right], signs, 0)
     scale = np.sqrt((signs != 0).sum(axis=1) * (paper != 0).sum())
-    return np.divide(signs @ paper, scale, out=np.zeros(len(ours)), where=scale > 0)
+    return np.asarray(np.divide(signs @ paper, scale, out=np.zeros(len(ours)), where=scale > 0))
 
 
 def pair_differences(

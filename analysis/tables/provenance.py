@@ -4,10 +4,10 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.results import Planned, results_of
+from cse_train.results import Protocol
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Attempt:
     reason: str | None
     examples: int | None
     seconds: float | None
-    details: Mapping[str, Any]
+    details: Mapping[str, object]
     """Commit, versions, host and hardware."""
 
 
@@ -43,23 +43,23 @@ class SeedRun:
 class Origins:
     """Provenance and inputs of several runs, compared field by field."""
 
-    shared: Mapping[str, Any]
+    shared: Mapping[str, object]
     differing: Mapping[str, Mapping[str, tuple[int, ...]]]
     """Field -> {value: the seeds that have it}."""
 
 
 def seed_runs(
     ledger: Ledger, runs: Sequence[RunRow], columns: Sequence[str], names: Mapping[str, str] | None = None
-) -> tuple[list[SeedRun], dict[str, list[dict[str, Any]]]]:
+) -> tuple[list[SeedRun], dict[str, list[Protocol]]]:
     """The runs by seed, and per column the distinct protocols of its scores. `names`: column -> stored suite."""
     planned: list[Planned] = [({}, run.signature, run.seed) for run in runs]
     values: dict[str, dict[str, float | None]] = {run.signature: {} for run in runs}
-    protocols: dict[str, list[dict[str, Any]]] = {column: [] for column in columns}
-    for line in results_of(ledger, planned, columns, names, runs):
-        column, value = line["column"], line["value"]
-        values[line["signature"]][column] = None if math.isnan(value) else value
-        if isinstance(line["protocol"], str) and (read := json.loads(line["protocol"])) not in protocols[column]:
-            protocols[column].append(read)
+    protocols: dict[str, list[Protocol]] = {column: [] for column in columns}
+    for result in results_of(ledger, planned, columns, names, runs):
+        column, value = result.column, result.value
+        values[result.signature][column] = None if math.isnan(value) else value
+        if result.protocol and result.protocol not in protocols[column]:
+            protocols[column].append(result.protocol)
     swept, imported = _sweeps(ledger, values), ledger.imports(values)
     sources = {signature: source.line() for signature, source in imported.items()}
     rows = [
@@ -97,7 +97,7 @@ def origins(runs: Sequence[SeedRun]) -> Origins:
     return Origins(shared, differing)
 
 
-def _facts(seed_run: SeedRun) -> dict[str, Any]:
+def _facts(seed_run: SeedRun) -> dict[str, object]:
     details = seed_run.attempts[-1].details if seed_run.attempts else {}
     flat = {name: value for name, value in details.items() if not isinstance(value, Mapping)}
     nested = {
@@ -109,7 +109,7 @@ def _facts(seed_run: SeedRun) -> dict[str, Any]:
     return {**flat, **nested, **{f"input.{name}": value for name, value in seed_run.run.identity.items()}}
 
 
-def _seeds_by_value(name: str, facts: Mapping[int, Mapping[str, Any]]) -> dict[str, tuple[int, ...]]:
+def _seeds_by_value(name: str, facts: Mapping[int, Mapping[str, object]]) -> dict[str, tuple[int, ...]]:
     seeds: dict[str, tuple[int, ...]] = {}
     for seed, seed_facts in facts.items():
         value = json.dumps(seed_facts.get(name), sort_keys=True)

@@ -1,11 +1,11 @@
-"""From ledger rows to the lines that `aggregate` reads: one per (cell, seed, column)."""
+"""From ledger rows to the values that `aggregate` reads: one per (cell, seed, column)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-from analysis.ledger import Ledger, RunRow, ScoreRow, schema
-from analysis.run_state import UNCLAIMED, RunState
-from analysis.tables.spec import identify
+from analysis.ledger import Ledger, RunRow, ScoreRow
+from analysis.run_state import UNCLAIMED, RunState, Standing
+from analysis.tables.spec import Key, RunValue, identify
+from cse_train.results import Protocol, Scalar
 
 BEST = "best"
 """The column name that always means the run's best dev score."""
@@ -15,11 +15,11 @@ DEV = "train.dev"
 PART = "set_for"
 """The entry of a cell's key that names the one suite that its runs are for; the row's other columns stand on others."""
 
-Planned = tuple[Mapping[str, Any], str, int]
+Planned = tuple[Key, str, int]
 """(cell key, signature, seed)."""
 
 
-def without_part(key: Mapping[str, Any]) -> dict[str, Any]:
+def without_part(key: Key) -> dict[str, Scalar]:
     """The key of the table's row."""
     return {axis: value for axis, value in key.items() if axis != PART}
 
@@ -39,8 +39,8 @@ def results_of(
     columns: Sequence[str],
     names: Mapping[str, str] | None = None,
     runs: Iterable[RunRow] | None = None,
-) -> list[dict[str, Any]]:
-    """Lines with the axes, `seed`, `column`, `value`, `protocol` (canonical JSON or None), `signature`, `state`.
+) -> list[RunValue]:
+    """What each run has in each column that stands on it.
 
     A column is a suite whose scores the ledger holds, under its own name or the one that `names` gives for it; `best`,
     or the dev set's own name where no run has that suite's score, is the best score on the curve. Only done runs have
@@ -52,28 +52,26 @@ def results_of(
     runs_by_signature = {run.signature: run for run in (ledger.runs(signatures=signatures) if runs is None else runs)}
     scores = {(score.signature, score.suite): score for score in ledger.scores(signatures)}
     scored = {suite for _, suite in scores}
-    protocols = {score.protocol_hash: score.protocol for score in scores.values()}
-    texts = {name: schema.dumps(protocol) for name, protocol in protocols.items()}
     suites = {column: (names or {}).get(column, column) for column in columns}
     stands = {column: behind(rows, suite) for column, suite in suites.items()}
-    lines: list[dict[str, Any]] = []
+    values: list[RunValue] = []
     for place, (key, signature, seed) in enumerate(rows):
         run = runs_by_signature.get(signature)
-        state = UNCLAIMED if run is None else run.state
-        about = {**without_part(key), "seed": seed, "signature": signature, "state": state}
+        state: Standing = UNCLAIMED if run is None else run.state
+        row = without_part(key)
         for column in (column for column in columns if stands[column][place]):
             suite = suites[column]
-            value, name = _cell(run, suite, scores.get((signature, suite)), suite in scored)
-            lines.append({**about, "column": column, "value": value, "protocol": texts.get(name)})
-    return lines
+            value, protocol = _cell(run, suite, scores.get((signature, suite)), suite in scored)
+            values.append(RunValue(row, seed, column, value, protocol, signature, state))
+    return values
 
 
-def _cell(run: RunRow | None, suite: str, score: ScoreRow | None, scored: bool) -> tuple[float, str]:
-    """Value and protocol's hash of one run in one column; the value is NaN for a run not done, and for no score."""
+def _cell(run: RunRow | None, suite: str, score: ScoreRow | None, scored: bool) -> tuple[float, Protocol | None]:
+    """Value and protocol of one run in one column; the value is NaN for a run not done, and for no score."""
     if run is None or run.state != RunState.DONE:
-        return float("nan"), ""
+        return float("nan"), None
     if score is not None:
-        return float("nan") if score.value is None else score.value, score.protocol_hash
+        return float("nan") if score.value is None else score.value, score.protocol
     if suite == BEST or (suite == run.config.get(DEV) and not scored):
-        return float("nan") if run.best is None else run.best, ""
-    return float("nan"), ""
+        return float("nan") if run.best is None else run.best, None
+    return float("nan"), None

@@ -5,10 +5,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Line = Mapping[str, Any]
-"""One result: the axes' values, `seed`, `column`, `value`; optionally `protocol`, `signature`, `state`."""
-Key = Mapping[str, Any]
+from analysis.run_state import Standing
+from cse_train.results import Json as Json
+from cse_train.results import Protocol, Settings
+
+Key = Settings
 """Axis -> value: one row of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunValue:
+    """What one run has in one column."""
+
+    key: Key
+    """Of the row that the run is one seed of."""
+    seed: int
+    column: str
+    value: float
+    """NaN where there is none."""
+    protocol: Protocol | None = None
+    """None for a best dev score, and where there is no score."""
+    signature: str = ""
+    state: Standing | None = None
 
 
 Sense = Literal["higher", "lower"]
@@ -86,22 +104,22 @@ class TableSpec:
     """Names of the settings that tell rows apart, as in the space (`method.dup_rate`)."""
     columns: list[str]
     """Names of the results: `best` for the run's own dev score, else suites."""
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Key] = field(default_factory=list)
     """Row keys in order, each with a value for every axis; empty means rows as the results bring them."""
-    published: list[dict[str, Any]] = field(default_factory=list)
+    published: list[Json] = field(default_factory=list)
     """`{"key": {axis: value}, "cells": {column: number}}` as the paper prints them.
 
     A misprint is kept: such a row says `as_printed: True` and in `recomputed` what its other numbers give.
     """
-    references: list[dict[str, Any]] = field(default_factory=list)
+    references: list[Json] = field(default_factory=list)
     """`{"label": name, "cells": {column: number}}` of models that are not trained here; misprints as in `published`."""
     scores: dict[str, str] = field(default_factory=dict)
     """Column -> the suite under which the ledger keeps its scores; a column left out is its own."""
-    default: dict[str, Any] | None = None
+    default: Key | None = None
     """Key of the paper's own setting, with which the other rows are compared."""
     citation: str = ""
     metric: str = ""
-    protocol: dict[str, Any] = field(default_factory=dict)
+    protocol: dict[str, object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     searched: bool = False
     """Whether a sampler drew the rows."""

@@ -3,11 +3,10 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from analysis.ledger import UntrainedScore
+from cse_train.results import Protocol
 
-Protocol = Mapping[str, Any]
 ABSENT = {"case": "as is", "rule": ""}
 """What scores were made with that were stored before these fields existed."""
 TOLD_APART = "pooler"
@@ -27,12 +26,13 @@ class UntrainedModel:
     protocols: Mapping[str, Protocol] = field(default_factory=dict)
     """Column -> how it was scored."""
 
-    def protocol(self) -> dict[str, Any]:
+    def protocol(self) -> dict[str, object]:
         """The fields that all columns share."""
         each = list(self.protocols.values())
-        names = each[0] if each else {}
         return {
-            name: each[0][name] for name in names if all(field_text(p, name) == field_text(each[0], name) for p in each)
+            name: value
+            for name, value in (each[0].facts if each else {}).items()
+            if all(field_text(protocol, name) == field_text(each[0], name) for protocol in each)
         }
 
 
@@ -77,12 +77,14 @@ def comparable(
 
 
 def _differing(protocol: Protocol, trained: Sequence[Protocol]) -> list[str]:
-    names = (name for name in protocol if name != TOLD_APART)
     return [
-        name for name in names if any(field_text(t, name) != field_text(protocol, name) for t in trained if name in t)
+        name
+        for name in protocol.facts
+        if name != TOLD_APART
+        and any(field_text(other, name) != field_text(protocol, name) for other in trained if name in other.facts)
     ]
 
 
 def field_text(protocol: Protocol, name: str) -> str:
     """A field as JSON."""
-    return json.dumps(protocol.get(name, ABSENT.get(name)))
+    return json.dumps(protocol.facts.get(name, ABSENT.get(name)))

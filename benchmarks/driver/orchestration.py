@@ -101,7 +101,7 @@ def sweep(name: str, load: Load, **options: Any) -> Measured:
 def facts(file: Path) -> list[dict[str, float]]:
     """What each trial said of its process (`benchmarks.driver.sleeping.process_facts`)."""
     ledger = Ledger.open(file)
-    metrics = [ledger.curve(run.signature)[-1]["metrics"] for run in ledger.runs()]
+    metrics = [ledger.curve(run.signature)[-1].metrics for run in ledger.runs()]
     ledger.close()
     return metrics
 

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.run_state import RunState
 from cluster.slots.group_api import DoneEvent, Event, GroupSettings, Job, PointEvent
+from cse_train.results import Outcome, Point
 
 POLL_S = 0.05
 SETTLE_S = 1.0
@@ -104,31 +104,6 @@ class Nap:
         return self.load.begun() - time.time() if self.load.is_begun(self.number == 0) else POLL_S
 
 
-@dataclass(frozen=True)
-class Ended:
-    """As `cse_train.training.loop` has it, without torch."""
-
-    examples: int
-    best: float
-    best_examples: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Point(Ended):
-    """The one dev point of a trial."""
-
-    step: int
-    metrics: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Outcome(Ended):
-    """Its end."""
-
-    stopped: bool
-
-
 class SleepingGroup:
     """A `cluster.slots.group_api.Group` without ranks: the slot's own process sleeps, and says what it is made of."""
 
@@ -148,9 +123,8 @@ class SleepingGroup:
         if self.nap is None or not self.nap.over(timeout_s):
             return []
         self.nap = None
-        end = ended(self.total)
-        point = PointEvent(0, end | {"step": 1, "metrics": process_facts()})
-        return [point, DoneEvent(end | {"state": RunState.DONE})]
+        point = Point(**ended(self.total), step=1, metrics=process_facts())
+        return [PointEvent(0, point), DoneEvent(Outcome(stopped=False, **ended(self.total), points=()))]
 
     def proceed(self, number: int, index: int) -> None:
         """Nothing: no trial is gated."""
@@ -181,7 +155,7 @@ def train(
     Nap(Load.read(paths.train_file), run.train.seed).over()
     end = ended(run.train.examples)
     report(Point(**end, step=1, metrics=process_facts()))
-    return Outcome(**end, stopped=False)
+    return Outcome(**end, stopped=False, points=())
 
 
 def tune_function(config: dict[str, Any]) -> dict[str, float]:

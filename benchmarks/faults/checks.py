@@ -8,12 +8,12 @@ from typing import Any
 
 import optuna
 
-from analysis.ledger import Claim, LostClaim
+from analysis.ledger import Claim, CurvePoint, LostClaim
 from analysis.run_folder import RunFolder
 from benchmarks.faults.sweep import RUNS, Sweep
 from cse_train.checkpoint import read_best
 
-Curves = Mapping[str, list[dict[str, Any]]]
+Curves = Mapping[str, list[CurvePoint]]
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,7 @@ def _once(sweep: Sweep, then: Before) -> list[str]:
 
 def plain(curves: Curves) -> dict[str, list[tuple[Any, ...]]]:
     """Curves without the clock."""
-    return {
-        name: [(p["examples"], p["best"], p["best_examples"], p["metrics"]) for p in curve]
-        for name, curve in curves.items()
-    }
+    return {name: [(p.examples, p.best, p.best_examples, p.metrics) for p in curve] for name, curve in curves.items()}
 
 
 def _results(sweep: Sweep, reference: Sweep) -> list[str]:
@@ -89,7 +86,7 @@ def _continued(sweep: Sweep, then: Before) -> list[str]:
     return [
         f"{name} began anew"
         for name, curve in half.items()
-        if [p["seconds"] for p in curve] != [p["seconds"] for p in now.get(name, [])[: len(curve)]]
+        if [p.seconds for p in curve] != [p.seconds for p in now.get(name, [])[: len(curve)]]
     ]
 
 

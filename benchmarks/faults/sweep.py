@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from analysis.ledger import Ledger, RunRow
+from analysis.ledger import CurvePoint, Ledger, RunRow
 from benchmarks.faults.moment import Moment
 from cluster.search.optuna_mirror import mirror_url
 from tests.cluster_real.processes import Processes, below, title
@@ -88,7 +88,7 @@ class Sweep:
         """The runs so far; none before there is a ledger."""
         return self._read(lambda ledger: ledger.runs(), [])
 
-    def curves(self) -> dict[str, list[dict[str, Any]]]:
+    def curves(self) -> dict[str, list[CurvePoint]]:
         return self._read(lambda ledger: ledger.curves([row.signature for row in ledger.runs()]), {})
 
     def _read(self, question: Callable[[Ledger], Any], nothing: Any) -> Any:
@@ -128,7 +128,7 @@ class Sweep:
             driver.wait(30)
 
 
-def points(curves: Mapping[str, list[dict[str, Any]]]) -> int:
+def points(curves: Mapping[str, list[CurvePoint]]) -> int:
     """Dev points in all."""
     return sum(len(curve) for curve in curves.values())
 

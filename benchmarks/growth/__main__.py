@@ -17,6 +17,7 @@ from typing import Any
 from analysis.ledger import Ledger
 from benchmarks.growth import synthetic_ledger
 from benchmarks.paired import now
+from cse_train.results import Point
 
 RUNS, QUICK_RUNS = (100, 1_000, 10_000, 100_000), (100, 1_000)
 POINTS = 2
@@ -58,10 +59,10 @@ def book(opened: Any, signature: str) -> None:
     claim = opened.claim(
         signature, config, method="simcse", seed=0, owner="growth", identity={}, provenance={"commit": "0" * 40}
     )
-    point = {"step": 1, "seconds": 1.0, "best": 1.0, "best_examples": 1, "metrics": {"sts_dev": 1.0}}
+    point: dict[str, Any] = {"step": 1, "seconds": 1.0, "best": 1.0, "best_examples": 1, "metrics": {"sts_dev": 1.0}}
     opened.running(claim, f"/growth/{signature}")
     for examples in range(1, POINTS + 1):
-        opened.add_points(claim, [{"examples": examples, **point}])
+        opened.add_points(claim, [Point(examples, **point)])
     opened.finish(claim, "done", examples=2, best=1.0, best_examples=1, seconds=1.0, folder=f"/growth/{signature}")
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import insert
 
 from analysis.ledger import Ledger, schema
 from analysis.ledger.database import connect, transaction
+from analysis.sweep_spec import SweepSpec
 from cluster.plan.signature import signature
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
@@ -77,7 +78,8 @@ def write(folder: Path, runs: int = 10_000, points: int = 20, ledger: str | None
     made = list(synthetic(folder / "rows.yaml", runs, points))
     where = ledger or folder / "ledger.db"
     opened = Ledger.open(where)
-    opened.record_sweep(SWEEP, {"title": "A synthetic grid", "space": SWEEP, "file": str(folder / "rows.yaml")})
+    spec = {"title": "A synthetic grid", "space": SWEEP, "file": str(folder / "rows.yaml")}
+    opened.record_sweep(SWEEP, SweepSpec(spec))
     opened.link(SWEEP, ((run.signature, run.cell.key, run.seed) for run in made))
     opened.close()
     _insert(where, made)

@@ -57,8 +57,8 @@ def _run(row: RunRow, axes: Sequence[str], points: Iterable[Json], dev: object) 
         "seed": row.seed,
         "signature": row.signature,
         "seconds": round(row.seconds or 0.0, 2),
-        "examples": [point["examples"] for point in points],
-        "scores": [round(point["metrics"][dev], 3) for point in points],
+        "examples": [point.examples for point in points],
+        "scores": [round(point.metrics[dev], 3) for point in points],
     }
 
 

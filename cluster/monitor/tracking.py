@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.ledger import Ledger, RunRow, shown_url
+from analysis.ledger import CurvePoint, Ledger, RunRow, shown_url
 from analysis.run_state import RunState, standing
 from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 from cluster.trackers import TrackedRun, Tracker
@@ -150,9 +150,9 @@ class Follower:
             suites[score.signature] |= _finite({score.suite: score.value})
         return [self._run(row, curves.get(row.signature, []), suites[row.signature]) for row in rows]
 
-    def _run(self, row: RunRow, curve: Sequence[Mapping[str, Any]], scores: Mapping[str, float]) -> TrackedRun:
+    def _run(self, row: RunRow, curve: Sequence[CurvePoint], scores: Mapping[str, float]) -> TrackedRun:
         sent = self._sent[row.signature]
-        points = [(int(point["examples"]), _finite(point["metrics"])) for point in curve]
+        points = [(point.examples, _finite(point.metrics)) for point in curve]
         return TrackedRun(
             signature=row.signature,
             sweep=self.sweeps.get(row.signature, "runs"),
@@ -192,6 +192,6 @@ class Follower:
         self._warned = True
 
 
-def _finite(values: Mapping[str, Any]) -> dict[str, float]:
+def _finite(values: Mapping[str, float | None]) -> dict[str, float]:
     """The numbers among the values."""
     return {name: float(v) for name, v in values.items() if isinstance(v, int | float) and math.isfinite(v)}

@@ -68,7 +68,7 @@ def _undated(row: RunRow, ledger: Ledger | None) -> bool:
 
 
 def _as(run: PlannedRun, row: RunRow) -> PlannedRun:
-    return PlannedRun(row.signature, run.run, row.identity, run.cell, run.seed, run.sweep)
+    return PlannedRun(row.signature, run.run, dict(row.identity), run.cell, run.seed, run.sweep)
 
 
 @dataclass(frozen=True)

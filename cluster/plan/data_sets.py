@@ -4,7 +4,6 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from analysis.ledger import RunRow
 from analysis.run_state import RunState
@@ -59,7 +58,7 @@ class DataSet:
 
 def contents(run: RunRow) -> frozenset[Content]:
     """What the run's names stood for; its length in examples follows from the corpus."""
-    inputs: dict[str, Any] = {CODE: AS_RELEASED, **run.identity}
+    inputs: dict[str, str | int] = {CODE: AS_RELEASED, **run.identity}
     return frozenset(
         (part, str(run.config.get(NAMED_BY.get(part, part), "")), str(value))
         for part, value in inputs.items()

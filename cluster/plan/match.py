@@ -15,8 +15,9 @@ from cluster.plan.signature import Identity, inputs_at_hand, named_by, seed_sign
 from cse_train.config import RunConfig, completed, effective
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar
-from search_spaces.cells import Cell, Key, ResolvedSpace, full_key, some_cells
+from search_spaces.cells import Cell, ResolvedSpace, full_key, some_cells
 from search_spaces.keys import SEED
+from search_spaces.paper import Key
 
 Sign = Callable[[RunConfig], str]
 SeedSign = Callable[[int], str]
@@ -226,7 +227,7 @@ class RunMatcher:
             sign = seed_signature(fitting[0].run(0), row.identity) if fitting else lambda _: ""
             self._alike_in[by] = fitting, sign
         cells, sign = self._alike_in[by]
-        return cells if self._any_code or sign(int(row.config.get(SEED, 0))) == row.signature else []
+        return cells if self._any_code or sign(int(row.config.get(SEED) or 0)) == row.signature else []
 
     def _with_settings(self, row: RunRow) -> Sequence[Cell]:
         """The cells that differ from the row in the names of its inputs at most."""

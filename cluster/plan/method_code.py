@@ -9,7 +9,6 @@ import functools
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cse_train import methods
 from cse_train.config import RunConfig, note_first_fields
@@ -50,7 +49,7 @@ def own_digest(method: str) -> str | None:
     return None if released().get(method) == digest else digest
 
 
-def facts(run: RunConfig) -> dict[str, Any]:
+def facts(run: RunConfig) -> dict[str, object]:
     """What the ledger notes of the code of a run's method."""
     about = {"method_version": run.options.version()}
     return about | {"method_code": own_digest(run.method) or AS_RELEASED}

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from analysis.run_state import RunState
 from cluster.plan.cost import Cost, Rates
@@ -140,7 +139,7 @@ class Plan:
         costs += [self._of_search(space) for space in chosen if incomplete or not space.incomplete]
         return sum(costs, Cost())
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Totals, then the same of each table and each search, and `absent` inputs if any."""
         chosen = self.tables or self.searches
         described = {
@@ -152,7 +151,7 @@ class Plan:
         lines = {"absent": list(self.absent), "changed_code": self.changed(), "not_reused": self.stale()}
         return described | {name: value for name, value in lines.items() if value}
 
-    def _described(self, spaces: Sequence[SpacePlan]) -> dict[str, Any]:
+    def _described(self, spaces: Sequence[SpacePlan]) -> dict[str, object]:
         cells = [{"cell": cell.label, "reason": cell.reason} for space in spaces for cell in space.incomplete]
         every, here = self.cost(spaces), self.cost(spaces, incomplete=False)
         return {
@@ -162,7 +161,7 @@ class Plan:
             **({"incomplete_cells": cells} if len(spaces) == 1 else {}),
         }
 
-    def _priced(self, cost: Cost) -> dict[str, Any]:
+    def _priced(self, cost: Cost) -> dict[str, object]:
         return {
             "examples": cost.examples,
             "seconds": round(self.rates.wall(cost), 1) if not cost.unknown else None,

@@ -20,9 +20,9 @@ from cse_train.backbone.identity import backbone_identity, prompt_identity
 from cse_train.config import RunConfig, effective, epochs_in, examples_of
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.evaluate.protocol import CODE_VERSION
 from cse_train.evaluate.suites.registry import set_hash
-from cse_train.fields import ConfigError, Scalar
+from cse_train.fields import ConfigError, Json, Scalar
+from cse_train.results import CODE_VERSION
 from cse_train.text.corpora.files import Stamp, stamp
 from cse_train.text.corpora.hub import hub_left_alone
 from cse_train.text.sources import open_source, rows_of
@@ -200,7 +200,7 @@ def possible_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> di
     }
 
 
-def _of_seed(payload: Mapping[str, Any]) -> Callable[[int], str]:
+def _of_seed(payload: Json) -> Callable[[int], str]:
     before, after = _text({**payload, "train": payload["train"] | {"seed": PLACE}}).split(json.dumps(PLACE))
     begun = hashlib.sha256(before.encode())
 
@@ -212,7 +212,7 @@ def _of_seed(payload: Mapping[str, Any]) -> Callable[[int], str]:
     return signed
 
 
-def _text(payload: Mapping[str, Any]) -> str:
+def _text(payload: Mapping[str, object]) -> str:
     return json.dumps(payload, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -9,7 +9,6 @@ import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 OURS = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
 _CODE = (".py", ".yaml", ".json", ".txt")
@@ -66,7 +65,7 @@ def other_code(codes: Mapping[str, int]) -> str | None:
     )
 
 
-def provenance() -> dict[str, Any]:
+def provenance() -> dict[str, object]:
     """Commit, package versions, host and hardware of this process; plain data for the ledger."""
     return {
         "commit": _commit(),

@@ -45,5 +45,5 @@ def _answer(reference: Any) -> Any:
         return lines[-1][:200] if lines else type(error).__name__
 
 
-def _name(node: Mapping[str, Any]) -> str:
+def _name(node: Mapping[str, object]) -> str:
     return f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"

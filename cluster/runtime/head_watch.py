@@ -4,10 +4,10 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from cluster.runtime.background import background
-from cluster.runtime.resources import HEAD
+from cluster.runtime.ray_internals import HEAD
+from cse_train.fields import Json
 
 PERIOD_S = 5.0
 GRACE_S = 60.0
@@ -49,7 +49,7 @@ def _head_lives() -> bool:
         return False
 
 
-def ray_nodes() -> list[dict[str, Any]]:
+def ray_nodes() -> list[Json]:
     """The nodes of this process's Ray, dead ones too; none where it has left its cluster."""
     import ray
 

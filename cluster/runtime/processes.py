@@ -101,7 +101,7 @@ def _sessions_of(process: psutil.Process, temp: Path) -> set[str]:
 
 
 def _name(process: psutil.Process) -> str:
-    words = _readable(process.cmdline) or [""]
+    words: list[str] = _readable(process.cmdline) or [""]
     if words[0].startswith("ray::"):
         return words[0]
     if Path(words[0]).name in ("gcs_server", "raylet"):

@@ -4,16 +4,15 @@ import bisect
 import dataclasses
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.ray_internals import HEAD
-from cse_train.fields import ConfigError
+from cse_train.fields import ConfigError, Json
 
 GROUP_GB = 0.6
 """RAM of a slot without its ranks: the slot, Train's controller and its helpers, the mailbox; most pages are shared.
@@ -179,7 +178,7 @@ def cluster_nodes() -> list[Node]:
     return [_node(node) for node in ray.nodes() if node["Alive"]]
 
 
-def _node(facts: Mapping[str, Any]) -> Node:
+def _node(facts: Json) -> Node:
     resources = facts["Resources"]
     return Node(
         cpus=resources.get("CPU", 0),

@@ -148,7 +148,7 @@ class StudyMirror:
         self._warned = True
 
     def _frozen(self, observation: Observation) -> FrozenTrial:
-        key: dict[str, Any] = dict(observation.cell.key)
+        key: dict[str, object] = dict(observation.cell.key)
         distributions = {name: _shown(self._axes[name]) for name in key}
         notes = {"seed": observation.seed, "state": observation.state}
         with warnings.catch_warnings():

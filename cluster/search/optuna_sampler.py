@@ -6,7 +6,7 @@ seed. The study lives in memory; a new start adds the ledger's rows to it.
 """
 
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
@@ -74,7 +74,7 @@ class OptunaSampler(Sampler):
                 key[name] = self._codes[name].suggest(trial, name)
         return trial, key
 
-    def _params(self, cell: Cell) -> dict[str, Any]:
+    def _params(self, cell: Cell) -> dict[str, object]:
         return {name: self._codes[name].encode(value) for name, value in cell.key.items()}
 
     def _frozen(self, observation: Observation) -> FrozenTrial:
@@ -103,19 +103,20 @@ class _Code:
             low, high = domain.ends()
             self.distribution = FloatDistribution(float(low), float(high), log=domain.word == "loguniform")
         elif all(isinstance(v, int | float) and not isinstance(v, bool) for v in domain.values()):
-            self._ranked = sorted(domain.values())  # type: ignore[type-var]
+            self._ranked = sorted(domain.values())
             self.distribution = IntDistribution(0, len(self._ranked) - 1)
         else:
             self.distribution = CategoricalDistribution(domain.values())
 
     def suggest(self, trial: Trial, name: str) -> Scalar:
-        kind = self.distribution
+        kind, value = self.distribution, None
         if isinstance(kind, FloatDistribution):
-            return trial.suggest_float(name, kind.low, kind.high, log=kind.log)
-        if isinstance(kind, IntDistribution):
-            return self._ranked[trial.suggest_int(name, kind.low, kind.high)]
-        assert isinstance(kind, CategoricalDistribution)
-        return trial.suggest_categorical(name, kind.choices)
+            value = trial.suggest_float(name, kind.low, kind.high, log=kind.log)
+        elif isinstance(kind, IntDistribution):
+            value = self._ranked[trial.suggest_int(name, kind.low, kind.high)]
+        else:
+            value = trial.suggest_categorical(name, kind.choices)
+        return cast(Scalar, value)
 
     def encode(self, value: Scalar) -> Any:
         return self._ranked.index(value) if self._ranked else value

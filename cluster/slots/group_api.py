@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypedDict
 
@@ -14,9 +15,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.fields import Scalar
 from cse_train.plugins.registry import Plugin
 from cse_train.plugins.snapshot import Code
-
-Plain = dict[str, Any]
-"""A point, a score or an outcome of `cse_train` as nested data: its class would bring torch into the mailbox."""
+from cse_train.results import Outcome, Point, Score
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +49,9 @@ class Job:
     input_check: str = "cluster.plan.signature:wrong_inputs"
     """`module:name` of what compares them with what lies here: (run, paths, inputs) -> setting -> line."""
 
-    @property
+    @cached_property
     def run(self) -> RunConfig:
-        """The run of these settings; its options are of the method's own class."""
+        """The run of these settings, built where the ranks ask for it; its options are of the method's own class."""
         return parse_run(self.settings)
 
     @property
@@ -95,6 +94,13 @@ class SlotSettings:
     """Runs have ended in order in this sweep, so that ranks that cannot begin are their machine's doing."""
 
 
+class TrialConfig(TypedDict):
+    """What a Tune trial is configured with."""
+
+    job: Job
+    slot: SlotSettings
+
+
 class NotBegun(StrEnum):
     """Why a slot gives a job back that it has not begun."""
 
@@ -116,10 +122,13 @@ class SlotResult(TypedDict):
     best: float
     state: RunState | NotBegun
     """`lost`: to be tried elsewhere."""
-    points: list[Plain]
-    scores: list[Plain]
+    points: list[Point]
+    scores: list[Score]
     reason: str
-    outcome: Plain
+    outcome: Outcome | None
+    """None where nothing was trained to an end."""
+    lacking: Mapping[str, Scalar]
+    """Settings that name an input for which the job failed: each run that has them would fail so."""
     retried: str
     """Why the job began again; empty where it did not."""
     waits_for: str
@@ -132,14 +141,14 @@ class PointEvent:
     """Rank 0 reports its dev point number `index`."""
 
     index: int
-    point: Plain
+    point: Point
 
 
 @dataclass(frozen=True)
 class ScoreEvent:
     """One score of the run's best checkpoint."""
 
-    score: Plain
+    score: Score
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +167,8 @@ class ErrorEvent:
 class DoneEvent:
     """Every rank has finished the job."""
 
-    outcome: Plain
+    outcome: Outcome | None
+    """Without its points; None of a job that only scored."""
 
 
 Event = PointEvent | ScoreEvent | ErrorEvent | DoneEvent

@@ -5,7 +5,7 @@ from typing import Any
 from cluster.runtime.ray_internals import ControllerCallback, WorkerGroupCallback
 
 
-class LeftoverRoom(ControllerCallback, WorkerGroupCallback):
+class LeftoverRoom(ControllerCallback, WorkerGroupCallback):  # type: ignore[misc]
     """Removes the placement group of a group that Ray Train's controller started, once the controller ends.
 
     Where a rank dies while the process group is set up, the controller has no worker group yet that it could shut down.

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from cluster.slots.group_api import DoneEvent, ErrorEvent, Event, Job, Plain, PointEvent
+from cluster.slots.group_api import DoneEvent, ErrorEvent, Event, Job, PointEvent
+from cse_train.results import Outcome, Point
 
 LONG_POLL_S = 20.0
 
@@ -39,7 +40,7 @@ class JobState:
     decisions: dict[int, bool] = field(default_factory=dict)
     """Report index -> whether all ranks stop there; fixed once."""
     finished: set[int] = field(default_factory=set)
-    outcome: Plain = field(default_factory=dict)
+    outcome: Outcome | None = None
     """Of rank 0."""
     ended: bool = False
 
@@ -129,7 +130,7 @@ class Mailbox:
             return ("leave", after, None)
         return ("job", state.number, state.job) if state else ("wait", after, None)
 
-    async def report(self, generation: int, number: int, rank: int, index: int, point: Plain) -> bool:
+    async def report(self, generation: int, number: int, rank: int, index: int, point: Point) -> bool:
         """Post a dev point; True when all ranks stop here. A gated job waits for the slot's decision."""
         state = self._current(generation, number)
         if state is None:
@@ -149,7 +150,7 @@ class Mailbox:
             self.events.append(event)
             await self._wake()
 
-    async def finish(self, generation: int, number: int, rank: int, outcome: Plain | None) -> None:
+    async def finish(self, generation: int, number: int, rank: int, outcome: Outcome | None) -> None:
         """A rank has finished the job; rank 0's outcome is the job's, posted when the last rank has finished."""
         state = self._current(generation, number)
         if state is None:

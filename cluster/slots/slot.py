@@ -3,9 +3,11 @@
 import pkgutil
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ray import tune
@@ -19,14 +21,15 @@ from cluster.slots.group_api import (
     Group,
     Job,
     NotBegun,
-    Plain,
     PointEvent,
     ScoreEvent,
     SlotResult,
     SlotSettings,
+    TrialConfig,
 )
 from cluster.slots.health import Losses, Pace, Quarantine
 from cluster.slots.idle_timer import IdleTimer
+from cse_train.results import Outcome, Point, Scalar, Score
 
 HEARTBEAT_S = 1.0
 """Seconds without news after which a slot looks whether its group is still there."""
@@ -38,9 +41,10 @@ REST_S = 2.0
 """Seconds between two results of a slot in quarantine: so long the sweep's end waits for it."""
 IDLE_JOB_S = 360.0
 """The same with a job begun: Tune has ended its trial without a word, or waits for the database (300 s at most)."""
+NOTHING: Mapping[str, Scalar] = MappingProxyType({})
 
 
-class Slot(tune.Trainable):
+class Slot(tune.Trainable):  # type: ignore[misc]
     """One trial is one job. `step` returns at each dev point, at the end, and after `quiet_s` without news.
 
     A user's error is a result (`state: failed`), never an exception: Tune would run it again. Lost workers are replaced
@@ -49,8 +53,8 @@ class Slot(tune.Trainable):
     Tune keeps but does not call gives up its group.
     """
 
-    def setup(self, config: dict[str, Any]) -> None:
-        settings: SlotSettings = config["slot"]
+    def setup(self, config: TrialConfig) -> None:
+        settings = config["slot"]
         self.name = settings.name
         self.group: Group = pkgutil.resolve_name(settings.group.options.group)(
             settings.group.options.recycle_after, self.name
@@ -64,7 +68,7 @@ class Slot(tune.Trainable):
     def __repr__(self) -> str:
         return self.name
 
-    def reset_config(self, new_config: dict[str, Any]) -> bool:
+    def reset_config(self, new_config: TrialConfig) -> bool:
         with self._called():
             self._end_job()
             self._begin(new_config["job"], new_config["slot"])
@@ -115,8 +119,8 @@ class Slot(tune.Trainable):
         self.job, self.settings = job, settings
         self.losses, self.pace = Losses(settings.group.options.max_retries), Pace()
         self.examples, self.judged, self.best = 0, 0, float("-inf")
-        self.points: list[Plain] = []
-        self.scores: list[Plain] = []
+        self.points: list[Point] = []
+        self.scores: list[Score] = []
         self.events: deque[Event] = deque()
         self.undecided: int | None = None
         self.echo: tuple[float, str] | None = None
@@ -180,21 +184,22 @@ class Slot(tune.Trainable):
         self.running, outcome = False, event.outcome
         self.served = True
         self.quarantine.went_well()
-        self.best = outcome.get("best", self.best)
-        self.examples = outcome.get("examples", self.examples)
-        return self._final(outcome.get("state", RunState.DONE), "", outcome=outcome)
+        if outcome is None:
+            return self._final(RunState.DONE, "")
+        self.best, self.examples = outcome.best, outcome.examples
+        return self._final(RunState.STOPPED if outcome.stopped else RunState.DONE, "", outcome=outcome)
 
-    def _on_point(self, index: int, point: Plain) -> SlotResult | None:
+    def _on_point(self, index: int, point: Point) -> SlotResult | None:
         """A point seen before (the run was continued) or the last one is not Tune's to decide on.
 
         Of the last one Tune hears with the end alone: earlier, while suites are scored, it would be a rung.
         """
-        news = point["examples"] > self.examples
+        news = point.examples > self.examples
         if news:
             self.pace.point()
             self.points.append(point)
-            self.examples, self.best = point["examples"], point["best"]
-        if not news or point["examples"] >= self.job.total_examples:
+            self.examples, self.best = point.examples, point.best
+        if not news or point.examples >= self.job.total_examples:
             self._proceed(index)
             return None
         self.undecided, self.judged = index, self.examples
@@ -210,8 +215,7 @@ class Slot(tune.Trainable):
         self.group.abort()
         if event.cause == "setup":
             return self._final(NotBegun.REFUSED, event.reason)
-        inputs = {"inputs": dict(event.inputs)} if event.inputs else None
-        return self._final(RunState.FAILED, event.reason, outcome=inputs)
+        return self._final(RunState.FAILED, event.reason, lacking=event.inputs)
 
     def _on_silence(self, until: float) -> SlotResult | None:
         lost = self.group.lost()
@@ -247,14 +251,21 @@ class Slot(tune.Trainable):
             "points": points,
             "scores": [],
             "reason": "",
-            "outcome": {},
+            "outcome": None,
+            "lacking": {},
             "retried": retried,
             "waits_for": waits_for,
             IS_LAST: False,
         }
 
-    def _final(self, state: RunState | NotBegun, reason: str, outcome: Plain | None = None) -> SlotResult:
+    def _final(
+        self,
+        state: RunState | NotBegun,
+        reason: str,
+        outcome: Outcome | None = None,
+        lacking: Mapping[str, Scalar] = NOTHING,
+    ) -> SlotResult:
         end: SlotResult = self._result(state)
         end.update({"examples": self.examples, "scores": self.scores, "reason": reason, IS_LAST: True})
-        end["outcome"] = outcome or {}
+        end["outcome"], end["lacking"] = outcome, dict(lacking)
         return end

@@ -11,15 +11,14 @@ import platform
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from analysis.run_folder import RunFolder
-from analysis.run_state import RunState
 from cluster.runtime.code_version import OURS, digest_problem
 from cluster.slots.fault import fault_of
-from cluster.slots.group_api import ErrorEvent, Job, Plain, ScoreEvent
+from cluster.slots.group_api import ErrorEvent, Job, ScoreEvent
 from cluster.slots.mailbox import RankFacts
 from cluster.slots.process_state import job_log, process_settings
 from cse_train.fields import ConfigError, Scalar
@@ -28,6 +27,7 @@ from cse_train.plugins.faults import LIBRARIES
 from cse_train.plugins.registry import Plugin
 from cse_train.plugins.snapshot import code_problem
 from cse_train.reading import first_line, out_of_memory
+from cse_train.results import Outcome, Point, Score
 
 GRACE_S = 2.0
 
@@ -133,26 +133,27 @@ class Reporter:
     def __init__(self, channel: Channel, number: int) -> None:
         self.channel, self.number, self.index = channel, number, 0
 
-    def __call__(self, point: Any) -> bool:
+    def __call__(self, point: Point) -> bool:
         """Post a dev point; True when every rank stops at this report."""
         index, self.index = self.index, self.index + 1
-        return bool(self.channel.call("report", self.number, self.channel.rank, index, dataclasses.asdict(point)))
+        return bool(self.channel.call("report", self.number, self.channel.rank, index, point))
 
 
-def run_job(reporter: Reporter, job: Job) -> Plain:
+def run_job(reporter: Reporter, job: Job) -> Outcome | None:
     """Train, unless the job is to score alone; then score the best checkpoint of a finished run."""
     if problem := code_problem(job.code):
         raise OtherCode(problem)
-    outcome: Plain = {"state": RunState.DONE}
-    if job.kind == "train":
-        _check_inputs(job)
-        train = pkgutil.resolve_name(job.function)
-        ended = train(job.run, job.paths, job.folder, reporter, resume_from=job.resume_from, signature=job.signature)
-        outcome = {name: getattr(ended, name) for name in ("examples", "best", "best_examples", "seconds")}
-        outcome["state"] = RunState.STOPPED if ended.stopped else RunState.DONE
-    if outcome["state"] == RunState.DONE and job.suites:
+    outcome = _train(reporter, job) if job.kind == "train" else None
+    if not (outcome and outcome.stopped) and job.suites:
         _score(reporter, job)
     return outcome
+
+
+def _train(reporter: Reporter, job: Job) -> Outcome:
+    _check_inputs(job)
+    train: Callable[..., Outcome] = pkgutil.resolve_name(job.function)
+    ended = train(job.run, job.paths, job.folder, reporter, resume_from=job.resume_from, signature=job.signature)
+    return dataclasses.replace(ended, points=())
 
 
 def _check_inputs(job: Job) -> None:
@@ -165,14 +166,14 @@ def _check_inputs(job: Job) -> None:
 
 def _score(reporter: Reporter, job: Job) -> None:
     """Every rank scores, because the evaluator shares its batches among them; rank 0 posts."""
-    score = pkgutil.resolve_name(job.scorer)
+    score: Callable[..., Sequence[Score]] = pkgutil.resolve_name(job.scorer)
     folder = RunFolder(job.folder)
     train = job.run.train  # names the encoder as the plan does: since the run was trained, it may have moved
     given = {"signature": job.signature, "encoder": train.encoder}
     scores = score(folder.best, job.suites, job.paths, folder.scores, **given)
     if reporter.channel.rank == 0:
-        for score in scores:
-            reporter.channel.call("post", reporter.number, ScoreEvent(score.record()))
+        for each in scores:
+            reporter.channel.call("post", reporter.number, ScoreEvent(dataclasses.replace(each, details={})))
 
 
 def error_event(error: BaseException, rank: int = 0) -> ErrorEvent:

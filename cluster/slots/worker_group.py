@@ -194,7 +194,7 @@ class WorkerGroup:
 
     def ranks(self) -> dict[int, RankFacts]:
         """What the ranks say of themselves."""
-        return self._call("ranks")
+        return dict(self._call("ranks"))
 
     def _call(self, method: str, *args: Any) -> Any:
         return ray.get(getattr(self.mailbox, method).remote(*args))

@@ -7,6 +7,7 @@ from typing import Any
 from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, TrialScheduler
 
 from cluster.runtime.options import AshaOptions
+from cluster.slots.group_api import SlotResult
 from cluster.sweep.unsaved import Unsaved
 
 Points = Mapping[str, list[tuple[int, float]]]
@@ -40,11 +41,11 @@ class SharedAsha(Unsaved, FIFOScheduler):  # type: ignore[misc]
         self._take_points()
         self._trained_here.add(_signature(trial))
 
-    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: SlotResult) -> str:
         self._take_points()
         return self._judge(_signature(trial), result["examples"], result["best"])
 
-    def on_trial_complete(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> None:
+    def on_trial_complete(self, tune_controller: Any, trial: Any, result: SlotResult) -> None:
         self._judge(_signature(trial), result["examples"], result["best"])
         self._trained_here.discard(_signature(trial))
 

@@ -4,10 +4,9 @@ import pkgutil
 import random
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from analysis.ledger import Claim, Ledger, LostClaim, RunRow
 from analysis.run_folder import RunFolder, home_of
@@ -18,7 +17,7 @@ from cluster.plan.run_source import RunSource
 from cluster.runtime.code_version import provenance
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import blames_storage, check_here, within
-from cluster.slots.group_api import Job, Plain, SlotResult, total_examples
+from cluster.slots.group_api import Job, SlotResult, total_examples
 from cluster.sweep import run_folders
 from cluster.sweep.events import EventKind, OnEvent, failed_twice
 from cluster.sweep.recorder import ClaimedRun, LedgerEntry, Recorder, is_done, is_taken
@@ -26,6 +25,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import still_valid, unscored
 from cse_train.fields import Scalar
 from cse_train.plugins.snapshot import code_of
+from cse_train.results import Point, Protocol
 
 POLL_S = 2.0
 """Seconds between two looks at runs that other drivers hold."""
@@ -113,8 +113,8 @@ class Dispatcher:
 
     def ended(self, claimed: ClaimedRun, result: SlotResult) -> None:
         """Record a trial's end. Where it failed for an input, none that needs the same is begun any more."""
-        if inputs := result["outcome"].get("inputs"):
-            self._lacking.append(inputs)
+        if result["lacking"]:
+            self._lacking.append(result["lacking"])
             self._over = self.source.proposes
         self.recorder.ended(claimed, result)
 
@@ -157,7 +157,7 @@ class Dispatcher:
     def _read(self, planned: Sequence[PlannedRun]) -> dict[str, LedgerEntry]:
         rows = {row.signature: row for row in self.ledger.runs(signatures=[run.signature for run in planned])}
         ended = [run.signature for run in planned if is_done(rows.get(run.signature)) and self._suites(run)]
-        protocols: dict[str, dict[str, Any]] = {signature: {} for signature in ended}
+        protocols: dict[str, dict[str, Protocol]] = {signature: {} for signature in ended}
         for score in self.ledger.scores(ended) if ended else []:
             protocols[score.signature][score.suite] = score.protocol
         return {
@@ -220,7 +220,7 @@ class Dispatcher:
         return self._begin(planned, self._provenance | facts(planned.run), finished)
 
     def _begin(
-        self, planned: PlannedRun, provenance: Mapping[str, Any], finished: Sequence[RunState] = ()
+        self, planned: PlannedRun, provenance: Mapping[str, object], finished: Sequence[RunState] = ()
     ) -> ClaimedRun | None:
         """A claim with a folder that no other ledger has, trained with what `provenance` says."""
         storage, home = self._storage, self._home(planned.signature)
@@ -246,13 +246,13 @@ class Dispatcher:
         That is an attempt of another ledger, or of a driver of this one that died before it said so.
         """
         for source in RunFolder.finished_in(self._home(planned.signature)):
-            read, total = pkgutil.resolve_name(self.options.reader), total_examples(planned.counted.flat())
-            points = read(source.path, planned.signature, total)
+            read: Callable[..., Sequence[Point]] = pkgutil.resolve_name(self.options.reader)
+            points = read(source.path, planned.signature, total_examples(planned.counted.flat()))
             if points and self._take_over(planned, source, points):
                 return True
         return False
 
-    def _take_over(self, planned: PlannedRun, source: RunFolder, points: Sequence[Plain]) -> bool:
+    def _take_over(self, planned: PlannedRun, source: RunFolder, points: Sequence[Point]) -> bool:
         """Whether the run is claimed and ended with the checkpoints and points of a finished attempt."""
         claimed = self._begin(planned, self._origin(source) | facts(planned.run))
         if claimed is None or claimed.claim is None:
@@ -266,7 +266,7 @@ class Dispatcher:
             return False
         return True
 
-    def _origin(self, source: RunFolder) -> dict[str, Any]:
+    def _origin(self, source: RunFolder) -> dict[str, object]:
         """With what another ledger's attempt was trained, as far as is known, and where it lies."""
         return run_folders.provenance(source) | {"adopted": str(source.path.relative_to(self.options.storage))}
 
@@ -321,5 +321,5 @@ class Dispatcher:
         return self.options.storage
 
     @cached_property
-    def _provenance(self) -> dict[str, Any]:
+    def _provenance(self) -> dict[str, object]:
         return provenance()

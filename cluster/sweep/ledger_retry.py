@@ -4,15 +4,19 @@ import functools
 import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 from analysis.ledger import Claim, Ledger, LedgerAway
 from analysis.run_state import RunState
+from cse_train.results import Settings
 
 AWAY_S = 300.0
 """Longest wait for a database before the sweep ends; its claims outlive the wait by no more than their lease."""
 PAUSE_S = 2.0
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class RetryingLedger:
@@ -34,7 +38,7 @@ class RetryingLedger:
         member = getattr(self._ledger, name)
         return functools.partial(self._retried, member) if callable(member) else member
 
-    def claim(self, signature: str, config: Mapping[str, Any], *, owner: str, **rest: Any) -> Claim | None:
+    def claim(self, signature: str, config: Settings, *, owner: str, **rest: Any) -> Claim | None:
         """As `Ledger.claim`. A claim whose answer was lost on the way is given back first.
 
         For one lease after the database was away no run is taken over: its driver may only have been cut off, too.
@@ -59,7 +63,7 @@ class RetryingLedger:
         if row and row.owner == owner and row.state == RunState.CLAIMED:
             self._ledger.release(Claim(signature, row.attempt, owner), "answer lost on the way")
 
-    def _retried(self, action: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def _retried(self, action: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
         since: float | None = None
         while True:
             try:

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from cluster.runtime.options import SweepOptions
+from cluster.runtime.ray_internals import HEAD
 from cluster.runtime.resources import (
     GROUP_GB,
-    HEAD,
     SLOT,
     WORKER_GB,
     Node,

@@ -12,8 +12,9 @@ from cluster.plan.plan import PlannedRun
 from cluster.plan.run_source import RunSource
 from cluster.runtime.options import SweepOptions
 from cluster.runtime.storage import StorageFailed, storage_problem
-from cluster.slots.group_api import IS_LAST, Plain, SlotResult
+from cluster.slots.group_api import IS_LAST, SlotResult
 from cluster.sweep.events import EventKind, Failure, OnEvent, SweepEvent, SweepOutcome
+from cse_train.results import Outcome, Point, Protocol
 
 CORRUPT = "corrupt checkpoint: "
 """How the reason begins where a finished run could not be scored because its model is damaged or another run's."""
@@ -30,8 +31,8 @@ class ClaimedRun:
     suites: tuple[str, ...]
     finished: RunRow | None = None
     """Of a finished run that is only scored, what the ledger has."""
-    last_point: Plain = field(default_factory=dict)
-    unrecorded: list[Plain] = field(default_factory=list)
+    last_point: Point | None = None
+    unrecorded: list[Point] = field(default_factory=list)
     """Points that came with the end: one transaction for both, because each is a wait for the disk."""
     lost: int = 0
     """Slots that gave the run up."""
@@ -44,7 +45,7 @@ class LedgerEntry:
     """What the ledger has of one run."""
 
     row: RunRow | None
-    protocols: Mapping[str, Mapping[str, Any]]
+    protocols: Mapping[str, Protocol]
     """Suite -> protocol of its score, of a finished run that is wanted on suites."""
 
 
@@ -92,8 +93,8 @@ class Recorder:
         else:
             self.ledger.add_points(claimed.claim, points)
         claimed.last_point = point = points[-1]
-        reached = {"examples": point["examples"], "best": point["best"]}
-        self.report(EventKind.POINT, claimed.planned, state=RunState.RUNNING, **reached)
+        state, planned = RunState.RUNNING, claimed.planned
+        self.report(EventKind.POINT, planned, state=state, examples=point.examples, best=point.best)
 
     def ended(self, claimed: ClaimedRun, result: SlotResult) -> None:
         """Record a trial's end: the ranks' outcome, or `stopped` where the scheduler ended it."""
@@ -123,7 +124,7 @@ class Recorder:
         self.raise_for_storage(claimed, reason)
         self.close(claimed)
         if claimed.claim:
-            self._finish(claimed, RunState.FAILED, {}, claimed.folder, reason)
+            self._finish(claimed, RunState.FAILED, None, claimed.folder, reason)
             self.source.observe(claimed.planned, RunState.FAILED, None, None)
         else:
             self._observe_finished(claimed)
@@ -146,7 +147,7 @@ class Recorder:
         self.outcome = replace(self.outcome, reused=self.outcome.reused + 1)
         self.report(EventKind.REUSED, planned, row=row)
 
-    def adopted(self, claimed: ClaimedRun, points: Sequence[Plain]) -> None:
+    def adopted(self, claimed: ClaimedRun, points: Sequence[Point]) -> None:
         """A claimed run was trained already, and its folder has the checkpoints: record its points and its end."""
         if not self._adopts:
             where = f"storage={self.options.storage}"
@@ -154,7 +155,7 @@ class Recorder:
             self.on_event(SweepEvent(kind=EventKind.LEDGER, reason=line))
         self._adopts = True
         claimed.last_point, claimed.unrecorded = points[-1], list(points)
-        self._finish(claimed, RunState.DONE, {}, self._publish(claimed), None)
+        self._finish(claimed, RunState.DONE, None, self._publish(claimed), None)
 
     def failed_before(self, planned: PlannedRun, reason: str, log: str) -> None:
         """The ledger has the run's failure already."""
@@ -186,19 +187,30 @@ class Recorder:
             self.outcome = replace(self.outcome, done=self.outcome.done + 1)
         else:
             self.outcome = replace(self.outcome, stopped=self.outcome.stopped + 1)
-        examples = outcome.get("examples", claimed.last_point.get("examples", 0))
+        reached = outcome or claimed.last_point
+        examples = reached.examples if reached else 0
         self.source.observe(claimed.planned, state, best, examples)
         kind = EventKind.DONE if state == RunState.DONE else EventKind.STOPPED
         self.report(kind, claimed.planned, state=state, examples=examples, best=best)
 
     def _finish(
-        self, claimed: ClaimedRun, state: RunState, outcome: Mapping[str, Any], folder: Path, reason: str | None
+        self, claimed: ClaimedRun, state: RunState, outcome: Outcome | None, folder: Path, reason: str | None
     ) -> float | None:
         assert claimed.claim is not None
-        names = ("examples", "best", "best_examples", "seconds")
-        values = {name: outcome.get(name, claimed.last_point.get(name)) for name in names}
-        self.ledger.finish(claimed.claim, state, folder=folder, reason=reason, points=claimed.unrecorded, **values)
-        return values["best"]
+        reached = outcome or claimed.last_point
+        best = reached.best if reached else None
+        self.ledger.finish(
+            claimed.claim,
+            state,
+            examples=reached.examples if reached else None,
+            best=best,
+            best_examples=reached.best_examples if reached else None,
+            seconds=reached.seconds if reached else None,
+            folder=folder,
+            reason=reason,
+            points=claimed.unrecorded,
+        )
+        return best
 
     def _publish(self, claimed: ClaimedRun) -> Path:
         """Rename the attempt's folder to `final-…`; an attempt that was taken over may not (LostClaim).
@@ -215,18 +227,10 @@ class Recorder:
 
     def _record_scores(self, claimed: ClaimedRun, result: SlotResult) -> None:
         for score in result["scores"]:
-            file = score.get("cosines_file")
-            self.ledger.add_score(
-                claimed.planned.signature,
-                score["suite"],
-                score["value"],
-                score["protocol"],
-                str(RunFolder(claimed.folder).scores / Path(file).name) if file else None,
-                score.get("cosines_hash"),
-            )
-            self.report(
-                EventKind.SCORED, claimed.planned, state=RunState.DONE, best=score["value"], reason=score["suite"]
-            )
+            if file := score.file:  # the attempt's folder has another name by now
+                score = replace(score, file=replace(file, path=RunFolder(claimed.folder).scores / file.path.name))
+            self.ledger.add_score(claimed.planned.signature, score)
+            self.report(EventKind.SCORED, claimed.planned, state=RunState.DONE, best=score.value, reason=score.column)
 
     def _observe_finished(self, claimed: ClaimedRun) -> None:
         """Of a finished run that was only scored, whether or not it could be."""

@@ -6,14 +6,13 @@ import json
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from analysis.ledger import Claim, RunRow
 from analysis.ledger.rows import HistoryRow
 from analysis.run_folder import RunFolder
 
 
-def begin(home: Path, claim: Claim, provenance: Mapping[str, Any]) -> RunFolder:
+def begin(home: Path, claim: Claim, provenance: Mapping[str, object]) -> RunFolder:
     """Make the folder of an attempt: it is nobody else's, also where two drivers ask at one moment. OSError."""
     home.mkdir(parents=True, exist_ok=True)
     for number in itertools.count(1):
@@ -31,7 +30,7 @@ def begin(home: Path, claim: Claim, provenance: Mapping[str, Any]) -> RunFolder:
     raise AssertionError
 
 
-def provenance(folder: RunFolder) -> dict[str, Any]:
+def provenance(folder: RunFolder) -> dict[str, object]:
     """With what an attempt was trained, as far as its folder says."""
     details = _mark(folder).get("provenance")
     return details if isinstance(details, dict) else {}
@@ -54,7 +53,7 @@ def is_others(attempts: Iterable[HistoryRow], folder: RunFolder) -> bool:
     return bool(mark) and not _is_of(attempts, mark)
 
 
-def _is_of(attempts: Iterable[HistoryRow | RunRow], mark: Mapping[str, Any]) -> bool:
+def _is_of(attempts: Iterable[HistoryRow | RunRow], mark: Mapping[str, object]) -> bool:
     return any((mark.get("attempt"), mark.get("owner")) == (row.attempt, row.owner) for row in attempts)
 
 
@@ -79,7 +78,7 @@ def _link(source: Path, to: Path) -> None:
         shutil.copyfile(source, to)
 
 
-def _mark(folder: RunFolder) -> dict[str, Any]:
+def _mark(folder: RunFolder) -> dict[str, object]:
     with contextlib.suppress(OSError, ValueError, RecursionError):
         mark = json.loads(folder.mark.read_text(encoding="utf8"))
         return mark if isinstance(mark, dict) else {}

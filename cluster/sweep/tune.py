@@ -53,7 +53,7 @@ class Guard:
         self.over.set()
 
 
-class DispatchSearcher(Unsaved, Searcher):
+class DispatchSearcher(Unsaved, Searcher):  # type: ignore[misc]
     """Asks the dispatcher for the next run when one of `slots` is free; the callback records results."""
 
     def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], guard: Guard, slots: int) -> None:
@@ -91,7 +91,7 @@ class DispatchSearcher(Unsaved, Searcher):
         self._slots[trial_id] = number
         return number
 
-    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+    def on_trial_complete(self, trial_id: str, result: SlotResult | None = None, error: bool = False) -> None:
         """Nothing: the callback records it, which also runs for a trial that failed."""
 
     def save(self, checkpoint_path: str) -> None:
@@ -101,7 +101,7 @@ class DispatchSearcher(Unsaved, Searcher):
         """Nothing: see `save`."""
 
 
-class RecordingCallback(Unsaved, tune.Callback):
+class RecordingCallback(Unsaved, tune.Callback):  # type: ignore[misc]
     """Records every result. An error here ends the sweep and is raised by `run_sweep`, not by Tune."""
 
     def __init__(self, dispatcher: Dispatcher, trials: dict[str, ClaimedRun], guard: Guard) -> None:
@@ -145,13 +145,13 @@ class RecordingCallback(Unsaved, tune.Callback):
             self._guard(self._dispatcher.taken_over, claimed)
 
 
-class SweepStopper(Unsaved, tune.Stopper):
+class SweepStopper(Unsaved, tune.Stopper):  # type: ignore[misc]
     """Ends a trial whose claim was lost, the rest of a slot once nothing is left to run, and everything once `over`."""
 
     def __init__(self, over: threading.Event, callback: RecordingCallback, finished: Callable[[], bool]) -> None:
         self._over, self._callback, self._finished = over, callback, finished
 
-    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+    def __call__(self, trial_id: str, result: SlotResult) -> bool:
         return trial_id in self._callback.lost or (result["state"] == NotBegun.RESTING and self._finished())
 
     def stop_all(self) -> bool:

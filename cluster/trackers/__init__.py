@@ -12,10 +12,10 @@ import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from analysis.run_state import RunState
-from cse_train.fields import ConfigError, nearest
+from cse_train.fields import ConfigError, Settings, nearest
 from cse_train.reading import first_line
 
 
@@ -27,7 +27,7 @@ class TrackedRun:
     sweep: str
     name: str
     """Its cell and seed."""
-    settings: Mapping[str, Any]
+    settings: Settings
     """Method and every other setting, by dotted key."""
     points: Sequence[tuple[int, Mapping[str, float]]]
     """Training examples -> dev score, loss and other metrics: what was not sent before."""

@@ -78,7 +78,8 @@ class Tracker:
 
     def _experiment(self, sweep: str) -> str:
         same = self._client.get_experiment_by_name(sweep)
-        self._experiments[sweep] = name = same.experiment_id if same else self._client.create_experiment(sweep)
+        name: str = same.experiment_id if same else self._client.create_experiment(sweep)
+        self._experiments[sweep] = name
         return name
 
 

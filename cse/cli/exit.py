@@ -9,12 +9,13 @@ from collections.abc import Callable
 import cse
 from cluster.sweep.events import SweepOutcome
 from cse.cli.listing import size
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.cli.printing import problem_lines
 from cse_train.plugins import registry
 from cse_train.reading import first_line, out_of_memory
 
-ledgers = Deferred("analysis.ledger")
+with deferred(__name__):
+    from analysis import ledger as ledgers
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 WORSE, MORE_SEEDS = 3, 4

@@ -15,14 +15,14 @@ Format = Literal["text", "json"]
 FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for programs.")]
 
 
-def listing(rows: Sequence[Mapping[str, Any]], form: Format, empty: str, spare: Sequence[str] = ()) -> str:
+def listing(rows: Sequence[Mapping[str, object]], form: Format, empty: str, spare: Sequence[str] = ()) -> str:
     """Rows as a JSON array, or as `aligned` columns with a head; `empty` stands for no rows in text."""
     if form == "json":
         return json.dumps([dict(row) for row in rows], indent=1, default=str)
     return aligned(rows, spare) if rows else empty
 
 
-def aligned(rows: Sequence[Mapping[str, Any]], spare: Sequence[str] = ()) -> str:
+def aligned(rows: Sequence[Mapping[str, object]], spare: Sequence[str] = ()) -> str:
     """The first row's keys as the head, numbers to the right.
 
     On a terminal as wide as that is, without the `spare` columns where they do not fit; else each column is as wide as

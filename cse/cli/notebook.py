@@ -19,18 +19,19 @@ from analysis.tables.aggregate import Table
 from cluster.plan.planner import plan as planned
 from cluster.sweep.events import SweepOutcome
 from cse.cli import ledgers, options, plan_text
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.cli.sweep_options import SweepArguments
 from cse.cli.sweeps import reproduce as pages
 from cse.experiments import request as sweeping
 from cse.tables import build
 from cse.tables.lookup import encoder_for, space_first
-from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.fields import ConfigError, Json, Scalar, nearest
 from search_spaces.catalog import load_all, load_space
 
-experiments = Deferred("cse.experiments.run")
-untrained = Deferred("cse.experiments.baselines")
-models = Deferred("cse_train.evaluate.models.open")
+with deferred(__name__):
+    from cse.experiments import baselines as untrained
+    from cse.experiments import run as experiments
+    from cse_train.evaluate.models import open as models
 
 Settings = Mapping[str, Scalar]
 PathLike = str | Path
@@ -72,7 +73,7 @@ class ShownTable(Shown):
 class ShownReproduction(Shown):
     """A published table trained again, with verdicts, order and cost."""
 
-    data: Mapping[str, Any]
+    data: Json
     """What `cse reproduce --out` writes as ID.json."""
 
 
@@ -184,7 +185,7 @@ def _shown(made: Table, outcome: SweepOutcome | None = None) -> ShownTable:
     return ShownTable(render(made, "md"), render(made, "html"), made, outcome)
 
 
-def _arguments(settings: Settings | None, given: Mapping[str, Any]) -> SweepArguments:
+def _arguments(settings: Settings | None, given: Json) -> SweepArguments:
     """Options as the command line has them; ConfigError for one that it does not have."""
     valid = [field.name for field in dataclasses.fields(SweepArguments) if field.name != "settings"]
     wrong = [name for name in given if name not in valid]

@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from analysis.ledger import Ledger, sweeps_named
 from analysis.run_folder import RunFolder
 from analysis.statistics.looks import LOOKS, looks_until
 from cse.cli.ledgers import existing_ledger
-from cse.cli.loader import load
+from cse.cli.loader import deferred
 from cse_train.backbone.folders import shipped_names
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError, Scalar, nearest
@@ -25,6 +25,11 @@ from search_spaces.catalog import catalog
 from search_spaces.space import MOST_SEEDS
 from search_spaces.strict_yaml import parse_yaml, read_yaml
 from search_spaces.user_data.references import ROLES
+
+with deferred(__name__):
+    from analysis.tables import directions
+    from cse.tables import lookup
+    from cse_train import checkpoint
 
 PLUGINS = "CSE_PLUGINS"
 """Environment variable with what --plugins gives, a colon between two."""
@@ -151,13 +156,12 @@ Margin = Annotated[
 ]
 
 
-def terms(until: str | None, max_seeds: int | None, margin: float, seeds: int | None) -> Any:
-    """The `Terms` of verdicts; ConfigError for a margin of 0, and for options that do not go together."""
+def terms(until: str | None, max_seeds: int | None, margin: float, seeds: int | None) -> "directions.Terms":
+    """The terms of verdicts; ConfigError for a margin of 0, and for options that do not go together."""
     if until is None and max_seeds is not None:
         raise ConfigError([f"no looks: --max-seeds={max_seeds}; give --until decided with it, or --seeds instead"])
     if until is not None and seeds is not None:
         raise ConfigError([f"two answers: --until={until} --seeds={seeds}; give --max-seeds in place of --seeds"])
-    directions = load("analysis.tables.directions")
     try:
         return directions.Terms(margin=margin, looks=None if until is None else looks_until(max_seeds or LOOKS[-1]))
     except ValueError as error:
@@ -317,9 +321,8 @@ def model_folder(name: str, ledger: str | None, storage: str | None = None) -> P
 
 def run_folder(name: str, ledger: Ledger | None) -> Path:
     """The folder that a run's name means. ConfigError for none, CorruptCheckpoint for one with another run's model."""
-    lookup = load("cse.tables.lookup")
-    folder: Path = lookup.run_folder(name, ledger)
+    folder = lookup.run_folder(name, ledger)
     row = lookup.row_of(RunFolder.around(folder).path, ledger) if ledger else None
     if row is not None:
-        load("cse_train.checkpoint").require_own(folder, row.signature)
+        checkpoint.require_own(folder, row.signature)
     return folder

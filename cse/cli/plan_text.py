@@ -3,7 +3,6 @@
 import textwrap
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from analysis.run_state import RunState
 from analysis.tables.labels import number_of
@@ -11,7 +10,12 @@ from cluster.plan.missing_inputs import IncompleteCell, by_reason
 from cluster.plan.plan import Plan, SpacePlan, counts
 from cse.cli import screen
 from cse.cli.listing import aligned, duration, size
+from cse.cli.loader import deferred
 from cse.tables.coverage import counted, printed_values
+
+with deferred(__name__):
+    from analysis.tables import directions
+    from cse.tables import looks
 
 TITLE = 34
 """Characters of a title in the listing."""
@@ -35,13 +39,13 @@ def text(plan: Plan) -> str:
     return "\n".join([*listing, *(screen.prose(line, indent="  ") for line in said)])
 
 
-def until_decided(plan: Plan, expected: Mapping[str, Any], terms: Any) -> list[str]:
+def until_decided(plan: Plan, expected: "Mapping[str, looks.Expected]", terms: "directions.Terms") -> list[str]:
     """A line for each table on what `--until decided` takes of it; `expected`: ID -> `cse.tables.looks.Expected`."""
     lines = []
     for space in plan.tables:
         if (runs := expected.get(space.id)) is not None:
             each = plan.rates.wall(plan.cost([replace(space, done=frozenset())])) / max(1, len(space.runs))
-            at = ", ".join(map(str, terms.looks))
+            at = ", ".join(map(str, terms.looks or ()))
             basis = "the seeds of this ledger" if runs.ours else "the paper's differences and seeds of a point each"
             lines.append(
                 f"{space.id} until decided, with looks at {at} seeds: about {runs.runs:.0f} runs, "

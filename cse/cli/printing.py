@@ -60,5 +60,5 @@ class PlainStream:
 @contextlib.contextmanager
 def plain_output() -> Iterator[None]:
     """Everything that is printed within it is plain but for colours."""
-    with contextlib.redirect_stdout(PlainStream(sys.stdout)):  # type: ignore[type-var]
+    with contextlib.redirect_stdout(PlainStream(sys.stdout)):
         yield

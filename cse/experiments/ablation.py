@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -13,6 +12,7 @@ from analysis.ledger import Ledger, SweepRow
 from analysis.ledger.schema import digest
 from analysis.run_folder import RunFolder
 from analysis.statistics.leave_one_out import Without, leave_one_out
+from analysis.sweep_spec import SweepSpec
 from analysis.tables.results import results_of
 from cluster.plan.match import match
 from cse.tables.build import columns_of
@@ -54,7 +54,7 @@ class Ablation:
 
     space: Space
     absent: tuple[str, ...]
-    raw: Mapping[str, Any]
+    raw: Mapping[str, object]
     """The space as YAML's plain data."""
 
     def write(self) -> Path:
@@ -93,7 +93,7 @@ def _components(origin: Origin, method: str) -> Mapping[str, Component]:
     return load_space(method).components if method in catalog() else {}
 
 
-def _raw(origin: Origin, method: str, present: Mapping[str, Mapping[str, Scalar]]) -> dict[str, Any]:
+def _raw(origin: Origin, method: str, present: Mapping[str, Mapping[str, Scalar]]) -> dict[str, object]:
     settings = {key: value for key, value in origin.flat.items() if key not in ("method", SEED)}
     listed = [{"label": WITHOUT + name, "set": dict(changes)} for name, changes in present.items()]
     name = re.sub(r"[^\w@.=-]+", "-", origin.name).strip("-")
@@ -130,9 +130,9 @@ def losses(
     matches = match(resolved, ledger.runs(), seeds)
     planned = [({"label": labels[str(dict(m.key))]}, m.run.signature, m.run.seed) for m in matches]
     values: dict[str, dict[int, float]] = {label: {} for label in labels.values()}
-    for line in results_of(ledger, planned, [column], runs=[matched.run for matched in matches]):
-        if not math.isnan(line["value"]):
-            values[line["label"]][line["seed"]] = line["value"]
+    for result in results_of(ledger, planned, [column], runs=[matched.run for matched in matches]):
+        if not math.isnan(result.value):
+            values[str(result.key["label"])][result.seed] = result.value
     full = values.pop(FULL)
     return column, full, leave_one_out(full, values)
 
@@ -140,14 +140,14 @@ def losses(
 def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapping[str, Scalar]) -> Origin:
     """The configuration that a run or a sweep's best cell has, with the settings changed that a person fixes."""
     run, name, sweep = _run_of(what, ledger)
-    spec, resolved = (sweep.spec, space_of_sweep(sweep)) if sweep else ({}, None)
+    spec, resolved = (sweep.spec, space_of_sweep(sweep)) if sweep else (SweepSpec({}), None)
     flat = parse_run({**completed(run), **changed}).flat()
     title = " ".join([name, *(f"{key}={value}" for key, value in sorted(changed.items()))])
     return Origin(
         name=title,
         flat=flat,
-        profile=str(spec.get("profile", "small")),
-        seeds=list(range(seeds) if seeds else spec.get("seeds", range(SEEDS))),
+        profile=spec.profile or "small",
+        seeds=list(range(seeds) if seeds else spec.seeds or range(SEEDS)),
         evaluate=resolved.space.evaluate if resolved else (),
         components=resolved.space.components if resolved else {},
         plugins=_plugins(resolved.space) if resolved else (),

@@ -10,11 +10,11 @@ from cse.tables.lookup import encoder_of, require_files
 from cse.tables.models import Model, ModelScore
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import is_run, open_model
-from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.score import score_checkpoint
 from cse_train.evaluate.suites.registry import require, require_known, still_valid, unscored
 from cse_train.plugins.apart import apart
+from cse_train.results import Score
 
 
 def score_folder(
@@ -38,7 +38,7 @@ def _scored(
     return {
         score.column: ModelScore(
             score.value,
-            score.protocol.as_dict(),
+            score.protocol,
             score.cosines.cosines if score.cosines else None,
             score.cosines.gold if score.cosines else None,
         )
@@ -69,5 +69,5 @@ def score_run(run: RunRow, ledger: Ledger, suites: Sequence[str], paths: DataPat
     given = (folder.best, list(suites), paths, folder.scores, run.signature, encoder)
     scores = apart(score_checkpoint, *given)
     for score in scores:
-        ledger.add_score(run.signature, **score.record())
+        ledger.add_score(run.signature, score)
     return scores

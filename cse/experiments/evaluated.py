@@ -13,12 +13,12 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import NotFinite, open_model
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.models.word_vectors import word_vectors_file
-from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import columns, data_hash
 from cse_train.fields import ConfigError
 from cse_train.plugins.apart import apart
 from cse_train.plugins.snapshot import code_of
+from cse_train.results import Score
 from cse_train.text.corpora.files import file_hash
 from search_spaces.cells import ResolvedSpace
 from search_spaces.paper import Evaluated
@@ -106,4 +106,4 @@ def _evaluated(place: Path, pooler: str | None, suite: str, paths: DataPaths) ->
 
 def _stored(score: Score, model: str, weights: str, pooler: str, data: str) -> UntrainedScore:
     value = score.value if np.isfinite(score.value) else None
-    return UntrainedScore(model, weights, pooler, score.column, data, value, score.protocol.as_dict())
+    return UntrainedScore(model, weights, pooler, score.column, data, value, score.protocol)

@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from analysis.tables.directions import Terms
 from analysis.tables.labels import number_of
 from cluster.plan.match import held_by_paths
@@ -17,6 +17,7 @@ from cluster.search.budget import Budget, parse_budget
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.suites.registry import still_valid, unscored
 from cse_train.fields import ConfigError
+from cse_train.results import Protocol
 from search_spaces.catalog import shipped
 from search_spaces.cells import ResolvedSpace, sweep_name
 
@@ -127,7 +128,7 @@ def check_code(request: Request, changed: Sequence[str]) -> None:
 def _unscored(
     ledger: Ledger, done: Collection[str], wanted: Mapping[str, Sequence[str]], paths: DataPaths
 ) -> frozenset[str]:
-    have: dict[str, dict[str, Mapping[str, Any]]] = {signature: {} for signature in done}
+    have: dict[str, dict[str, Protocol]] = {signature: {} for signature in done}
     for score in ledger.scores(done) if done else ():
         have[score.signature][score.suite] = score.protocol
     return frozenset(name for name in done if unscored(wanted.get(name, ()), still_valid(have[name], paths)))
@@ -145,7 +146,7 @@ def record(
     `num_samples`: runs that a search makes at most. `blocked` and `asked` are keys of the ledger's format.
     """
     space = request.resolved.space
-    spec = {
+    spec: dict[str, object] = {
         "title": space.title,
         "space": space.id,
         "file": str(space.file.resolve()),
@@ -158,14 +159,14 @@ def record(
         **_written(request.resolved),
     }
     name = sweep_name(request.resolved)
-    before = (ledger.sweep_spec(name) or {}).get("inputs", {})
+    before = ledger.sweep_spec(name).inputs
     if inputs := {**before, **held_by_paths(request.resolved)}:
         spec["inputs"] = inputs
-    ledger.record_sweep(name, spec)
+    ledger.record_sweep(name, SweepSpec(spec))
     ledger.link(name, [(run.signature, run.cell, run.seed) for run in runs])
 
 
-def _written(resolved: ResolvedSpace) -> dict[str, Any]:
+def _written(resolved: ResolvedSpace) -> dict[str, object]:
     """What the person's own files say, by which the sweep is known wherever they are by now."""
     written = {"yaml": resolved.space.written, "profile_yaml": resolved.profile.written}
     if resolved.space.file.resolve().is_relative_to(shipped()):

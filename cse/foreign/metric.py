@@ -4,15 +4,15 @@ The ledger's higher score always wins, so that a metric of which the lower value
 turned; `Metric.measured` turns it back.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from analysis.ledger import Ledger, RunRow
+from analysis.sweep_spec import SweepSpec
 from analysis.tables.spec import MetricScale, Sense
 from cse.foreign import IMPORTED
 from cse_train.evaluate.metric_names import needs_direction, read_span
-from cse_train.fields import ConfigError
+from cse_train.fields import ConfigError, Scalar
 
 TURNED = "-"
 """Stands before the name of a metric whose sign is turned."""
@@ -41,27 +41,26 @@ def declared(name: str, better: Sense | None, span: float | None, values: Iterab
     return Metric(name, MetricScale(better or "higher", read_span(name, values) if span is None else span))
 
 
-def in_spec(metric: Metric) -> dict[str, Any]:
+def in_spec(metric: Metric) -> dict[str, Scalar]:
     """What a sweep keeps of it."""
     score = (TURNED if metric.turned else "") + metric.name
     return {"score": score, "better": metric.scale.better, "span": metric.scale.span}
 
 
-def of_spec(spec: Mapping[str, Any], runs: Sequence[RunRow]) -> Metric:
+def of_spec(spec: SweepSpec, runs: Sequence[RunRow]) -> Metric:
     """The metric of an imported sweep with these runs; none is better of a loss that was imported undeclared."""
-    score = str(spec.get("score", ""))
-    name, turned = score.removeprefix(TURNED), score.startswith(TURNED)
+    name, turned = spec.score.removeprefix(TURNED), spec.score.startswith(TURNED)
     better: Sense | None = "lower" if turned else "higher"
-    if "better" not in spec and not turned and needs_direction(name):
+    if not spec.says_better and not turned and needs_direction(name):
         better = None
     values = [run.best for run in runs if run.best is not None]
-    return Metric(name, MetricScale(better, spec["span"] if spec.get("span") else read_span(name, values)))
+    return Metric(name, MetricScale(better, spec.span or read_span(name, values)))
 
 
 def of_runs(ledger: Ledger, runs: Sequence[RunRow]) -> Metric | None:
     """The metric of runs of an imported sweep; None for runs that were trained here."""
     names = {run.signature for run in runs if IMPORTED in run.identity}
     for sweep in ledger.sweeps() if names else ():
-        if IMPORTED in sweep.spec and not names.isdisjoint(ledger.signatures(sweep.id)):
+        if sweep.spec.imported and not names.isdisjoint(ledger.signatures(sweep.id)):
             return of_spec(sweep.spec, ledger.runs(sweep=sweep.id))
     return None

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from analysis.ledger import Ledger, RunRow
+from analysis.sweep_spec import SweepSpec
 from analysis.tables.results import DEV, Planned
 from analysis.tables.spec import MetricScale
 from cse.foreign import IMPORTED
@@ -20,14 +21,14 @@ def planned_of(
     A row bears the space's dev set, whose column has its score as the tool has it; the last mapping says what it means.
     """
     name = sweep_name(resolved)
-    spec = ledger.sweep_spec(name) if ledger else {}
-    if ledger is None or IMPORTED not in spec:
+    spec = ledger.sweep_spec(name) if ledger else SweepSpec({})
+    if ledger is None or spec.imported is None:
         return [], [], [], {}
     keys = {link.signature: _key(resolved, link.cell) for link in ledger.cells(name)}
     rows = [run for run in ledger.runs(sweep=name) if keys.get(run.signature) and IMPORTED in run.identity]
     dev = str(setups(resolved)[0][DEV])
     planned: list[Planned] = [(full_key(resolved, keys[run.signature] or {}), run.signature, run.seed) for run in rows]
-    note = f"{len(rows)} of {len(keys)} runs imported from {spec[IMPORTED]}: {dev} is its `{spec.get('score')}`"
+    note = f"{len(rows)} of {len(keys)} runs imported from {spec.imported}: {dev} is its `{spec.score}`"
     metric = of_spec(spec, rows)
     shown = [metric.measured(_with_dev(run, dev)) for run in rows]
     notes = [f"{note}, measured there by a protocol of its own."] if rows else []

@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from analysis.ledger import Ledger, LedgerError, RunRow
+from analysis.ledger.exchange.columns import Record
 from analysis.ledger.exchange.merge import Merged, Source
 from analysis.ledger.schema import digest
 from analysis.run_state import RunState
@@ -16,7 +16,7 @@ from analysis.tables.spec import Sense
 from cse.foreign import IMPORTED, ForeignRun
 from cse.foreign.left import Left
 from cse.foreign.metric import Metric, declared, in_spec
-from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.fields import ConfigError, Json, Scalar, nearest
 
 SEEDS = ("train.seed", "seed")
 """Settings that say a run's seed; a cell has none of them."""
@@ -154,12 +154,12 @@ def _seed(run: ForeignRun) -> int:
     return next((value for value in values if isinstance(value, int) and 0 <= value < 2**31), 0)
 
 
-def _cell(run: ForeignRun, taking: Taking) -> dict[str, Any]:
+def _cell(run: ForeignRun, taking: Taking) -> Record:
     cell = {name: value for name, value in run.settings.items() if name not in SEEDS}
     return {"signature": _signature(run.id, taking), "cell_hash": digest(cell), "cell": cell, "seed": _seed(run)}
 
 
-def _record(run: ForeignRun, taking: Taking, metric: Metric) -> dict[str, Any]:
+def _record(run: ForeignRun, taking: Taking, metric: Metric) -> Record:
     """The run as a bundle would have it."""
     at = run.begun or 0.0
     value = -run.metrics[taking.score] if metric.turned else run.metrics[taking.score]
@@ -189,9 +189,7 @@ def _record(run: ForeignRun, taking: Taking, metric: Metric) -> dict[str, Any]:
     }
 
 
-def _sweep(
-    cells: Mapping[str, Mapping[str, Any]], records: Sequence[Mapping[str, Any]], taking: Taking, metric: Metric
-) -> dict[str, Any]:
+def _sweep(cells: Mapping[str, Json], records: Sequence[Json], taking: Taking, metric: Metric) -> Record:
     said = in_spec(metric)
     seeds = sorted({int(cell["seed"]) for cell in cells.values()})
     title = f"{taking.tool}'s runs of {taking.source} by {said['score']}"

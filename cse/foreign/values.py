@@ -6,7 +6,6 @@ import math
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from cse_train.fields import ConfigError, Scalar
 
@@ -30,17 +29,17 @@ def scalar(value: object) -> Scalar:
     return value if value is None or isinstance(value, bool | int | float) else json.dumps(value, default=str)
 
 
-def flat(values: Mapping[str, Any], before: str = "") -> dict[str, Scalar]:
+def flat(values: Mapping[str, object], before: str = "") -> dict[str, Scalar]:
     """Nested settings by dotted key; what begins with `_` is a tool's own."""
     settings: dict[str, Scalar] = {}
     for name, value in values.items():
         if not str(name).startswith("_"):
-            nested = isinstance(value, Mapping)
-            settings |= flat(value, f"{before}{name}.") if nested else {f"{before}{name}": scalar(value)}
+            key = f"{before}{name}"
+            settings |= flat(value, f"{key}.") if isinstance(value, Mapping) else {key: scalar(value)}
     return settings
 
 
-def numbers(values: Mapping[str, Any]) -> dict[str, float]:
+def numbers(values: Mapping[str, object]) -> dict[str, float]:
     """The finite numbers among the values."""
     plain = {name: scalar(value) for name, value in values.items() if not isinstance(value, Mapping)}
     return {name: float(v) for name, v in plain.items() if isinstance(v, int | float) and not isinstance(v, bool)}

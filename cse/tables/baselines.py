@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from analysis.ledger import Baselines, Ledger, RunRow
 from analysis.ledger.baselines import Key
@@ -13,7 +12,7 @@ from analysis.tables.spec import TableSpec
 from analysis.tables.untrained import UntrainedModel, of_scores
 from cluster.plan.signature import encoder_hash
 from cse.foreign import IMPORTED
-from cse_train.fields import Scalar
+from cse_train.fields import Json, Scalar
 from search_spaces.cells import ResolvedSpace
 
 NOT_YET = "no score yet; `cse table {id} --untrained --data DIR` makes it"
@@ -45,7 +44,7 @@ NOTHING: Mapping[str, Set[str]] = MappingProxyType({})
 
 def stored(
     setups: Sequence[Settings], columns: Sequence[str], ledger: Ledger, data: Mapping[str, Set[str]] = NOTHING
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Rows `{"name", "cells": {column: value}}` as far as they have been computed for these encoders and columns.
 
     `data`: column -> content hashes of the set on which the table's numbers were made; rows on another are left out,
@@ -77,9 +76,7 @@ def _of_content(entries: Mapping[Key, Baselines], key: Key) -> Mapping[str, floa
     return entry.rows
 
 
-def _rows(
-    name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups: Sequence[Settings]
-) -> list[dict[str, Any]]:
+def _rows(name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups: Sequence[Settings]) -> list[Json]:
     """One row where all setups agree; else one for each, which names what tells the setups apart."""
     if all(cells == parts[0][1] for _, cells in parts):
         return [{"name": name, "cells": parts[0][1]}]

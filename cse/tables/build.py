@@ -1,6 +1,5 @@
 """`cse table`: a space's table out of the ledger, finished or not, with the published values beside."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from analysis.ledger import Ledger, RunRow
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.labels import differing, some
 from analysis.tables.results import DEV, PART, Planned, results_of, without_part
-from analysis.tables.spec import MetricScale, SettingDifference, TableSpec, identify
+from analysis.tables.spec import Key, MetricScale, RunValue, SettingDifference, TableSpec, identify
 from cluster.plan.match import match_on
 from cluster.plan.signature import PROMPT
 from cse.foreign import table as imported
@@ -85,14 +84,15 @@ def of_planned(
     return replace(made, notes=[*made.notes, *remarks], differing=beside_axes(spec, planned, runs or []))
 
 
-def data_of(lines: Sequence[Mapping[str, Any]], runs: Sequence[RunRow]) -> dict[str, set[str]]:
+def data_of(values: Sequence[RunValue], runs: Sequence[RunRow]) -> dict[str, set[str]]:
     """Column -> content hashes of the sets behind its numbers; a column without any is left out."""
     hashes: dict[str, set[str]] = {}
     for run in runs:
         if "dev" in run.identity:
             hashes.setdefault(str(run.config.get(DEV)), set()).add(str(run.identity["dev"]))
-    for column, protocol in {(line["column"], line["protocol"]) for line in lines if line["protocol"]}:
-        hashes.setdefault(column, set()).add(str(json.loads(protocol).get("data_hash")))
+    for value in values:
+        if value.protocol is not None:
+            hashes.setdefault(value.column, set()).add(str(value.protocol.facts.get("data_hash")))
     return hashes
 
 
@@ -105,7 +105,9 @@ def prompts_of(runs: Sequence[RunRow]) -> dict[str, str]:
 def spec_of(resolved: ResolvedSpace) -> TableSpec:
     """What the space says of its table, for `analysis`."""
     space, paper = resolved.space, resolved.space.paper
-    rows = [] if resolved.size() is None else [cells.full_key(resolved, cell.key) for cell in resolved.rows()]
+    rows: list[Key] = (
+        [] if resolved.size() is None else [cells.full_key(resolved, cell.key) for cell in resolved.rows()]
+    )
     printed = [{**row.as_dict(), "key": cells.full_key(resolved, row.key)} for row in paper.rows] if paper else []
     default = cells.full_key(resolved, paper.default) if paper and paper.default else None
     return TableSpec(
@@ -133,12 +135,12 @@ def scale_of(column: str, values: Iterable[float]) -> MetricScale:
     return MetricScale(sense(column), read_span(metric_of(column), values) if width is None else width)
 
 
-def scales_of(spec: TableSpec, lines: Sequence[Mapping[str, Any]]) -> dict[str, MetricScale]:
+def scales_of(spec: TableSpec, results: Sequence[RunValue]) -> dict[str, MetricScale]:
     """Column -> what its numbers mean; those that the paper alone prints are left out."""
     values: dict[str, list[float]] = {}
-    for line in lines:
-        if math.isfinite(line["value"]):
-            values.setdefault(line["column"], []).append(line["value"])
+    for result in results:
+        if math.isfinite(result.value):
+            values.setdefault(result.column, []).append(result.value)
     stored = {column: spec.scores.get(column, column) for column in spec.columns}
     return {
         column: scale_of(suite, values.get(column, ()))
@@ -150,7 +152,7 @@ def scales_of(spec: TableSpec, lines: Sequence[Mapping[str, Any]]) -> dict[str, 
 def beside_axes(spec: TableSpec, planned: Sequence[Planned], runs: Sequence[RunRow]) -> list[SettingDifference]:
     """In what the table's rows differ beside its axes, by the runs that a whole row has."""
     by_signature = {run.signature: run for run in runs}
-    rows: dict[Any, tuple[Mapping[str, Any], RunRow]] = {}
+    rows: dict[object, tuple[Key, RunRow]] = {}
     for key, signature, _ in sorted(planned, key=lambda run: PART in run[0]):
         if signature in by_signature:
             rows.setdefault(identify(without_part(key)), (without_part(key), by_signature[signature]))
@@ -194,10 +196,10 @@ def columns_of(resolved: ResolvedSpace) -> list[str]:
     return named or list(dict.fromkeys(str(setup["train.dev"]) for setup in setups(resolved)))
 
 
-def scale(resolved: ResolvedSpace) -> dict[str, Any]:
+def scale(resolved: ResolvedSpace) -> dict[str, object]:
     """The scale that all cells share, for the line under the table."""
     flats = setups(resolved)
-    shared: dict[str, Any] = {"profile": resolved.profile.name} if resolved.profile.train else {}
+    shared: dict[str, object] = {"profile": resolved.profile.name} if resolved.profile.train else {}
     for name in SCALE:
         key = f"train.{name}"
         values = {flat[key] for flat in flats}

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from cse.tables.build import scale_of
 from cse.tables.models import DIGITS, Model, ModelScore, beside_asked, differences
 from cse_train.evaluate.suites.registry import is_known, sense
 from cse_train.fields import ConfigError, nearest
+from cse_train.results import Protocol
 
 NAMES = ("A", "B")
 OF_MODEL = ("pooler", "max_length")
@@ -92,7 +92,7 @@ def gathered(
         if scale.span is None:
             scale = replace(scale, span=spans.get(column, spans.get("")))
         columns[column] = Sides(a, b, scale)
-        data[column] = next((str(p["data_hash"]) for _, p in values["A"][column].values() if "data_hash" in p), "")
+        data[column] = next((p.data_hash for _, p in values["A"][column].values() if p.data_hash), "")
     chosen = _wanted(columns, wanted, notes)
     kept = _cosines(chosen, left, right, ledger) if cosines else {}
     lacking = [f"{column}: {line}" for column, sides in kept.items() for line in sides.problems]
@@ -159,8 +159,9 @@ def _columns_of(left: Model, right: Model, ledger: Ledger | None) -> dict[str, s
     return {column: name for column, name in columns.items() if sense(column) is not None}
 
 
-Value = tuple[float, Mapping[str, Any]]
+Value = tuple[float, Protocol]
 """A value and its protocol, or of a best dev score what is known of it."""
+NOTHING_KNOWN = Protocol.read({})
 
 
 def _values(side: str, model: Model, names: Mapping[str, str], ledger: Ledger | None) -> dict[str, dict[int, Value]]:
@@ -172,15 +173,16 @@ def _values(side: str, model: Model, names: Mapping[str, str], ledger: Ledger | 
     assert ledger is not None
     planned: list[Planned] = [({}, run.signature, run.seed) for run in model.runs]
     newest = {(s.signature, s.suite): s.protocol for s in ledger.scores([run.signature for run in model.runs])}
-    dev = {run.signature: {"data_hash": run.identity["dev"]} for run in model.runs if "dev" in run.identity}
+    known = {run.signature: {"data_hash": run.identity["dev"]} for run in model.runs if "dev" in run.identity}
+    dev = {run.signature: Protocol.read(known.get(run.signature, {})) for run in model.runs}
     values: dict[str, dict[int, Value]] = {column: {} for column in columns}
     metric = of_runs(ledger, model.runs)
     runs = [metric.measured(run) for run in model.runs] if metric else model.runs
-    for line in results_of(ledger, planned, columns, names, runs):
-        if np.isfinite(line["value"]):
-            name, column = line["signature"], line["column"]
-            protocol = dev.get(name, {}) if names[column] == BEST else newest.get((name, column), {})
-            values[column][line["seed"]] = line["value"], protocol
+    for result in results_of(ledger, planned, columns, names, runs):
+        if np.isfinite(result.value):
+            name, column = result.signature, result.column
+            protocol = dev[name] if names[column] == BEST else newest.get((name, column), NOTHING_KNOWN)
+            values[column][result.seed] = result.value, protocol
     return values
 
 
@@ -192,8 +194,9 @@ def _comparable(column: str, values: Mapping[str, Mapping[str, Mapping[int, Valu
         why = "not scored, or its cosines are all equal; cse eval says which"
         return f"not compared: {column}: of which {' and '.join(empty)} has no value ({why})", []
     unlike, remarks = [], []
-    for name in dict.fromkeys(name for protocols in sides.values() for protocol in protocols for name in protocol):
-        have = {side: sorted({field_text(p, name) for p in sides[side] if name in p}) for side in NAMES}
+    said = [protocol.facts for protocols in sides.values() for protocol in protocols]
+    for name in dict.fromkeys(name for facts in said for name in facts):
+        have = {side: sorted({field_text(p, name) for p in sides[side] if name in p.facts}) for side in NAMES}
         together = {text for texts in have.values() for text in texts}
         if len(together) < 2:
             continue

@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from cse_train.evaluate.suites import registry
 from search_spaces.cell_names import cell_name
-from search_spaces.cells import Key, ResolvedSpace, full_key, setups
+from search_spaces.cells import ResolvedSpace, full_key, setups
+from search_spaces.paper import Key
 
 TRAINED, UNTRAINED, LACKING, LEFT_OUT, UNSCORED, REFERENCE = (
     "trained and scored",

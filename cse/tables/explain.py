@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from analysis.ledger import Ledger, RunRow
 from analysis.tables.provenance import Origins, SeedRun, origins, seed_runs
@@ -11,6 +10,8 @@ from analysis.tables.results import without_part
 from analysis.tables.spec import TableSpec
 from cluster.plan.match import match, match_on
 from cse.tables.build import spec_of
+from cse_train.fields import Json, Settings
+from cse_train.results import Protocol
 from search_spaces.catalog import catalog
 from search_spaces.cell_names import setting
 from search_spaces.cells import Cell, ResolvedSpace, full_key
@@ -26,7 +27,7 @@ def command(resolved: ResolvedSpace, cell: Cell, seeds: Sequence[int], runs: Seq
 
 
 def run_command(
-    space: str, profile: str | None, settings: Mapping[str, Any], seeds: Sequence[int] | None, more: Sequence[str]
+    space: str, profile: str | None, settings: Settings, seeds: Sequence[int] | None, more: Sequence[str]
 ) -> str:
     """A `cse run` as it is typed, with the words `more` at its end."""
     words = ["cse", "run", space, *(("--profile", profile) if profile else ())]
@@ -45,9 +46,9 @@ class Explained:
     missing: tuple[int, ...]
     """Seeds that are asked for and have no run."""
     columns: Sequence[str]
-    protocols: Mapping[str, Sequence[Mapping[str, Any]]]
+    protocols: Mapping[str, Sequence[Protocol]]
     """Column -> the distinct protocols of its scores."""
-    published: Mapping[str, Any]
+    published: Json
     """The paper's row, `{"cells": ...}`, or empty."""
     origins: Origins
     command: str
@@ -102,7 +103,7 @@ def columns_behind(resolved: ResolvedSpace, cell: Cell, spec: TableSpec) -> list
     ]
 
 
-def narrowed(resolved: ResolvedSpace, cell: Cell) -> dict[str, Any]:
+def narrowed(resolved: ResolvedSpace, cell: Cell) -> Settings:
     """Settings under which the space holds this cell alone, as it runs: substitutions and defaults spelled out."""
     flat = cell.run(0).flat()
     listed = bool(resolved.space.cells)

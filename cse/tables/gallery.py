@@ -4,12 +4,12 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from analysis.ledger import Ledger
 from analysis.render.formats import render
 from analysis.site.content import RowId, Scale, Sheet, SheetState, Site
 from analysis.study.study import Member
+from analysis.sweep_spec import SweepSpec
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.directions import declared_terms
 from analysis.tables.results import without_part
@@ -130,7 +130,7 @@ def _page(resolved: ResolvedSpace, ledger: Ledger) -> Reproduction:
     return judged(resolved, study, made, ledger, planned)
 
 
-def _command(resolved: ResolvedSpace, seeds: int, spec: Mapping[str, Any]) -> str:
+def _command(resolved: ResolvedSpace, seeds: int, spec: SweepSpec) -> str:
     """What trains the table again and prints it."""
     words = ["cse", "reproduce" if resolved.space.paper else "run", space_name(resolved)]
     terms = declared_terms(spec)

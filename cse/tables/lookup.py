@@ -4,14 +4,13 @@ import filecmp
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from analysis.ledger import Ledger, RunRow, SweepRow, sweeps_named
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 from cluster.plan.signature import holds_encoder
 from cse_train.export.lineage import Lineage
-from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.fields import ConfigError, Scalar, Settings, nearest
 from cse_train.plugins import registry
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import ResolvedSpace, resolve, setups
@@ -39,11 +38,11 @@ def lineage_of(folder: Path, ledger: Ledger | None) -> Lineage:
         seeds={run.seed: run.best for run in ledger.runs(states=[RunState.DONE], signatures=seeds)},
         hashes=row.identity,
         provenance=attempts.get(row.attempt, {}),
-        scores=[(s.suite, s.value, s.protocol) for s in ledger.scores([row.signature]) if s.value is not None],
+        scores=[(s.suite, s.value, s.protocol.facts) for s in ledger.scores([row.signature]) if s.value is not None],
     )
 
 
-def _links(signature: str, ledger: Ledger) -> dict[str, tuple[dict[str, Any], list[str]]]:
+def _links(signature: str, ledger: Ledger) -> dict[str, tuple[Settings, list[str]]]:
     """Sweep, oldest first -> the run's cell there and the signatures of all of the cell's seeds."""
     links_by_sweep = {}
     for sweep in ledger.sweeps():
@@ -125,7 +124,7 @@ def _spaces_of(signature: str, ledger: Ledger) -> list[str]:
     """The spaces of the sweeps that have the run, as `cse run` takes them."""
     shipped = {str(file.resolve()): name for name, file in catalog().items()}
     sweeps = {sweep.id: sweep for sweep in ledger.sweeps()}
-    files = [str(sweeps[name].spec.get("file", "SPACE")) for name in _links(signature, ledger)]
+    files = [str(sweeps[name].spec.file or "SPACE") for name in _links(signature, ledger)]
     return [shipped.get(file, file) for file in files]
 
 
@@ -153,7 +152,7 @@ def space_or_sweep(
 ) -> ResolvedSpace:
     """The space of a sweep as it was run, or else that of an ID or file; profile and settings given here win."""
     sweep = sweep_of(name, ledger)
-    if sweep is not None and "file" in sweep.spec:
+    if sweep is not None and sweep.spec.file:
         return _as_run(sweep, profile, settings)
     if without_space(name, ledger) is not None:
         raise ConfigError([f"no space: sweep={name} came from another tool; cse table, report and best take it"])
@@ -179,7 +178,7 @@ def without_space(name: str, ledger: Ledger | None) -> SweepRow | None:
     if Path(name).is_file() or name.lower() in map(str.lower, catalog()):
         return None
     sweep = sweep_of(name, ledger)
-    return None if sweep is None or "file" in sweep.spec else sweep
+    return None if sweep is None or sweep.spec.file else sweep
 
 
 def space_of_sweep(sweep: SweepRow) -> ResolvedSpace | None:
@@ -203,16 +202,16 @@ def _require_trusted(sources: object, file: Path, sweep: SweepRow) -> None:
 
 
 def _as_run(sweep: SweepRow, profile: str | None, settings: Mapping[str, Scalar]) -> ResolvedSpace:
-    given = {**sweep.spec.get("set", {}), **absolute_settings(settings, Path.cwd())}
+    given = {**sweep.spec.settings, **absolute_settings(settings, Path.cwd())}
     made = resolve(_space_of(sweep), profile or _profile_of(sweep), given, absolute=True)
-    held = {path: hashes for path, hashes in sweep.spec.get("inputs", {}).items() if isinstance(hashes, Mapping)}
+    held = {path: hashes for path, hashes in sweep.spec.inputs.items() if isinstance(hashes, Mapping)}
     return replace(made, held=held)
 
 
 def _space_of(sweep: SweepRow) -> Space:
     """As the sweep has it; of an older one, which has no copy, as the file has it now."""
-    file, written = Path(str(sweep.spec["file"])), sweep.spec.get("yaml")
-    ours = catalog().get(str(sweep.spec.get("space")))
+    file, written = Path(str(sweep.spec.file)), sweep.spec.yaml
+    ours = catalog().get(str(sweep.spec.space))
     if ours is not None and ours.name == file.name and (not file.is_file() or filecmp.cmp(file, ours, shallow=False)):
         return load_space(ours)  # another checkout's, and it ships with us too
     if written is None and not file.is_file():
@@ -222,5 +221,5 @@ def _space_of(sweep: SweepRow) -> Space:
 
 
 def _profile_of(sweep: SweepRow) -> Profile | str | None:
-    written, name = sweep.spec.get("profile_yaml"), sweep.spec.get("profile")
+    written, name = sweep.spec.profile_yaml, sweep.spec.profile
     return parse_profile(written, Path(f"{name}.yaml")) if written is not None else name

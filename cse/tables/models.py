@@ -3,7 +3,6 @@
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from cse.tables.explain import candidates
 from cse.tables.lookup import by_signature, row_of, space_or_sweep, sweep_of
 from cse_train.config import completed, effective
 from cse_train.fields import ConfigError, Scalar, nearest
+from cse_train.results import Protocol
 from search_spaces.catalog import catalog
 from search_spaces.cell_names import choose
 from search_spaces.cells import ResolvedSpace, sweep_name
@@ -35,7 +35,7 @@ class ModelScore:
     """A column of a model that was scored for this comparison."""
 
     value: float
-    protocol: Mapping[str, Any]
+    protocol: Protocol
     cosines: np.ndarray | None = None
     """float64 [pairs], of graded sets alone."""
     gold: np.ndarray | None = None

@@ -17,7 +17,7 @@ from analysis.tables.aggregate import Entry, Row, Table
 from analysis.tables.directions import Terms, declared_terms
 from analysis.tables.labels import label, some
 from analysis.tables.ordering import Ordering, orderings
-from analysis.tables.pair_cosines import column_cosines
+from analysis.tables.pair_cosines import ColumnCosines, column_cosines
 from analysis.tables.results import Planned
 from analysis.tables.spec import identify
 from analysis.tables.verdict import Verdicts, judge
@@ -65,9 +65,9 @@ class Reproduction:
         scale = [self._scale(), *self._looks()] if self.table.rows else []
         return [*scale, f"Cost: {self.spent.line()}", *self.lacking(), f"Repeat: `{self.study.command}`"]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The same for programs."""
-        plain = json.loads(render(self.table, "json", self.verdicts, self.ordering))
+        plain: dict[str, object] = json.loads(render(self.table, "json", self.verdicts, self.ordering))
         facts = {"environment": environment(self.study), "inputs": inputs(self.study)}
         return plain | {
             "notes": list(self.table.notes),
@@ -182,7 +182,7 @@ def planned_rows(plan: SpacePlan, seeds: Sequence[int], ledger: Ledger) -> list[
     return [(full_key(resolved, run.cell), run.signature, run.seed) for run in plan.runs]
 
 
-def kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dict[str, Any]:
+def kept_cosines(made: Table, ledger: Ledger, planned: Sequence[Planned]) -> dict[str, ColumnCosines]:
     """Column -> the kept cosines of its suite, where runs have any."""
     keys = [row.key for row in made.rows]
     names = {column: made.spec.scores.get(column, column) for column in made.spec.columns}

@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from analysis.ledger import Ledger, RunRow
 from analysis.run_state import RunState
@@ -18,7 +17,7 @@ from cluster.plan.data_sets import with_versions
 from cse.foreign import IMPORTED
 from cse.tables.build import SEEDS
 from cse_train.config import completed
-from cse_train.fields import ConfigError
+from cse_train.fields import ConfigError, Settings
 
 RULE = "highest mean dev score over seeds"
 SURFACE_RULE = "highest lower bound of the expected score"
@@ -31,7 +30,7 @@ LEAST, MOST = 6, 4000
 class CellRuns:
     """A cell with its finished runs."""
 
-    cell: Mapping[str, Any]
+    cell: Settings
     runs: tuple[RunRow, ...]
     apart: Mapping[str, str] = field(default_factory=dict)
     """Input -> hash, and the method's VERSION, where the sweep has runs of one cell that differ in them."""
@@ -84,20 +83,20 @@ def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
     done = {run.signature: run for run in with_versions(finished_runs)}
     links = [link for link in ledger.cells(sweep) if link.signature in done]
     apart = told_apart((link.signature, link.cell, link.seed, done[link.signature].identity) for link in links)
-    by_cell: dict[str, tuple[dict[str, Any], dict[str, RunRow]]] = {}
+    by_cell: dict[str, tuple[Settings, dict[str, RunRow]]] = {}
     for link in links:
         row = json.dumps([link.cell, apart.get(link.signature, {})], sort_keys=True)
         by_cell.setdefault(row, (link.cell, {}))[1][link.signature] = done[link.signature]
     spec = ledger.sweep_spec(sweep)
-    shown = _shown([cell for cell, _ in by_cell.values()], IMPORTED in spec)
+    shown = _shown([cell for cell, _ in by_cell.values()], spec.imported is not None)
     entries = zip(shown, by_cell.values(), strict=True)
     rows = [CellRuns(cell, tuple(runs.values()), apart.get(next(iter(runs)), {})) for cell, (_, runs) in entries]
-    if spec.get("asked") is not None and len(rows) >= LEAST and not apart and len(links) <= MOST:
+    if spec.asked is not None and len(rows) >= LEAST and not apart and len(links) <= MOST:
         rows = _bounded(rows, _stopped(ledger, sweep))
     return sorted(rows, key=lambda row: -row.rank)
 
 
-def _stopped(ledger: Ledger, sweep: str) -> list[tuple[Mapping[str, Any], float]]:
+def _stopped(ledger: Ledger, sweep: str) -> list[tuple[Settings, float]]:
     """Cell and best dev score of each run that a scheduler stopped."""
     best = {
         run.signature: run.best for run in ledger.runs(sweep=sweep, states=[RunState.STOPPED]) if run.best is not None
@@ -105,7 +104,7 @@ def _stopped(ledger: Ledger, sweep: str) -> list[tuple[Mapping[str, Any], float]
     return [(link.cell, best[link.signature]) for link in ledger.cells(sweep) if link.signature in best]
 
 
-def _bounded(rows: Sequence[CellRuns], stopped: Sequence[tuple[Mapping[str, Any], float]]) -> list[CellRuns]:
+def _bounded(rows: Sequence[CellRuns], stopped: Sequence[tuple[Settings, float]]) -> list[CellRuns]:
     """The rows, each with the bound of its first run, which is that of all of its runs."""
     seen = [(row.cell, score) for row in rows for score in row.scores] + list(stopped)
     bounds = surface.lower_bounds(*zip(*seen, strict=True)).tolist()
@@ -113,7 +112,7 @@ def _bounded(rows: Sequence[CellRuns], stopped: Sequence[tuple[Mapping[str, Any]
     return [replace(row, lower_bound=bounds[first]) for row, first in zip(rows, firsts, strict=True)]
 
 
-def _shown(cells: Sequence[dict[str, Any]], imported: bool) -> Sequence[dict[str, Any]]:
+def _shown(cells: Sequence[Settings], imported: bool) -> Sequence[Settings]:
     """The cells; of imported runs, which have every setting of theirs, what varies."""
     if not imported or len(cells) == 1:
         return cells
@@ -152,7 +151,7 @@ class HeldOutScores:
             "report the first, or say how many there were"
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         values = {name: None if math.isnan(value) else value for name, value in self.values.items()}
         return {"values": values, "scored": list(self.scored), "look": self.look}
 

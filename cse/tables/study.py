@@ -1,8 +1,7 @@
 """`cse report`: a space or a sweep as one HTML page with figures, out of the ledger."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from analysis.ledger import Ledger, SweepRow, shown_url
 from analysis.render.verdicts import headline
@@ -13,16 +12,16 @@ from analysis.tables.directions import Terms, declared_terms
 from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering, orderings
 from analysis.tables.results import BEST, Planned, results_of
-from analysis.tables.spec import TableSpec
+from analysis.tables.spec import Key, TableSpec
 from analysis.tables.verdict import Verdicts, judge
 from cluster.plan.data_sets import one_data_set, with_versions
 from cluster.plan.match import match_on
-from cse.foreign import IMPORTED
 from cse.foreign.metric import of_spec
 from cse.tables import build
 from cse.tables.explain import run_command
 from cse.tables.lookup import space_of_sweep
 from cse.tables.reproduction import kept_cosines
+from cse_train.fields import Settings
 from search_spaces import cells
 from search_spaces.cells import ResolvedSpace, unlike_paper
 
@@ -83,13 +82,10 @@ def of_sweep(
     made = build.of_planned(resolved, ledger, planned) if resolved else _plain_table(sweep, axes, ledger, planned)
     made = _noted(made, data.notes())
     spec = sweep.spec
-    command = _command(
-        str(spec.get("file", sweep.id)), spec.get("profile"), spec.get("set", {}), spec.get("seeds"), url
-    )
-    title = str(spec.get("title", ""))
+    command = _command(spec.file or sweep.id, spec.profile, spec.settings, spec.seeds, url)
     named = [*axes, cells.PART]
     study = read_study(
-        ledger, planned, id=sweep.id, title=title, axes=named, command=command, searched=spec.get("asked") is not None
+        ledger, planned, id=sweep.id, title=spec.title, axes=named, command=command, searched=spec.asked is not None
     )
     return resolved, study, made
 
@@ -111,7 +107,7 @@ def _judged(resolved: ResolvedSpace, study: Study, made: Table, ledger: Ledger) 
     return judge(made, same_scale=not unlike_paper(resolved), terms=terms), terms.seconds
 
 
-def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, Any]:
+def still_open(sweep: SweepRow, ledger: Ledger, url: str | None) -> dict[str, object]:
     """The verdicts of a sweep's table in one line, its undecided rows, and the command that adds seeds to it.
 
     Empty where the table has no published values. Plain values, for programs.
@@ -140,8 +136,8 @@ def _for_seeds(sweep: SweepRow, seeds: int, wanted: int, url: str | None) -> str
         return ""
     words = [*declared(terms), *(("--ledger", shown_url(url)) if url else ())]
     counted = None if terms.looks else range(wanted)
-    settings = dict(sorted(spec.get("set", {}).items()))
-    command = run_command(str(spec.get("space", sweep.id)), spec.get("profile"), settings, counted, words)
+    settings = dict(sorted(spec.settings.items()))
+    command = run_command(spec.space or sweep.id, spec.profile, settings, counted, words)
     return command.replace("cse run", "cse reproduce", 1)
 
 
@@ -158,11 +154,9 @@ def _noted(made: Table, notes: Sequence[str]) -> Table:
 def _plain_table(sweep: SweepRow, axes: Sequence[str], ledger: Ledger, planned: Sequence[Planned]) -> Table:
     """A table of what was scored, for a sweep whose space is not known any more."""
     suites = sorted({score.suite for score in ledger.scores(signature for _, signature, _ in planned)})
-    rows = list({repr(key): dict(key) for key, _, _ in planned}.values())
-    spec = TableSpec(
-        id=sweep.id, title=str(sweep.spec.get("title", "")), axes=list(axes), columns=suites or [BEST], rows=rows
-    )
-    if IMPORTED not in sweep.spec:
+    rows: list[Key] = list({repr(key): dict(key) for key, _, _ in planned}.values())
+    spec = TableSpec(id=sweep.id, title=sweep.spec.title, axes=list(axes), columns=suites or [BEST], rows=rows)
+    if sweep.spec.imported is None:
         lines = results_of(ledger, planned, spec.columns)
         return aggregate(replace(spec, scales=build.scales_of(spec, lines)), lines)
     runs = ledger.runs(sweep=sweep.id)
@@ -171,9 +165,7 @@ def _plain_table(sweep: SweepRow, axes: Sequence[str], ledger: Ledger, planned: 
     return aggregate(replace(spec, scales={**build.scales_of(spec, lines), BEST: metric.scale}), lines)
 
 
-def _command(
-    space: str, profile: str | None, overrides: Mapping[str, Any], seeds: Sequence[int] | None, url: str | None
-) -> str:
+def _command(space: str, profile: str | None, overrides: Settings, seeds: Sequence[int] | None, url: str | None) -> str:
     """The command line that runs what is missing and prints the table."""
     more = ("--ledger", shown_url(url)) if url else ()
     return run_command(space, profile, dict(sorted(overrides.items())), seeds, more)

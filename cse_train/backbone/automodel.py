@@ -31,7 +31,7 @@ class AutoModelEncoder(nn.Module):
     @property
     def width(self) -> int:
         """Hidden size H."""
-        return self.config.hidden_size
+        return int(self.config.hidden_size)
 
     def forward(self, packed: Packed, *, views: int = 1, tokens: bool = False, layers: bool = False) -> Hidden:
         """As `Encoder.forward`; every view is a full pass."""

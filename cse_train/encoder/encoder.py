@@ -100,7 +100,7 @@ class Encoder(nn.Module):
     @property
     def width(self) -> int:
         """Hidden size H."""
-        return self.config.hidden_size
+        return int(self.config.hidden_size)
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw every weight as BERT does: N(0, initializer_range), biases 0, LayerNorm 1 and 0."""

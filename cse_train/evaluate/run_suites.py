@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import get_args
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
@@ -13,7 +13,7 @@ from cse_train.evaluate.suites.registry import code_version, require_known, suit
 from cse_train.fields import ConfigError, nearest
 from cse_train.plugins import registry as plugins
 
-Options = Mapping[str, Any]
+Options = Mapping[str, str | tuple[str, ...]]
 """What a person chose, by the name under which a suite's `evaluate` takes it; a suite has defaults for the rest."""
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from cse_train.checkpoint import best_path
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
-from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.suites.registry import columns, require
 from cse_train.files import replace_file
+from cse_train.results import CosinesFile, Score
 from cse_train.soundness import CorruptCheckpoint
 
 
@@ -49,12 +49,12 @@ def _without_parts(suites: Sequence[str]) -> list[str]:
 
 
 def with_file(score: Score, out: Path) -> Score:
-    """The score with its per-pair cosines in a file of `out`, where it has any."""
+    """The score with its per-pair cosines in a file of `out` alone, where it has any."""
     if score.cosines is None:
         return score
     path = out / f"cosines-{re.sub('[^A-Za-z0-9_]+', '-', score.suite)}.npz"
     file_hash = save_cosines(path, score.cosines.cosines, score.cosines.gold)
-    return replace(score, cosines=replace(score.cosines, file=path, file_hash=file_hash))
+    return replace(score, cosines=None, file=CosinesFile(path, file_hash))
 
 
 def save_cosines(path: Path, cosines: np.ndarray, gold: np.ndarray) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 
 from cse_train.config import RunConfig, evaluation_steps
 from cse_train.evaluate.pairs import set_name, split_of, suite_names
-from cse_train.evaluate.protocol import CODE_VERSION
 from cse_train.export.lineage import Lineage
 from cse_train.export.parts import Parts
+from cse_train.results import CODE_VERSION
 
 LOAD = """```python
 from sentence_transformers import SentenceTransformer
@@ -97,7 +97,7 @@ def _origin(run: RunConfig, lineage: Lineage) -> Iterator[tuple[str, Any]]:
     yield from ((name, versions[name]) for name in ("cse-search", "torch", "transformers") if name in versions)
 
 
-def _selection(run: RunConfig, facts: Mapping[str, Any], lineage: Lineage) -> Iterator[tuple[str, Any]]:
+def _selection(run: RunConfig, facts: Mapping[str, object], lineage: Lineage) -> Iterator[tuple[str, Any]]:
     dev = run.train.dev
     yield "selected on", f"{dev}, split {_dev_split(dev)}"
     yield "rule", f"first maximum of its Spearman correlation over {len(evaluation_steps(run.train))} evaluations"
@@ -117,7 +117,7 @@ def _scores(parts: Parts, lineage: Lineage) -> str:
     return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)]) if rows else "None is stored."
 
 
-def _dev_protocol(parts: Parts) -> dict[str, Any]:
+def _dev_protocol(parts: Parts) -> dict[str, object]:
     kept = parts.run.train.dev_max_length
     shared = {"aggregation": "all", "precision": "fp32", "code_version": CODE_VERSION}
     return {"pooler": parts.pooler.pooler, "split": _dev_split(parts.run.train.dev), "max_length": kept, **shared}
@@ -128,8 +128,8 @@ def _dev_split(dev: str) -> str:
     return split_of(dev) if set_name(dev) in suite_names() else "dev"
 
 
-def _said(protocol: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in protocol.items() if name != "suite" and value != "")
+def _said(facts: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in facts.items() if name != "suite" and value != "")
 
 
 def _table(rows: Iterable[tuple[str, Any]]) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from cse_train.fields import Json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -11,12 +12,12 @@ class Lineage:
 
     signature: str | None = None
     sweeps: Sequence[str] = ()
-    cell: Mapping[str, Any] = field(default_factory=dict)
+    cell: Mapping[str, object] = field(default_factory=dict)
     """The setting among those that the sweep compared."""
     seeds: Mapping[int, float | None] = field(default_factory=dict)
     """Seed -> best dev score, of the finished runs of this cell."""
-    hashes: Mapping[str, Any] = field(default_factory=dict)
+    hashes: Mapping[str, object] = field(default_factory=dict)
     """Content hashes of encoder, tokenizer, corpus, dev set and what else the method reads."""
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    scores: Sequence[tuple[str, float, Mapping[str, Any]]] = ()
+    provenance: Json = field(default_factory=dict)
+    scores: Sequence[tuple[str, float, Mapping[str, object]]] = ()
     """(suite, value, protocol) of every stored score."""

@@ -5,7 +5,7 @@ Shape suffixes: I inputs and O outputs of a linear layer.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -45,7 +45,7 @@ class Parts:
     """A checkpoint as far as test time goes; `facts` is what its header says of its selection."""
 
     run: RunConfig
-    facts: Mapping[str, Any]
+    facts: Mapping[str, object]
     method: nn.Module
     encoder: Encoder | AutoModelEncoder
     prompted: PromptedEncoder | None
@@ -88,7 +88,7 @@ class Parts:
         return min(wanted, getattr(self.config, "max_position_embeddings", wanted) - taken)
 
 
-def parts_of(loaded: LoadedRun, facts: Mapping[str, Any]) -> Parts:
+def parts_of(loaded: LoadedRun, facts: Mapping[str, object]) -> Parts:
     """A loaded run taken apart.
 
     Raises ConfigError for one that embeds with more than an encoder, a pooler and a linear map.

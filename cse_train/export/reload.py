@@ -18,6 +18,7 @@ from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
 from cse_train.backbone.reading_order import reads_first
 from cse_train.export.sentence_transformers_folder import ACTIVATIONS, LAYERS_READ
+from cse_train.fields import Json
 
 LIBRARY = "sentence_transformers"
 ROWS = 64
@@ -91,7 +92,7 @@ def _by_modules(folder: Path) -> Callable[[Sequence[str]], Tensor]:
     return embed
 
 
-def _first_module(folder: Path, listed: dict[str, Any]) -> tuple[Callable[..., Features], Callable[..., Any]]:
+def _first_module(folder: Path, listed: Json) -> tuple[Callable[..., Features], Callable[..., Any]]:
     """(texts -> batch, batch -> token vectors of the layers, the last one last)."""
     if listed["path"]:
         kind: Any = get_class_from_dynamic_module(listed["type"], str(folder))

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from safetensors.torch import save
 from torch import Tensor
@@ -33,7 +32,7 @@ def write_encoder(parts: Parts, folder: Path, *, with_pooler: bool) -> None:
     _settle_tokenizer(folder / "tokenizer_config.json", parts.max_length)
 
 
-def write_json(path: Path, content: Mapping[str, Any] | list[dict[str, Any]]) -> None:
+def write_json(path: Path, content: Mapping[str, object] | list[dict[str, object]]) -> None:
     """One JSON file; its folder is made."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")
@@ -45,7 +44,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     path.write_bytes(save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, {"format": "pt"}))
 
 
-def _described(config: PretrainedConfig) -> dict[str, Any]:
+def _described(config: PretrainedConfig) -> dict[str, object]:
     values = {name: value for name, value in config.to_dict().items() if name != "_name_or_path"}
     return values | {"architectures": [ARCHITECTURES[config.model_type]], "dtype": "float32"}
 

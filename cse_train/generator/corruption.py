@@ -86,7 +86,7 @@ def _load(store: TokenStore, columns: Sequence[str], folder: Path) -> TokenStore
 
 
 def _write(
-    store: TokenStore, columns: Sequence[str], rule: Rule, backbone: Backbone, identity: dict[str, Any], aside: Path
+    store: TokenStore, columns: Sequence[str], rule: Rule, backbone: Backbone, identity: dict[str, object], aside: Path
 ) -> None:
     generator = Generator(rule.generator, backbone, dropout=False).to(distributed.device()).eval()
     for name in columns:

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -99,7 +98,7 @@ class EditStore:
         folder = (self.cache or cache_folder()) / "edits" / name
         return open_built(folder, partial(self._load, rows), partial(self._write, place, rows, identity))
 
-    def _identity(self, place: Place, rows: np.ndarray) -> dict[str, Any]:
+    def _identity(self, place: Place, rows: np.ndarray) -> dict[str, object]:
         return {
             **asdict(self.rule),
             "format": FORMAT,
@@ -124,14 +123,14 @@ class EditStore:
             block.append((np.memmap(file, dtype=np.int32, mode="r").view(np.ndarray), begins))
         return block
 
-    def _write(self, place: Place, rows: np.ndarray, identity: dict[str, Any], aside: Path) -> None:
+    def _write(self, place: Place, rows: np.ndarray, identity: dict[str, object], aside: Path) -> None:
         edits = self.draw(rows, partial(random_streams.augmentation, place.seed, place.epoch))
         device = distributed.device()
         if self._generator is None:
             sample = self.rule.sampling == "sample"
             self._generator = Generator(self.rule.generator, self.backbone, self.rule.dropout, sample).to(device)
         with torch.random.fork_rng(), torch.inference_mode():
-            torch.manual_seed(random_streams.seed_of(place.seed, "edits", place.epoch, identity["rows"]))
+            torch.manual_seed(random_streams.seed_of(place.seed, "edits", place.epoch, str(identity["rows"])))
             for offset, view in self._columns():
                 with (aside / f"{offset}.{view}.flat").open("wb") as file:
                     for ids in self._filled(list(islice(edits, len(rows))), device):

@@ -125,7 +125,7 @@ class Glow(nn.Module):
         """x [N, D] with f(x) = z."""
         size = z_ND.shape[1]
         sizes = [size >> level + 1 for level in range(len(self.levels) - 1)]
-        *final, x_ND = z_ND.split([*sizes, size - sum(sizes)], 1)
+        *final, x_ND = torch.split(z_ND, [*sizes, size - sum(sizes)], 1)
         for level in reversed(self.levels):
             for step in reversed(level):
                 x_ND = step.inverse(x_ND)

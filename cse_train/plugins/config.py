@@ -2,12 +2,11 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from cse_train import fields
-from cse_train.fields import ConfigError
+from cse_train.fields import ConfigError, Json
 from cse_train.plugins import earlier, registry
 from cse_train.plugins.options import Options
 from cse_train.plugins.registry import Plugin
@@ -38,7 +37,7 @@ def _remade(method: str) -> Any:
     return functools.partial(_made, method)
 
 
-def _made(method: str, values: Mapping[str, Any]) -> Options:
+def _made(method: str, values: Json) -> Options:
     return fields.made(checked(registry.require("method", method)), values)
 
 

@@ -4,13 +4,13 @@ They run as they did. `cse_train.api` has the form of today.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from cse_train import fields
-from cse_train.fields import ConfigError
+from cse_train.fields import ConfigError, Json
 from cse_train.plugins.options import HOOKS, Options
 
 
@@ -22,7 +22,7 @@ def is_earlier(module: ModuleType) -> bool:
 
 
 @functools.cache
-def options_of(module: ModuleType, remade: Callable[[Mapping[str, Any]], Options]) -> type[Options]:
+def options_of(module: ModuleType, remade: Callable[[Json], Options]) -> type[Options]:
     """A module's `Config` with the module's hooks as its own; ConfigError where an option has the name of one.
 
     `remade` makes one of its values again, in another process.

@@ -27,7 +27,7 @@ ROWS = {"documents": 4, "sentences": 64}
 """Rows in one evaluation batch."""
 
 
-def held_out_report(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> dict[str, Any]:
+def held_out_report(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> dict[str, object]:
     """Loss (nats) and accuracy on the corpus' last `held_out` sentences, run together and one by one.
 
     The masks come from a generator of their own, so that every model of a vocabulary is asked the same questions.
@@ -40,7 +40,7 @@ def held_out_report(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> 
     report = {"sentences": config.held_out, "loss": losses.mean(), "accuracy": right.mean(), "bands": bands}
     losses, right, _ = _predict(model, single, corpus, config, ROWS["sentences"])
     alone = {"loss": losses.mean(), "accuracy": right.mean(), "predictions": len(losses)}
-    return _rounded(report | {"single_sentences": alone})
+    return dict(_rounded(report | {"single_sentences": alone}))
 
 
 def dev_scores(encoder: Encoder, tokenizer: Any, pairs: Pairs) -> dict[str, float]:
@@ -75,7 +75,7 @@ def _predict(
     return all_losses, all_right, all_positions
 
 
-def _band(low: int, high: int, losses: np.ndarray, right: np.ndarray, positions: np.ndarray) -> dict[str, Any]:
+def _band(low: int, high: int, losses: np.ndarray, right: np.ndarray, positions: np.ndarray) -> dict[str, object]:
     inside = (positions >= low) & (positions < high)
     if not inside.any():
         return {"from": low, "to": high, "predictions": 0, "loss": None, "accuracy": None}

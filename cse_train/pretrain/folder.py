@@ -1,20 +1,20 @@
 """What a finished pretraining leaves: a folder in transformers' layout with a card."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import save
 from transformers import PreTrainedTokenizerBase
 
 from cse_train.backbone.transformers_io import masked_lm_to_transformers
+from cse_train.fields import Json
 from cse_train.pretrain.run import BF16, MaskedLM, Run
 
 
-def write_weights(model: MaskedLM, folder: Path, card: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase) -> Path:
+def write_weights(model: MaskedLM, folder: Path, card: Json, tokenizer: PreTrainedTokenizerBase) -> Path:
     """Write config.json, model.safetensors (fp16, `BertForMaskedLM` names), card.json and README.md; returns `folder`.
 
     Beside them lies the tokenizer, which shipped folders share. `AutoModel` and `AutoModelForMaskedLM` load the folder,
@@ -31,7 +31,7 @@ def write_weights(model: MaskedLM, folder: Path, card: Mapping[str, Any], tokeni
     return folder
 
 
-def make_card(run: Run, held_out: Mapping[str, Any], *, text_hash: str, tokenizer_hash: str) -> dict[str, Any]:
+def make_card(run: Run, held_out: Json, *, text_hash: str, tokenizer_hash: str) -> Json:
     """How the weights came to be and how good they are."""
     return {
         "recipe": asdict(run.config),
@@ -54,7 +54,7 @@ def _trained_in(run: Run) -> str:
     return ", then ".join(dict.fromkeys(point.get("precision", BF16) for point in run.log))
 
 
-def readme(name: str, card: Mapping[str, Any]) -> str:
+def readme(name: str, card: Json) -> str:
     """The card in words, as a model page."""
     recipe, held_out, alone = card["recipe"], card["held_out"], card["held_out"]["single_sentences"]
     size = f"{recipe['layers']} layers, hidden size {recipe['width']}, positions 0-{recipe['max_positions'] - 1}"
@@ -77,12 +77,12 @@ Held-out masked LM, on text never trained on: packed to {recipe["max_positions"]
 """
 
 
-def _band_rows(held_out: Mapping[str, Any]) -> str:
+def _band_rows(held_out: Json) -> str:
     seen = [band for band in held_out["bands"] if band["predictions"]]
     return "\n".join(f"| {b['from']}-{b['to'] - 1} | {b['loss']:.3f} | {b['accuracy']:.3f} |" for b in seen)
 
 
-def _dev_table(curve: Sequence[Mapping[str, Any]]) -> str:
+def _dev_table(curve: Sequence[Json]) -> str:
     if not curve:
         return ""
     poolers = [key for key in curve[0] if key != "tokens"]
@@ -94,5 +94,5 @@ def _dev_table(curve: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+def _write_json(path: Path, content: Json) -> None:
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf8")

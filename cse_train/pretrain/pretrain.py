@@ -5,19 +5,18 @@ long so that every position embedding is trained. The learning rate is constant 
 the last part. A run that is stopped goes on from its state file, bit for bit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from cse_train.backbone.folders import shipped_folder
 from cse_train.backbone.identity import load_tokenizer
 from cse_train.evaluate.pairs import Pairs
-from cse_train.fields import ConfigError
+from cse_train.fields import ConfigError, Json
 from cse_train.files import replace_file
-from cse_train.pretrain.config import PretrainConfig
+from cse_train.pretrain.config import PretrainConfig as PretrainConfig
 from cse_train.pretrain.corpus import Corpus, read_lines, text_hash, tokenised
 from cse_train.pretrain.evaluation import dev_scores, held_out_report
 from cse_train.pretrain.folder import make_card, write_weights
@@ -26,7 +25,7 @@ from cse_train.reading import reading
 from cse_train.soundness import check_archive
 from cse_train.text.tokens import tokenizer_hash
 
-Progress = Callable[[dict[str, Any]], None]
+Progress = Callable[[Json], None]
 
 
 def pretrain(
@@ -64,13 +63,13 @@ def pretrain(
     return write_weights(run.model, out, card, tokenizer)
 
 
-def _read_state(path: Path) -> dict[str, Any]:
+def _read_state(path: Path) -> Json:
     with reading("unreadable state", path, "delete it to begin again"):
         check_archive(path)
-        return torch.load(path, map_location="cpu", weights_only=True)
+        return dict(torch.load(path, map_location="cpu", weights_only=True))
 
 
-def _check_recipe(stored: Mapping[str, Any], config: PretrainConfig, path: Path) -> None:
+def _check_recipe(stored: Json, config: PretrainConfig, path: Path) -> None:
     """A run may go on with another total; nothing else may change."""
     wanted = asdict(config)
     changed = [name for name in wanted if name != "tokens" and stored[name] != wanted[name]]

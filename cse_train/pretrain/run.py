@@ -13,6 +13,7 @@ from transformers import BertConfig
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.encoder.packing import Packed
+from cse_train.fields import Json
 from cse_train.numerics import autocast, multiplies_bf16
 from cse_train.pretrain.config import PretrainConfig, bert_config, learning_rate
 from cse_train.pretrain.corpus import Batches, Corpus
@@ -61,7 +62,7 @@ class Run:
         optimiser = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), fused=True)
         return cls(config, model, optimiser, Batches(corpus, config, np.random.default_rng(config.seed)))
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Json:
         """Everything `load` needs; readable by `torch.load(weights_only=True)`."""
         return {
             "config": asdict(self.config),
@@ -75,7 +76,7 @@ class Run:
             "log": self.log,
         }
 
-    def load(self, state: dict[str, Any]) -> None:
+    def load(self, state: Json) -> None:
         """Go on where `state` was taken."""
         self.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
@@ -112,4 +113,4 @@ class Run:
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimiser.step()
         self.optimiser.zero_grad()
-        return loss.item()
+        return float(loss.item())

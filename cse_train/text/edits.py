@@ -45,12 +45,12 @@ class Edit:
 
 def insertions(subwords: np.ndarray, ratio: float) -> np.ndarray:
     """How many tokens are inserted: `ratio` of the sub-words, rounded, at least one; none into an empty sentence."""
-    return np.minimum(subwords, np.maximum(1, np.rint(ratio * subwords))).astype(np.int64)
+    return np.asarray(np.minimum(subwords, np.maximum(1, np.rint(ratio * subwords))), np.int64)
 
 
 def deletions(subwords: np.ndarray, ratio: float) -> np.ndarray:
     """As `insertions`, but one sub-word always stays: a sentence of one is not edited."""
-    return np.maximum(0, np.minimum(subwords - 1, insertions(subwords, ratio)))
+    return np.asarray(np.maximum(0, np.minimum(subwords - 1, insertions(subwords, ratio))))
 
 
 def edited_lengths(lengths: np.ndarray, operator: str, ratio: float) -> np.ndarray:

@@ -117,9 +117,11 @@ KEYS: Mapping[str, frozenset[str]] = {
 TABLES = ("type", "vocab", "merges", "special_tokens")
 """What every component may hold, and what is a table of the tokenizer's own words."""
 Place = tuple[str | int, ...]
+TokenizerState = dict[str, Any]
+"""A tokenizer's, as its JSON says it."""
 
 
-def canonical(state: dict[str, Any]) -> dict[str, Any]:
+def canonical(state: TokenizerState) -> TokenizerState:
     """A tokenizer's state as tokenizers 0.23 writes it, without truncation and padding of the last call.
 
     Merges are pairs. What a later release says beside is left out where it says the default: what that release puts
@@ -167,7 +169,7 @@ def _at(state: Any, way: Sequence[str | int]) -> Any:
     return state
 
 
-def _rewritten(state: dict[str, Any]) -> Any:
+def _rewritten(state: TokenizerState) -> Any:
     """What the installed release writes of a state; nothing where it cannot do without what was taken away."""
     try:
         return json.loads(Tokenizer.from_str(json.dumps(state)).to_str())
@@ -221,7 +223,7 @@ def _map(folder: Path, column: int) -> TokenColumn:
     )
 
 
-def _write(source: Source, tokenizer: Any, max_length: int | None, identity: dict[str, Any], aside: Path) -> None:
+def _write(source: Source, tokenizer: Any, max_length: int | None, identity: TokenizerState, aside: Path) -> None:
     columns = len(source.columns)
     with contextlib.ExitStack() as stack:
         files = [
@@ -244,7 +246,7 @@ def _write(source: Source, tokenizer: Any, max_length: int | None, identity: dic
     (aside / "meta.json").write_text(json.dumps(meta, indent=1))
 
 
-def _append(files: dict[str, Any], tokens: tuple[np.ndarray, np.ndarray, np.ndarray], end: int) -> int:
+def _append(files: TokenizerState, tokens: tuple[np.ndarray, np.ndarray, np.ndarray], end: int) -> int:
     flat, lengths, word_starts = tokens
     starts = end + np.cumsum(lengths) - lengths
     for part, values in (("flat", flat), ("starts", starts), ("lengths", lengths), ("word_starts", word_starts)):
@@ -282,7 +284,8 @@ def _word_starts(texts: Sequence[str], spans: np.ndarray, special: np.ndarray, l
     ends = np.maximum(starts + 1, np.repeat(first_char, lengths) + spans[:, 1])
     reaches = (words_before[ends] > words_before[starts]) & ~special
     word = np.where(reaches, words_before[starts], -1)
-    return (special | (reaches & (word != np.roll(word, 1)))).astype(np.uint8)
+    begins: np.ndarray = special | (reaches & (word != np.roll(word, 1)))
+    return begins.astype(np.uint8)
 
 
 def _words_before(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

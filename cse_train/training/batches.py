@@ -96,10 +96,12 @@ class Batches:
         """Rows of an epoch, batch after batch."""
         seed, size = self.run.train.seed, self.run.train.batch_size
         if len(self.buckets) == 1:
-            return self.buckets[0][random_streams.data_order(seed, epoch, len(self.buckets[0]))]
+            rows: np.ndarray = self.buckets[0][random_streams.data_order(seed, epoch, len(self.buckets[0]))]
+            return rows
         shuffled = [rows[random_streams.bucket_order(seed, epoch, i, len(rows))] for i, rows in enumerate(self.buckets)]
-        batches = np.concatenate([rows[: len(rows) // size * size].reshape(-1, size) for rows in shuffled])
-        return batches[random_streams.data_order(seed, epoch, len(batches))].ravel()
+        batches = np.concatenate([each[: len(each) // size * size].reshape(-1, size) for each in shuffled])
+        order: np.ndarray = batches[random_streams.data_order(seed, epoch, len(batches))]
+        return order.ravel()
 
     def _buckets(self) -> list[np.ndarray]:
         """Rows by their number of words, where `train.length_buckets` asks for it (ESimCSE 4.4)."""
@@ -131,7 +133,8 @@ def require_room(run: RunConfig, backbone: Backbone, kept: int | None) -> None:
 def words_of(column: TokenColumn) -> np.ndarray:
     """int64 [rows]: whitespace words of each text, as far as it is kept."""
     begun = np.append(0, np.cumsum(column.word_starts, dtype=np.int64))
-    return begun[column.starts + column.lengths] - begun[column.starts] - 2
+    words: np.ndarray = begun[column.starts + column.lengths] - begun[column.starts] - 2
+    return words
 
 
 def columns_checked(run: RunConfig, source: Any) -> Any:

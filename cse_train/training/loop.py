@@ -5,7 +5,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from cse_train.data_paths import DataPaths
 from cse_train.encoder import compact_vocabulary
 from cse_train.evaluate.dev import DevEvaluator, dev_evaluator
 from cse_train.evaluate.embedding import NotFinite, evaluating
-from cse_train.fields import ConfigError
+from cse_train.fields import ConfigError, Json
 from cse_train.methods.base import Method
 from cse_train.methods.loading import load_method
 from cse_train.numerics import autocast, fast_fp32, keep_freed_memory
+from cse_train.results import Outcome, Point
 from cse_train.soundness import CorruptCheckpoint, reading, require_fit
 from cse_train.text.sources import rows_of
 from cse_train.training.batches import Batches
@@ -35,36 +36,6 @@ log = logging.getLogger(__name__)
 
 class Diverged(RuntimeError):
     """The loss is no longer a number, or no dev evaluation has a score; the same configuration will diverge again."""
-
-
-@dataclass(frozen=True)
-class Point:
-    """What a run reports after each dev evaluation."""
-
-    examples: int
-    step: int
-    seconds: float
-    """Since the start of the run, dev evaluations and earlier attempts included."""
-    metrics: dict[str, float]
-    """The dev score under its set's name, NaN for none, and the means of the step metrics since the point before."""
-    best: float
-    """Best dev score so far; a later equal score does not replace it."""
-    best_examples: int
-    replayed: bool = False
-    """True when a resumed run reports again what an earlier attempt reached."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended: at its end, or before it."""
-
-    stopped: bool
-    """`report` asked for it."""
-    examples: int
-    best: float
-    best_examples: int
-    seconds: float
-    points: tuple[Point, ...]
 
 
 Report = Callable[[Point], bool]
@@ -192,7 +163,7 @@ class Session:
         if source != self.folder and distributed.rank() == 0:
             checkpoint.adopt_best(source, self.folder)
 
-    def _require_fit(self, path: Path, state: Mapping[str, Any]) -> None:
+    def _require_fit(self, path: Path, state: Json) -> None:
         """Raise CorruptCheckpoint where a state is not one of such a run."""
         with reading(path):
             sizes = [len(group["params"]) for group in state["optimiser"]["param_groups"]]
@@ -291,7 +262,7 @@ class Session:
         if differing:
             checkpoint.forget_rank(self.folder, self.step)
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> checkpoint.State:
         return {
             "signature": self.signature,
             "model": self.model.state_dict(),

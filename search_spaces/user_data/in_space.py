@@ -1,12 +1,14 @@
 """The files that a space's YAML names: under `dev:`, `corpus:` and `evaluate:`, and wherever a setting may stand."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cse_train.fields import Json
 from cse_train.user_files import UserFile, named_files
 from search_spaces.file_shape import brief
+from search_spaces.strict_yaml import Written
 from search_spaces.user_data.references import ROLES, is_reference, referenced, user_file
 
 SHORT = {"dev": "train.dev", "corpus": "train.corpus"}
@@ -17,7 +19,7 @@ SHORT = {"dev": "train.dev", "corpus": "train.corpus"}
 class Collected:
     """A space's YAML with names in place of files."""
 
-    raw: dict[str, Any]
+    raw: Written
     files: list[UserFile] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -29,7 +31,7 @@ class Collected:
         return value
 
 
-def collect(raw: Mapping[str, Any], folder: Path) -> Collected:
+def collect(raw: Json, folder: Path) -> Collected:
     """The YAML without `dev:` and `corpus:`, whose settings stand in `set:`; every file; and every problem."""
     made = Collected(dict(raw))
     _short(made, folder)
@@ -133,7 +135,7 @@ def two_of_one_name(files: list[UserFile]) -> list[str]:
     ]
 
 
-def _dev_names(raw: Mapping[str, Any]) -> Iterator[Any]:
+def _dev_names(raw: Json) -> Iterator[Any]:
     key = SHORT["dev"]
     if _is_block(raw, "set"):
         yield raw["set"].get(key)
@@ -145,5 +147,5 @@ def _dev_names(raw: Mapping[str, Any]) -> Iterator[Any]:
             yield cell["set"].get(key)
 
 
-def _is_block(raw: Mapping[str, Any], name: str) -> bool:
+def _is_block(raw: Json, name: str) -> bool:
     return isinstance(raw.get(name), dict)

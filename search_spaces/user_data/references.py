@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cse_train.evaluate.suites import registry
-from cse_train.fields import ConfigError
+from cse_train.fields import ConfigError, Json
 from cse_train.text.sources import CORPORA
 from cse_train.user_files import HUB, NAME, Kind, Metric, Role, UserFile, is_file_name, stem
 from search_spaces.file_shape import CLOSED, Give, Text, brief, read
@@ -97,7 +97,7 @@ def referenced(key: str, value: Any, folder: Path, where: str) -> tuple[Any, lis
     return (made.name if made else "?"), [made] if made else [], problems
 
 
-def of_settings(settings: Mapping[str, Any], folder: Path | None) -> tuple[dict[str, Any], tuple[UserFile, ...]]:
+def of_settings(settings: Json, folder: Path | None) -> tuple[Json, tuple[UserFile, ...]]:
     """Settings of a command line with names in place of files, and the files. ConfigError lists every problem.
 
     Paths count from `folder`, and become absolute; None where they are.

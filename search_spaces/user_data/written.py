@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cse_train.fields import Json
 from cse_train.user_files import HUB, absolute_place
 from search_spaces.domains import WORDS
 from search_spaces.user_data.places import ENCODER, absolute
@@ -19,7 +20,7 @@ def absolute_models(raw: Any, folder: Path) -> Any:
     return {key: _models(key, value, folder) for key, value in raw.items()}
 
 
-def absolute_paths(raw: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def absolute_paths(raw: Json, folder: Path) -> Json:
     """A space's YAML with every path absolute: it means the same wherever it is read again."""
     made = {key: _files(key, value, folder) for key, value in absolute_models(raw, folder).items()}
     made |= {key: _file_values(made[key], folder) for key in ("dev", "corpus", "evaluate") if key in made}
@@ -36,7 +37,7 @@ def find_beside(profile: str, folder: Path) -> str:
     return str(place) if place.suffix and place.is_file() else profile
 
 
-def absolute_settings(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def absolute_settings(settings: Json, folder: Path) -> Json:
     """Settings of a command line with absolute paths, those of files of text and sets too."""
     return {key: _files(key, absolute(key, value, folder), folder) for key, value in settings.items()}
 

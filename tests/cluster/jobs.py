@@ -44,7 +44,7 @@ def slot_settings(quiet_s: float = 0.0, **changes: Any) -> SlotSettings:
 def slot_result(**changes: Any) -> Any:
     """Of a job that runs and has no news."""
     lists = {"points": [], "scores": []}
-    values = {"examples": 0, "best": 0.0, "state": "running", "reason": "", "outcome": {}, "retried": "", "done": False}
-    values["waits_for"] = ""
+    values = {"examples": 0, "best": 0.0, "state": "running", "reason": "", "retried": "", "done": False}
+    values |= {"waits_for": "", "outcome": None, "lacking": {}}
     given = values | lists | changes
     return given | {"state": RunState(given["state"])}

@@ -6,6 +6,7 @@ from pathlib import Path
 from cluster.slots import health
 from cluster.slots.fault import fault_of
 from cluster.slots.group_api import DoneEvent, ErrorEvent, Event, GroupSettings, Job, PointEvent
+from tests.run_values import outcome_of, point_of
 
 REST_S = 1.0
 FAILS = 9
@@ -46,10 +47,9 @@ class SickGroup:
         time.sleep(SECONDS)
         (self.folder / f"done-{self.slot}-{job.signature}").touch()
         total = job.total_examples
-        end = {"examples": total, "best": 1.0, "best_examples": total, "seconds": SECONDS}
         return [
-            PointEvent(0, end | {"step": 1, "metrics": {"slot": self.slot}}),
-            DoneEvent(end | {"state": "done"}),
+            PointEvent(0, point_of(total, seconds=SECONDS, metrics={"slot": self.slot})),
+            DoneEvent(outcome_of(examples=total, best_examples=total, seconds=SECONDS)),
         ]
 
     def _fails(self) -> bool:

@@ -8,43 +8,13 @@ import json
 import os
 import signal
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
+from cse_train.results import CosinesFile, Outcome, Point, Protocol, Score
 from cse_train.training import loop
-
-
-@dataclass(frozen=True)
-class Point:
-    examples: int
-    step: int
-    seconds: float
-    metrics: dict
-    best: float
-    best_examples: int
-    replayed: bool = False
-
-
-@dataclass(frozen=True)
-class Outcome:
-    stopped: bool
-    examples: int
-    best: float
-    best_examples: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Score:
-    suite: str
-    file: str
-
-    def record(self):
-        kept = {"cosines_file": self.file, "cosines_hash": "h"}
-        return {"suite": self.suite, "value": 50.0, "protocol": {"suite": self.suite}} | kept
 
 
 class Diverged(RuntimeError):
@@ -68,9 +38,9 @@ def train(run, paths, folder, report, resume_from=None, signature=None):
             _save(folder, rank, step + 1)
         point = Point(examples, step + 1, 0.1, {run.train.dev: best, "loss": 1.0}, best, examples, replayed)
         if report(point):
-            return Outcome(True, examples, best, examples, 0.1)
+            return Outcome(True, examples, best, examples, 0.1, ())
     time.sleep(behaviour.get("tail", 0))
-    return Outcome(False, total, best, total, 0.1)
+    return Outcome(False, total, best, total, 0.1, ())
 
 
 def score(best_folder, suites, paths, out, signature=None, encoder=None):
@@ -78,7 +48,11 @@ def score(best_folder, suites, paths, out, signature=None, encoder=None):
     out.mkdir(exist_ok=True)
     file = out / "cosines-a.npz"
     file.write_text("x")
-    return [Score(suite, str(file)) for suite in suites]
+    kept = CosinesFile(file, "h")
+    return [
+        Score(suite=suite, metric="spearman", value=50.0, protocol=Protocol.read({"suite": suite}), file=kept)
+        for suite in suites
+    ]
 
 
 def _misbehave(behaviour, rank, step, folder):

@@ -17,6 +17,7 @@ import torch
 from hypothesis import strategies as st
 
 from analysis.ledger import Claim, Ledger
+from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 from cse.foreign import sources
 from cse.foreign.take import Taking, take
@@ -40,6 +41,7 @@ from search_spaces.parse import parse_file
 from search_spaces.user_data.references import mapping, user_file
 from tests.damage.bundles import bundle_readers, sound_bundle
 from tests.damage.damages import ODD, as_json, damaged, exchanged
+from tests.run_values import point_of, score_of
 
 CONFIG = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
 
@@ -181,16 +183,16 @@ def _models(folder: Path) -> list[Boundary]:
 def _ledgers(folder: Path) -> list[Boundary]:
     sound = folder / "sound.db"
     ledger = Ledger.open(sound)
-    ledger.record_sweep("mine", {"title": "mine", "space": "E7", "seeds": [0], "set": {}, "asked": None, "blocked": {}})
+    ledger.record_sweep(
+        "mine", SweepSpec({"title": "mine", "space": "E7", "seeds": [0], "set": {}, "asked": None, "blocked": {}})
+    )
     ledger.link("mine", [("aa", {"train.learning_rate": 1e-4}, 0)])
     given = {"method": "simcse", "seed": 0, "owner": "me", "identity": {"encoder": "e"}, "provenance": {"host": "h"}}
     claim = ledger.claim("aa", CONFIG, **given)
     assert isinstance(claim, Claim)
-    ledger.add_points(
-        claim, [{"examples": 8, "step": 1, "seconds": 1.0, "metrics": {"loss": 1.0}, "best": 1.0, "best_examples": 8}]
-    )
+    ledger.add_points(claim, [point_of(8, metrics={"loss": 1.0})])
     ledger.finish(claim, "done", examples=8, best=1.0, best_examples=8, seconds=1.0, folder="/nowhere")
-    ledger.add_score("aa", "sts_dev", 50.0, {"suite": "sts_dev"})
+    ledger.add_score("aa", score_of("sts_dev", 50.0, {"suite": "sts_dev"}))
     bundle = sound_bundle(folder, ledger)
     ledger.close()
     with sqlite3.connect(sound) as connection:

@@ -16,6 +16,7 @@ from analysis.bundles.reader import Bundle
 from analysis.bundles.writer import write
 from analysis.ledger import Baselines, Ledger, UntrainedScore
 from analysis.ledger.exchange.merge import Source
+from cse_train.results import Protocol
 from tests.damage.damages import as_json, damaged, exchanged
 
 BOMB = 900 * 10**6
@@ -41,7 +42,7 @@ def kind_of(record: bytes) -> Any:
 def sound_bundle(folder: Path, ledger: Ledger) -> bytes:
     """The bytes of a bundle with a record of each kind."""
     ledger.store_baselines([Baselines("sts_dev", "e", "wiki", 32, {"suite": "x"}, {"word counts": 50.5})])
-    ledger.store_untrained([UntrainedScore("bert", "w", "cls", "sts12", "d", 39.5, {"suite": "sts12"})])
+    ledger.store_untrained([UntrainedScore("bert", "w", "cls", "sts12", "d", 39.5, Protocol.read({"suite": "sts12"}))])
     write(folder / "sound.jsonl.gz", gather(ledger))
     return (folder / "sound.jsonl.gz").read_bytes()
 

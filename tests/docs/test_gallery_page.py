@@ -40,7 +40,7 @@ def test_no_tie_direction_or_order_stands_on_a_table_without_signal(ledger: Ledg
     scores = {entry.key: entry.rows for entry in ledger.baselines()}
 
     def did_nothing(scale: Scale, run: RunRow) -> bool:
-        first = min(point["examples"] for point in scale.study.curves[run.signature])
+        first = min(point.examples for point in scale.study.curves[run.signature])
         config = run.config
         encoder = (config["train.dev"], config["train.encoder"], config["train.corpus"], config["train.dev_max_length"])
         name = {"mean": "untrained mean", "first_last": "untrained first-last"}.get(str(config.get("method.pooler")))

@@ -15,6 +15,7 @@ from analysis.ledger import schema
 from analysis.ledger.exchange.imports import pairs
 from analysis.ledger.exchange.soundness import contradiction
 from analysis.run_state import RunState
+from cse_train.results import Json
 
 Record = dict[str, Any]
 
@@ -49,7 +50,7 @@ class Shape:
     def columns(self) -> list[Column[Any]]:
         return [self.table.c[name] for name in self.names]
 
-    def key_of(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
+    def key_of(self, record: Json) -> tuple[Any, ...]:
         return tuple(record[name] for name in self.key)
 
 

@@ -15,6 +15,7 @@ from analysis.ledger.exchange.columns import KINDS, RUN, SWEEP, Record
 from analysis.ledger.exchange.imports import imports, pairs
 from analysis.ledger.rows import RunRow
 from analysis.run_state import RunState
+from cse_train.results import Json
 
 CHUNK = 200
 """Records that are looked up at once."""
@@ -188,7 +189,7 @@ def _host(record: Record) -> str | None:
     return None if host is None else str(host)
 
 
-def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], *, add_only: bool = False) -> None:
+def _insert(connection: Connection, table: Table, rows: Sequence[Json], *, add_only: bool = False) -> None:
     """Insert rows; with `add_only` those whose key is there are left out."""
     if rows:
         wary = schema.insert_for(connection.dialect.name)(table).on_conflict_do_nothing()
@@ -235,7 +236,7 @@ def _merge_untrained(connection: Connection, chunk: Sequence[Record], merged: Me
     """A score that is here stays."""
     shape = KINDS["untrained"]
     entries = baselines.untrained_scores(connection)
-    here = {shape.key_of({"protocol_hash": schema.digest(e.protocol), **vars(e)}): e.value for e in entries}
+    here = {shape.key_of(entry.row()): entry.value for entry in entries}
     fresh = [record for record in chunk if shape.key_of(record) not in here]
     here_too = [record for record in chunk if shape.key_of(record) in here]
     merged.other_baselines += [r["suite"] for r in here_too if _finite(here[shape.key_of(r)]) != r["value"]]

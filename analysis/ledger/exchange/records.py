@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from sqlalchemy import Connection, Float, inspect, select
 
@@ -11,6 +10,7 @@ from analysis.ledger.exchange.columns import BASELINES, RUN, SWEEP, UNTRAINED, R
 from analysis.ledger.exchange.imports import read_imports
 from analysis.ledger.integrity import intact
 from analysis.run_state import NOT_HELD
+from cse_train.results import Json
 
 SETUP = ("train.encoder", "train.corpus", "train.dev_max_length")
 """What of a run's settings its baselines depend on."""
@@ -52,7 +52,7 @@ def sweep_records(connection: Connection, names: Collection[str] | None = None) 
     return [_sweep(connection, row._asdict()) for row in connection.execute(wanted).all()]
 
 
-def _sweep(connection: Connection, row: Mapping[str, Any]) -> Record:
+def _sweep(connection: Connection, row: Json) -> Record:
     intact(schema.sweeps, row)
     cells, looks = SWEEP.parts["cells"], SWEEP.parts["looks"]
     links = connection.execute(select(*cells.columns).where(cells.table.c.sweep == row["id"]))
@@ -83,15 +83,12 @@ def baseline_records(connection: Connection, runs: Collection[Record]) -> list[R
 
 def untrained_records(connection: Connection) -> list[Record]:
     """The scores of all models that papers print and nobody trains; tables of any sweep may show them."""
-    scores = [
-        {"protocol_hash": schema.digest(score.protocol), **vars(score)}
-        for score in baselines.untrained_scores(connection)
-    ]
-    records = [{"kind": "untrained", **_plain(UNTRAINED, score)} for score in scores]
+    scores = baselines.untrained_scores(connection)
+    records = [{"kind": "untrained", **_plain(UNTRAINED, score.row())} for score in scores]
     return sorted(records, key=UNTRAINED.key_of)
 
 
-def _plain(shape: Shape, row: Mapping[str, Any]) -> Record:
+def _plain(shape: Shape, row: Json) -> Record:
     """A row's columns; a number that is not finite is none, as in JSON."""
     floats = {column.name for column in shape.columns if isinstance(column.type, Float)}
     return {name: _finite(row[name]) if name in floats else row[name] for name in shape.names}

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from sqlalchemy import JSON, Connection, Table, Text, cast, delete, inspect, select
 
@@ -13,13 +12,14 @@ from analysis.ledger.exchange.columns import problem
 from analysis.ledger.exchange.imports import imports, read_imports
 from analysis.ledger.exchange.records import run_records
 from analysis.ledger.integrity import intact, intact_point, intact_spec, read_row
+from cse_train.results import Json
 
 PARTS: Mapping[Table, str] = {
     **dict.fromkeys((imports, schema.history, schema.curves, schema.scores, schema.provenance), "signature"),
     schema.selections: "signature",
 }
 """Tables with parts of a run, and the column that says of which."""
-CHECKS: Mapping[Table, Callable[[Mapping[str, Any]], object]] = {
+CHECKS: Mapping[Table, Callable[[Json], object]] = {
     schema.sweeps: intact_spec,
     schema.curves: intact_point,
     schema.baselines: baselines.check_baselines,
@@ -36,7 +36,7 @@ class Unsound:
     """One row to take out, a run's or a sweep's with what belongs to it."""
 
     table: str
-    key: Mapping[str, Any]
+    key: Json
     line: str
     """What is wrong with it."""
 

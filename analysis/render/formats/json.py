@@ -3,12 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from analysis.render.grid import difference, difference_line, misprints, shown_differences
 from analysis.tables.aggregate import Entry, Table
 from analysis.tables.ordering import Ordering
-from analysis.tables.spec import SettingDifference, identify
+from analysis.tables.spec import Json, SettingDifference, identify
 from analysis.tables.verdict import Verdicts
 
 PAIR = ("difference", "interval", "p", "corrected", "differs")
@@ -25,7 +24,7 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
     return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _table(table: Table) -> dict[str, Any]:
+def _table(table: Table) -> dict[str, object]:
     """The table in the shape of a space's `paper:` block, numbers in full."""
     wrong = misprints(table.spec)
     settings = [{"name": s.name, "values": _rows_by_value(s)} for s in shown_differences(table)]
@@ -38,17 +37,17 @@ def _table(table: Table) -> dict[str, Any]:
             {"key": row.key, "cells": _entries(row.entries, wrong.get(identify(row.key), {}))} for row in table.rows
         ],
         "no_signal": table.no_signal,
-        "references": [row | _untrained(table, row) for row in table.spec.references],
+        "references": [{**row, **_untrained(table, row)} for row in table.spec.references],
         "protocol": table.protocol,
         **({"settings": settings} if settings else {}),
     }
 
 
-def _rows_by_value(setting: SettingDifference) -> list[dict[str, Any]]:
+def _rows_by_value(setting: SettingDifference) -> list[dict[str, object]]:
     return [{"value": value, "rows": list(keys)} for value, keys in setting.values.items()]
 
 
-def _untrained(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
+def _untrained(table: Table, row: Json) -> Json:
     """Our scores of a row's model, their differences from the printed ones and how they were made; empty for none."""
     model = table.untrained.get(row["label"])
     if model is None:
@@ -57,17 +56,17 @@ def _untrained(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     return {"model": model.model, "ours": dict(model.values), "delta": deltas, "protocol": model.protocol()}
 
 
-def _entries(entries: Mapping[str, Entry], wrong: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+def _entries(entries: Mapping[str, Entry], wrong: Mapping[str, float]) -> dict[str, dict[str, object]]:
     """Column -> the entry with every seed, for grading a page again; of a misprint also what it should read."""
     right = {column: {"recomputed": wrong[column]} if column in wrong else {} for column in entries}
     each = {
         name: {"seeds": list(entry.seeds), "values": list(entry.values), "idle": list(entry.idle)}
         for name, entry in entries.items()
     }
-    return {column: entry.as_dict() | each[column] | right[column] for column, entry in entries.items()}
+    return {column: {**entry.as_dict(), **each[column], **right[column]} for column, entry in entries.items()}
 
 
-def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, Any]]:
+def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, object]]:
     """Each verdict with the key of its row."""
     return [
         {"key": table.rows[index].key, "column": column, **asdict(verdict)}
@@ -75,7 +74,7 @@ def _verdicts(table: Table, verdicts: Verdicts) -> list[dict[str, Any]]:
     ]
 
 
-def _ordering(table: Table, order: Ordering) -> dict[str, Any]:
+def _ordering(table: Table, order: Ordering) -> dict[str, object]:
     """A column's order, with every pair of rows by their keys."""
     rows = table.rows
     pairs = [

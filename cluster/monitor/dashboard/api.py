@@ -21,7 +21,7 @@ FAILED = 50
 """Failed runs of one reason that are named."""
 
 
-def state(follower: Follower, sweep: str | None, storage: Path) -> dict[str, Any]:
+def state(follower: Follower, sweep: str | None, storage: Path) -> dict[str, object]:
     """Every sweep in short, and one with its curves and failures: the named one, else the first. LedgerError."""
     progress = follower.overview()
     chosen = sweep or (progress.sweeps[0].id if progress.sweeps else None)
@@ -40,7 +40,7 @@ def state(follower: Follower, sweep: str | None, storage: Path) -> dict[str, Any
     }
 
 
-def failures(listing: Listing) -> list[dict[str, Any]]:
+def failures(listing: Listing) -> list[dict[str, object]]:
     """Runs that failed by reason, the most frequent first; of each the first FAILED."""
     by_reason: dict[str, list[ProgressRow]] = {}
     for row in listing.rows:
@@ -56,7 +56,7 @@ def failures(listing: Listing) -> list[dict[str, Any]]:
     ]
 
 
-def runs(follower: Follower, sweep: str, query: Mapping[str, str]) -> dict[str, Any]:
+def runs(follower: Follower, sweep: str, query: Mapping[str, str]) -> dict[str, object]:
     """A page of a sweep's runs. LedgerError; FilterError for a column that it has not."""
     listing = follower.listing(sweep)
     start = query.get("from", "0")
@@ -70,13 +70,13 @@ def runs(follower: Follower, sweep: str, query: Mapping[str, str]) -> dict[str, 
     return page(listing, wanted) if listing else {}
 
 
-def cells(follower: Follower, sweep: str) -> dict[str, Any]:
+def cells(follower: Follower, sweep: str) -> dict[str, object]:
     """Every axis and the score of each cell, for figures of a search. LedgerError."""
     listing = follower.listing(sweep)
     return figure(listing) if listing else {}
 
 
-def one_run(engine: Engine, signature: str) -> dict[str, Any]:
+def one_run(engine: Engine, signature: str) -> dict[str, object]:
     """Settings, curve and state of one run; empty where there is no such. LedgerError."""
     with transaction(engine) as connection:
         rows = queries.runs(connection, signatures=[signature])
@@ -91,9 +91,9 @@ def one_run(engine: Engine, signature: str) -> dict[str, Any]:
         "dev": dev,
         "points": [
             {
-                "examples": point["examples"],
-                "dev": finite(point["metrics"].get(dev)),
-                "loss": finite(point["metrics"].get("loss")),
+                "examples": point.examples,
+                "dev": finite(point.metrics.get(str(dev))),
+                "loss": finite(point.metrics.get("loss")),
             }
             for point in points
         ],
@@ -112,13 +112,13 @@ def _mirror(sweep: SweepProgress, storage: Path) -> str | None:
     return f"sqlite:///{file}" if sweep.search and file.is_file() else None
 
 
-def short(sweep: SweepProgress) -> dict[str, Any]:
+def short(sweep: SweepProgress) -> dict[str, object]:
     """A sweep's line; also what `cse status --format json` prints."""
     plain = {name: value for name, value in vars(sweep).items() if name not in ("space", "search")}
     return plain | {"ended": sweep.ended}
 
 
-def whole(sweep: SweepDetail) -> dict[str, Any]:
+def whole(sweep: SweepDetail) -> dict[str, object]:
     """A sweep with its first runs and curves; also what `cse status ID --format json` prints."""
     return {
         **short(sweep.progress),
@@ -128,12 +128,12 @@ def whole(sweep: SweepDetail) -> dict[str, Any]:
     }
 
 
-def run(progress: RunProgress) -> dict[str, Any]:
+def run(progress: RunProgress) -> dict[str, object]:
     names = ("signature", "state", "share", "examples", "total", "best", "reason")
     return {"label": progress.label, **{name: getattr(progress.row, name) for name in names}}
 
 
-def log(engine: Engine, signature: str, storage: Path) -> Mapping[str, Any]:
+def log(engine: Engine, signature: str, storage: Path) -> Mapping[str, object]:
     """The end of a run's logs, or why there is none to show."""
     folder = run_folder(engine, signature)
     files = tails(folder, storage)

@@ -61,7 +61,7 @@ class Answer:
 
 
 PATHS = ("/api/state", "/api/runs", "/api/cells", "/api/run", "/api/verdicts")
-Decide = Callable[[str], Mapping[str, Any]]
+Decide = Callable[[str], Mapping[str, object]]
 """Sweep -> its verdicts, as far as they are known."""
 
 
@@ -106,7 +106,7 @@ class Answers:
             self._answers = dict(list(others.items())[-MOST_KEPT:]) | {key: answer}
         return answer
 
-    def _data(self, path: str, query: Mapping[str, str]) -> Mapping[str, Any] | None:
+    def _data(self, path: str, query: Mapping[str, str]) -> Mapping[str, object] | None:
         sweep = query.get("sweep")
         if path == "/api/state":
             return api.state(self._follower, sweep, self._storage)

@@ -20,4 +20,5 @@ def names() -> frozenset[str]:
 
 def make_sampler(resolved: ResolvedSpace, settings: SearchConfig, rng: np.random.Generator) -> Sampler:
     """The sampler that the settings name; what it draws, it draws from `rng`."""
-    return importlib.import_module(f"{__name__}.{settings.sampler}").make(resolved, settings, rng)
+    sampler: Sampler = importlib.import_module(f"{__name__}.{settings.sampler}").make(resolved, settings, rng)
+    return sampler

@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from cse.cli import exit, options
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse_train import methods
 from cse_train.fields import ConfigError
 from cse_train.plugins import registry
 
-contract = Deferred("cse_train.training.contract")
+with deferred(__name__):
+    from cse_train.training import contract
 
 Method = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A method's name, or a .py file with one.")]
 

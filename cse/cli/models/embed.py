@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from cse.cli import ledgers, options
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.cli.options import Encoder, MaxLength, Model, Pooler, Prompt, model_folder
 from cse.tables.lookup import encoder_for
 from cse_train.evaluate.embed_file import count_sentences, embed_file
 
-models = Deferred("cse_train.evaluate.models.open")
+with deferred(__name__):
+    from cse_train.evaluate.models import open as models
 
 File = Annotated[Path, typer.Argument(help="One sentence a line, or .csv, .tsv, .jsonl; each also as .gz.")]
 To = Annotated[Path, typer.Option(help="The file to write: .npy (float32, a row a sentence) or .parquet.")]

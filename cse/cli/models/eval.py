@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,17 +14,18 @@ from analysis.run_state import RunState
 from cluster.plan.user_files import described, with_user_files
 from cse.cli import exit, ledgers, options
 from cse.cli.listing import aligned
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.cli.options import Encoder, MaxLength, Model, Pooler, Prompt, model_folder
 from cse.tables.lookup import encoder_for, row_of
-from cse_train.evaluate.protocol import Score
 from cse_train.evaluate.run_suites import evaluate
 from cse_train.evaluate.run_suites import options as suite_options
 from cse_train.evaluate.suites.registry import suites
+from cse_train.results import Score
 from search_spaces.user_data.references import of_suites
 
-models = Deferred("cse_train.evaluate.models.open")
-scoring = Deferred("cse_train.evaluate.score")
+with deferred(__name__):
+    from cse_train.evaluate import score as scoring
+    from cse_train.evaluate.models import open as models
 
 Suites = Annotated[
     list[str] | None,
@@ -100,7 +101,7 @@ def _record(run: Path, ledger: Ledger | None, scores: Sequence[Score]) -> None:
     if ledger is None or row is None or row.state != RunState.DONE:
         return
     for score in scores:
-        ledger.add_score(row.signature, **score.record())
+        ledger.add_score(row.signature, score)
 
 
 FINE = ("alignment", "uniformity", "mean_cosine")
@@ -136,19 +137,19 @@ def markdown(rows: Sequence[dict[str, str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.strip() for cell in line)} |" for line in lines)
 
 
-def _as_dict(score: Score) -> dict[str, Any]:
+def _as_dict(score: Score) -> dict[str, object]:
     return {
         "suite": score.suite,
         "metric": score.metric,
         "value": None if math.isnan(score.value) else score.value,
         **({"unscored": score.unscored} if score.unscored else {}),
-        "protocol": score.protocol.as_dict(),
+        "protocol": score.protocol.facts,
         "details": dict(score.details),
     }
 
 
 def _protocol(score: Score) -> dict[str, str]:
-    fields = {name: str(value) for name, value in score.protocol.as_dict().items() if name != "suite"}
+    fields = {name: str(value) for name, value in score.protocol.facts.items() if name != "suite"}
     return fields | {"data_hash": fields["data_hash"][:HASH_DIGITS]}
 
 

@@ -7,12 +7,13 @@ import typer
 
 from analysis.run_folder import RunFolder
 from cse.cli import ledgers, options
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.tables.lookup import encoder_for, lineage_of
 from cse_train.fields import ConfigError
 
-exporting = Deferred("cse_train.export.export")
-hub = Deferred("cse_train.export.hub")
+with deferred(__name__):
+    from cse_train.export import export as exporting
+    from cse_train.export import hub
 
 Layout = Literal["sentence-transformers", "hf"]
 """Whose folder layout is written."""

@@ -2,17 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from cse.cli import options
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse_train import fields
 from cse_train.evaluate.pairs import load_pairs
-from cse_train.fields import ConfigError
+from cse_train.fields import ConfigError, Json
 
-pretraining = Deferred("cse_train.pretrain.pretrain")
+with deferred(__name__):
+    from cse_train.pretrain import pretrain as pretraining
 
 To = Annotated[Path, typer.Option(help="The folder to write; holds the state from which the same command goes on.")]
 Set = Annotated[
@@ -42,5 +43,5 @@ def pretrain(
     print(f"wrote {folder}; use it: --set train.encoder={folder}")
 
 
-def _tell(point: dict[str, Any]) -> None:
+def _tell(point: Json) -> None:
     print(json.dumps(point), flush=True)

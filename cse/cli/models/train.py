@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,16 +15,18 @@ from cluster.plan.method_code import own_digest
 from cluster.plan.user_files import described, with_user_files
 from cse.cli import exit, ledgers
 from cse.cli import options as arguments
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse_train import methods
 from cse_train.config import RunConfig, counted, effective, parse_run
 from cse_train.evaluate.pairs import dev_problem
 from cse_train.fields import ConfigError, Scalar
+from cse_train.results import Point
 from cse_train.text.sources import rows_of
 from search_spaces.profiles import load_profile
 from search_spaces.user_data.references import of_settings
 
-training = Deferred("cse_train.training.loop")
+with deferred(__name__):
+    from cse_train.training import loop as training
 
 Method = Annotated[str, typer.Argument(metavar="METHOD", help="A method, such as simcse.")]
 Folder = Annotated[Path | None, typer.Option("--to", help="The run's folder (results/train/...).", show_default=False)]
@@ -72,8 +74,8 @@ def digest(run: RunConfig) -> str:
     return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _tell(point: Any, dev: str, examples: int | str) -> bool:
-    """Print a `Point` of the training loop."""
+def _tell(point: Point, dev: str, examples: int | str) -> bool:
+    """Print it."""
     loss = f"  loss {point.metrics['loss']:.4f}" if "loss" in point.metrics else ""
     value = point.metrics[dev]
     score = f"{dev} {'no score, all cosines equal' if math.isnan(value) else f'{value:.2f}'}  best {point.best:.2f}"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ from cluster.plan.user_files import with_user_files
 from cse.cli import exit, options, screen
 from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, listing
-from cse.cli.loader import load
+from cse.cli.loader import deferred
 from cse.cli.options import sweep_named
 from cse.foreign.metric import of_runs
 from cse.tables import baselines
@@ -24,6 +24,9 @@ from cse.tables.selection import CellRuns, HeldOutScores, beside_cells, finished
 from cse_train.fields import ConfigError
 from cse_train.user_files import named_files
 from search_spaces.user_data.references import of_suites
+
+with deferred(__name__):
+    from cse.experiments import held_out
 
 SHOWN = 200
 """Cells, of a sweep with more of which only those in the list are compared."""
@@ -65,8 +68,7 @@ def best(
         space = space_of_sweep(row) if row else None
         files = named_files([*(space.files if space else ()), *given])
         paths = with_user_files(options.data_paths(data, None, senteval), files.values())
-        score_once = load("cse.experiments.held_out").score_once
-        scores = score_once(sweep, cells, opened, names, paths)
+        scores = held_out.score_once(sweep, cells, opened, names, paths)
     shown = cells if len(cells) <= SHOWN else cells[:top]
     apart = differing_line(beside_cells(shown), label, "Cells")
     metric = of_runs(opened, cells[0].runs) if cells else None
@@ -77,7 +79,7 @@ def best(
         print(json.dumps({**above, "cells": rows, **_facts(cells, scores), **said}, indent=1, default=str))
         return
     short = [
-        row | {"cell": label(cell.cell), "signature": row["signature"][:DIGITS]}
+        row | {"cell": label(cell.cell), "signature": str(row["signature"])[:DIGITS]}
         for row, cell in zip(rows, cells, strict=False)
     ]
     print("".join(f"{screen.prose(line)}\n\n" for line in (apart, *signs) if line), end="")
@@ -89,7 +91,7 @@ def best(
         exit.say([scores.warning])
 
 
-def row_of(cell: CellRuns) -> dict[str, Any]:
+def row_of(cell: CellRuns) -> dict[str, object]:
     """A cell with its statistics and the folder of its best run."""
     first = cell.best_run
     mean, sd = mean_and_sd(cell.scores)
@@ -104,7 +106,7 @@ def guarded(cells: Sequence[CellRuns]) -> Selection:
     return select([cell.scores for cell in cells], 0)
 
 
-def _facts(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> dict[str, Any]:
+def _facts(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> dict[str, object]:
     if not cells:
         return {"pick": None}
     chosen, worth = cells[0], guarded(cells)
@@ -118,7 +120,7 @@ def _facts(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> dict[str,
         "optimism_of_run": worth.optimism_of_run,
         "optimism": worth.optimism,
     }
-    return {"pick": pick} | ({"test": scores.as_dict()} if scores else {})
+    return {"pick": pick, **({"test": scores.as_dict()} if scores else {})}
 
 
 def _checkpoint(chosen: CellRuns) -> str | None:

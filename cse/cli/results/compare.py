@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ from analysis.study.pair_comparison import PairComparison, compared_by_pairs
 from analysis.tables.directions import MARGIN, Terms
 from cse.cli import ledgers, options, screen
 from cse.cli.comparison.text import Comparison, table, text
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.cli.results.table import FormatOption
 from cse.tables.comparison import Gathered, gathered, suites_to_score
 from cse.tables.models import Model, model_of, require_two
@@ -24,7 +24,8 @@ from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.fields import ConfigError, Scalar
 
-scoring = Deferred("cse.experiments.compared")
+with deferred(__name__):
+    from cse.experiments import compared as scoring
 
 NAME_HELP = "a run (its signature), SPACE:CELL or SWEEP:CELL with all its seeds, several with commas, a model's folder"
 First = Annotated[str, typer.Argument(metavar="A", help=f"A model: {NAME_HELP}.")]
@@ -137,7 +138,7 @@ def _texts(pairs: Sequence[PairComparison], common: Gathered, paths: DataPaths) 
     return texts
 
 
-def as_dict(made: Comparison) -> dict[str, Any]:
+def as_dict(made: Comparison) -> dict[str, object]:
     """Everything, for programs."""
     apart = made.gathered.difference_line()
     return {
@@ -153,12 +154,12 @@ def as_dict(made: Comparison) -> dict[str, Any]:
     }
 
 
-def model_dict(model: Model) -> dict[str, Any]:
+def model_dict(model: Model) -> dict[str, object]:
     runs = [{"signature": run.signature, "seed": run.seed} for run in model.runs]
     return {"name": model.name, "label": model.label, "folder": model.folder and str(model.folder), "runs": runs}
 
 
-def column_dict(column: ColumnComparison) -> dict[str, Any]:
+def column_dict(column: ColumnComparison) -> dict[str, object]:
     """A column with its single values; a model without seeds has none."""
     facts = {name: value for name, value in asdict(column).items() if name not in ("left", "right", "collapsed")}
     sides = {
@@ -169,7 +170,7 @@ def column_dict(column: ColumnComparison) -> dict[str, Any]:
     return {**facts, **sides}
 
 
-def _pairs_dict(pairs: PairComparison, texts: Pairs | None) -> dict[str, Any]:
+def _pairs_dict(pairs: PairComparison, texts: Pairs | None) -> dict[str, object]:
     listed = [
         asdict(pair)
         | {"nearer": pair.nearer}

@@ -1,7 +1,7 @@
 """`cse dashboard`: a live page of a ledger's sweeps, on this machine alone."""
 
 import contextlib
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from sqlalchemy import Engine
@@ -12,12 +12,12 @@ from analysis.tables.spec import TableError
 from cluster.monitor.dashboard import secret
 from cluster.monitor.dashboard.server import DashboardServer
 from cse.cli import ledgers, options
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse_train.fields import ConfigError
 from cse_train.files import cache_folder
 
-lookup = Deferred("cse.tables.lookup")
-study = Deferred("cse.tables.study")
+with deferred(__name__):
+    from cse.tables import lookup, study
 
 PORT = 8300
 Port = Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 takes any free one.")]
@@ -31,7 +31,7 @@ def dashboard(ledger: ledgers.LedgerUrl = None, port: Port = PORT, storage: opti
     engine = connected(ledger, storage)
     opened = Ledger(engine)
 
-    def decide(name: str) -> dict[str, Any]:
+    def decide(name: str) -> dict[str, object]:
         sweep = lookup.sweep_of(name, opened)
         try:
             return study.still_open(sweep, opened, ledger) if sweep else {}

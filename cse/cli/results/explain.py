@@ -14,6 +14,7 @@ from cse.cli import ledgers, options, screen
 from cse.cli.listing import FormatOption, aligned
 from cse.tables.explain import Explained, candidates, explained
 from cse.tables.lookup import space_or_sweep
+from cse_train.fields import Json
 from search_spaces.cell_names import cell_argument, choose
 
 SPARE = ("checkpoint", "attempts", "best at", "seconds")
@@ -22,7 +23,7 @@ DIGITS = 12
 """Hexadecimal digits shown of a hash."""
 
 
-def as_dict(facts: Explained) -> dict[str, Any]:
+def as_dict(facts: Explained) -> dict[str, object]:
     """Everything, for programs."""
     return {
         "space": facts.resolved.space.id,
@@ -33,7 +34,7 @@ def as_dict(facts: Explained) -> dict[str, Any]:
         "paper": paper(facts),
         "runs": [_run(run) for run in facts.runs],
         "missing_seeds": list(facts.missing),
-        "protocols": facts.protocols,
+        "protocols": {name: [protocol.facts for protocol in each] for name, each in facts.protocols.items()},
         "shared": dict(facts.origins.shared),
         "differing": {name: {v: list(s) for v, s in by.items()} for name, by in facts.origins.differing.items()},
         "cost": cost(facts),
@@ -41,7 +42,7 @@ def as_dict(facts: Explained) -> dict[str, Any]:
     }
 
 
-def paper(facts: Explained) -> dict[str, Any]:
+def paper(facts: Explained) -> Json:
     """What the paper prints for this cell, and where; empty for a space without a paper."""
     block = facts.resolved.space.paper
     if block is None:
@@ -51,7 +52,7 @@ def paper(facts: Explained) -> dict[str, Any]:
     return {**about, "cells": {}, **row}
 
 
-def cost(facts: Explained) -> dict[str, Any]:
+def cost(facts: Explained) -> dict[str, float]:
     """What all attempts took together."""
     attempts = [attempt for run in facts.runs for attempt in run.attempts]
     return {
@@ -62,9 +63,9 @@ def cost(facts: Explained) -> dict[str, Any]:
     }
 
 
-def _summary(facts: Explained) -> dict[str, dict[str, Any]]:
+def _summary(facts: Explained) -> dict[str, dict[str, object]]:
     printed = facts.published.get("cells", {})
-    shown = {}
+    shown: dict[str, dict[str, object]] = {}
     for column in facts.columns:
         values = [value for run in facts.runs if (value := run.values[column]) is not None]
         mean, sd = mean_and_sd(values)
@@ -72,7 +73,7 @@ def _summary(facts: Explained) -> dict[str, dict[str, Any]]:
     return shown
 
 
-def _run(row: SeedRun) -> dict[str, Any]:
+def _run(row: SeedRun) -> dict[str, object]:
     kept = (
         "signature",
         "seed",
@@ -137,7 +138,7 @@ def _run_lines(facts: Explained) -> Iterator[str]:
     yield "cost: {runs} runs, {attempts} attempts, {examples} examples, {seconds:.0f} s".format(**spent)
 
 
-def _line(facts: Explained, row: SeedRun) -> dict[str, Any]:
+def _line(facts: Explained, row: SeedRun) -> dict[str, object]:
     where = row.checkpoint or (f"{row.run.folder} (no checkpoint here)" if row.run.folder else None)
     return {
         "seed": row.run.seed,
@@ -159,7 +160,7 @@ def _origin_lines(facts: Explained) -> Iterator[str]:
         yield "all seeds: " + ", ".join(f"{name} {_short(value)}" for name, value in facts.origins.shared.items())
     for column, protocols in facts.protocols.items():
         for protocol in protocols:
-            listed = ", ".join(f"{k} {_short(v)}" for k, v in protocol.items() if v not in ("", None))
+            listed = ", ".join(f"{k} {_short(v)}" for k, v in protocol.facts.items() if v not in ("", None))
             yield f"protocol of {column}: {listed}"
     swept = dict.fromkeys(sweep for row in facts.runs for sweep in row.sweeps)
     if swept:

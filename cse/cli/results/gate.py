@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -116,7 +116,7 @@ def _as_dict(
     word: GateWord,
     more: int | None,
     common: Gathered,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "verdict": word,
         **({"differing": apart} if (apart := common.difference_line()) else {}),

@@ -10,15 +10,16 @@ from analysis.report.facts import folder_name
 from analysis.study.study import Study
 from analysis.tables.labels import some
 from cse.cli import ledgers, options, screen
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.tables.lookup import sweep_of
 from cse.tables.study import compared, of_space, of_sweep
 from cse_train.fields import ConfigError, nearest
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cells import resolve, unlike_paper
 
-page = Deferred("analysis.report.page")
-reports = Deferred("analysis.report.report")
+with deferred(__name__):
+    from analysis.report import page
+    from analysis.report import report as reports
 
 NAMED = 5
 """Missing runs that a message names."""

@@ -10,11 +10,16 @@ from analysis.render.formats import render
 from analysis.tables.aggregate import Table
 from cluster.plan.user_files import with_user_files
 from cse.cli import exit, ledgers, options, table_text
-from cse.cli.loader import load
+from cse.cli.loader import deferred
 from cse.tables.build import build, unfinished
 from cse.tables.lookup import space_first, without_space
 from cse_train.fields import ConfigError
 from search_spaces.cells import sweep_name
+
+with deferred(__name__):
+    from analysis.figures import table as figures
+    from cse.experiments import baselines, evaluated
+    from cse.tables import study
 
 FORMATS = formats.names()
 PICTURES = (".png", ".pdf", ".svg")
@@ -59,8 +64,8 @@ def table(
         raise ConfigError([f"unknown figure: figure={figure}; end the name in {', '.join(PICTURES)}"])
     opened = ledgers.existing_ledger(ledger, storage)
     imported = without_space(space, opened)
-    if imported is not None:
-        made = load("cse.tables.study").of_sweep(imported, opened, ledger, data_hash)[2]
+    if imported is not None and opened is not None:
+        made = study.of_sweep(imported, opened, ledger, data_hash)[2]
         _show(made, form, figure)
         return
     resolved = space_first(space, opened, profile, options.settings(settings))
@@ -69,17 +74,17 @@ def table(
         paths = with_user_files(options.data_paths(data, train_file, senteval, train_columns), resolved.files)
         opened = opened or ledgers.open_ledger(ledger, storage, create=True)
         if untrained:
-            (unevaluated,) = load("cse.experiments.evaluated").score_models([resolved], opened, paths, exit.tell)
-        load("cse.experiments.baselines").ensure(resolved, opened, paths)
+            (unevaluated,) = evaluated.score_models([resolved], opened, paths, exit.tell)
+        baselines.ensure(resolved, opened, paths)
     wanted = range(seeds) if seeds else None
     made = build(resolved, opened, wanted, paths=paths, data_hash=data_hash, unevaluated=unevaluated)
     _show(made, form, figure)
     if opened is not None and resolved.space.search is None:
-        incomplete = opened.sweep_spec(sweep_name(resolved)).get("blocked", {})
+        incomplete = opened.sweep_spec(sweep_name(resolved)).blocked
         exit.say(unfinished(made, seeds or len(resolved.space.seeds), incomplete))
 
 
 def _show(made: Table, form: str | None, figure: Path | None) -> None:
     print(render(made, form) if form else table_text.shown(made), end="", flush=True)
     if figure is not None:
-        load("analysis.figures.table").draw(made, figure)
+        figures.draw(made, figure)

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -35,7 +35,7 @@ def trials(sweep: Sweep = None, ledger: LedgerUrl = None, state: State = None, f
     print(listing(rows, form, "no runs yet: cse run E7 starts some", spare=spare))
 
 
-def _whole(run: RunRow, names: Mapping[str, str], version: int | None, source: str | None) -> dict[str, Any]:
+def _whole(run: RunRow, names: Mapping[str, str], version: int | None, source: str | None) -> dict[str, object]:
     stored = {name: value for name, value in vars(run).items() if name != "settings"}
     return stored | {"version": version, "source": source}
 
@@ -52,7 +52,7 @@ def settings_of(opened: Ledger, sweep: str | None) -> dict[str, str]:
     return names
 
 
-def _short(run: RunRow, names: Mapping[str, str], version: int | None, source: str | None) -> dict[str, Any]:
+def _short(run: RunRow, names: Mapping[str, str], version: int | None, source: str | None) -> dict[str, object]:
     return {
         "signature": run.signature[:12],
         "state": run.state,

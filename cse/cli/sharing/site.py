@@ -13,13 +13,14 @@ from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger, shown_url
 from analysis.ledger.exchange.merge import Source
 from cse.cli import ledgers, screen
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.foreign.strangers import checked_records
 from cse_train.fields import ConfigError
 from cse_train.files import replace_file
 
-gallery = Deferred("cse.tables.gallery")
-pages = Deferred("analysis.site.files")
+with deferred(__name__):
+    from analysis.site import files as pages
+    from cse.tables import gallery
 
 Files = Annotated[
     list[Path] | None,

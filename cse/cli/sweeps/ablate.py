@@ -13,7 +13,7 @@ from analysis.statistics.leave_one_out import Without
 from cluster.plan.planner import plan
 from cse.cli import exit, ledgers, options
 from cse.cli.listing import aligned
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.cli.plan_text import product
 from cse.cli.sweep_options import SweepArguments, Yes, with_sweep_arguments
 from cse.cli.sweeps.run import run_grid
@@ -21,7 +21,8 @@ from cse.experiments import request as sweeping
 from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace, resolve
 
-ablations = Deferred("cse.experiments.ablation")
+with deferred(__name__):
+    from cse.experiments import ablation as ablations
 
 FOLDER = "ablations"
 What = Annotated[

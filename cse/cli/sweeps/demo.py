@@ -8,7 +8,7 @@ from analysis.ledger import Ledger, RunRow
 from analysis.run_state import RunState
 from cluster.runtime.options import SweepOptions
 from cse.cli import exit, ledgers, options, screen, table_text
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.cli.sweep_options import check_fit
 from cse.experiments import request as sweeping
 from cse.tables import baselines, build
@@ -18,10 +18,11 @@ from search_spaces import cells
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
 
-untrained = Deferred("cse.experiments.baselines")
-experiments = Deferred("cse.experiments.run")
-figures = Deferred("analysis.figures.table")
-exporting = Deferred("cse_train.export.export")
+with deferred(__name__):
+    from analysis.figures import table as figures
+    from cse.experiments import baselines as untrained
+    from cse.experiments import run as experiments
+    from cse_train.export import export as exporting
 
 
 def demo(storage: options.Storage = None, ledger: ledgers.LedgerUrl = None, workers: options.Workers = 2) -> int:

@@ -6,9 +6,12 @@ from analysis.statistics.looks import MARGIN
 from cluster.plan.planner import plan as planned
 from cse.cli import exit, ledgers, options, screen
 from cse.cli.listing import FormatOption
-from cse.cli.loader import load
+from cse.cli.loader import deferred
 from cse.cli.plan_text import published, text, until_decided
 from search_spaces.catalog import load_all
+
+with deferred(__name__):
+    from cse.tables import looks
 
 
 def plan(
@@ -37,7 +40,7 @@ def plan(
     expected = {}
     if terms.looks is not None:
         tables = [space for space in work.tables if space.runs]
-        expected = {space.id: load("cse.tables.looks").expected(space, opened, terms) for space in tables}
+        expected = {space.id: looks.expected(space, opened, terms) for space in tables}
     if form == "json":
         looked = {"until_decided": {id: vars(runs) for id, runs in expected.items()}} if expected else {}
         print(json.dumps(work.as_dict() | {"published": published(work)} | looked))

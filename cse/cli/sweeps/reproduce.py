@@ -17,7 +17,7 @@ from analysis.tables.spec import TableError
 from cluster.plan.plan import SpacePlan
 from cse.cli import exit, ledgers, options, screen, table_text
 from cse.cli import plan_text as plan_command
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.experiments import request as sweeping
 from cse.experiments.finished_tables import FinishedTables
@@ -28,9 +28,10 @@ from cse.tables.study import declared
 from cse_train.fields import ConfigError
 from search_spaces.catalog import load_all
 
-untrained = Deferred("cse.experiments.baselines")
-evaluated = Deferred("cse.experiments.evaluated")
-experiments = Deferred("cse.experiments.run")
+with deferred(__name__):
+    from cse.experiments import baselines as untrained
+    from cse.experiments import evaluated
+    from cse.experiments import run as experiments
 
 Tables = list[tuple[sweeping.Request, SpacePlan]]
 

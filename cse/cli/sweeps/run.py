@@ -9,15 +9,16 @@ import typer
 from analysis.ledger import Ledger, shown_url
 from cluster.plan.missing_inputs import by_reason
 from cse.cli import exit, ledgers, options, table_text
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.cli.sweep_options import MANY, BudgetOption, SweepArguments, Yes, with_sweep_arguments
 from cse.experiments import request as sweeping
 from cse.tables import build
 from search_spaces.catalog import load_space
 
-untrained = Deferred("cse.experiments.baselines")
-experiments = Deferred("cse.experiments.run")
-retraining = Deferred("cse.experiments.retrain")
+with deferred(__name__):
+    from cse.experiments import baselines as untrained
+    from cse.experiments import retrain as retraining
+    from cse.experiments import run as experiments
 
 
 RetrainMissing = Annotated[

@@ -13,7 +13,7 @@ from analysis.render.markup import MARKDOWN, aligned
 from analysis.run_state import RunState
 from cluster.plan.plan import SpacePlan
 from cse.cli import exit, ledgers, options
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.cli.sweeps.run import announce
 from cse.experiments.request import work_of
@@ -22,7 +22,8 @@ from search_spaces.catalog import ALL, load_all
 from search_spaces.cell_names import cell_name
 from search_spaces.space import Space
 
-experiments = Deferred("cse.experiments.run")
+with deferred(__name__):
+    from cse.experiments import run as experiments
 
 EXAMPLES = 12800
 EVALUATIONS = 2
@@ -75,7 +76,7 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
     """A Markdown table, one line per cell and seed; then what cells lack and why they failed."""
     signatures = [run.signature for space in spaces for run in space.runs]
     rows = {row.signature: row for row in ledger.runs(signatures=signatures)}
-    last = {signature: points[-1]["metrics"] for signature, points in ledger.curves(signatures).items() if points}
+    last = {signature: points[-1].metrics for signature, points in ledger.curves(signatures).items() if points}
     body: list[list[str]] = []
     why: dict[str, str] = {}
     for space in spaces:
@@ -96,7 +97,7 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
     return "\n".join([aligned(list(HEAD), lines, TEXTS), "", *reasons]).rstrip() + "\n"
 
 
-def loss_parts(metrics: Mapping[str, Any]) -> str:
+def loss_parts(metrics: Mapping[str, float | None]) -> str:
     """`0.35 (contrastive 0.34, rtd 1.21)`; parts are unweighted."""
     parts = [f"{k.removeprefix('loss_')} {_number(v)}" for k, v in metrics.items() if k.startswith("loss_")]
     return _number(metrics.get("loss")) + (f" ({', '.join(parts)})" if parts else "")

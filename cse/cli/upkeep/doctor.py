@@ -11,7 +11,7 @@ from cluster.runtime.storage import inputs_of
 from cse.cli import exit, ledgers
 from cse.cli import options as arguments
 from cse.cli.listing import FormatOption
-from cse.cli.loader import Deferred
+from cse.cli.loader import deferred
 from cse.cli.sweep_options import SweepArguments, with_sweep_arguments
 from cse.doctor import checks
 from cse.doctor.checks import Finding, needs, stops
@@ -21,9 +21,10 @@ from cse_train.fields import ConfigError
 from search_spaces.catalog import load_space
 from search_spaces.cells import ResolvedSpace, resolve
 
-probing = Deferred("cse.doctor.probe")
-repairing = Deferred("cse.doctor.repair")
-numerics = Deferred("cse_train.numerics")
+with deferred(__name__):
+    from cse.doctor import probe as probing
+    from cse.doctor import repair as repairing
+    from cse_train import numerics
 
 Space = Annotated[
     str | None, typer.Argument(metavar="FILE|ID", help="Also what this space needs (cse ls).", show_default=False)

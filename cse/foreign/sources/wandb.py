@@ -13,7 +13,7 @@ from cse.foreign import ForeignRun
 from cse.foreign.sources import package
 from cse.foreign.values import flat, numbers, scalar
 from cse.foreign.wandb_log import records
-from cse_train.fields import ConfigError, Scalar
+from cse_train.fields import ConfigError, Json, Scalar
 from cse_train.reading import reading
 from cse_train.text.corpora.delimited import delimited_rows, header_of
 
@@ -52,13 +52,13 @@ def _offline(folder: Path) -> list[ForeignRun]:
     if not files:
         raise ConfigError([f"no runs: source={folder} has no file *.wandb; name the folder `wandb` of offline runs"])
     parse = package("wandb.proto.wandb_internal_pb2").Record.FromString
-    runs: dict[str, dict[str, Any]] = {}
+    runs: dict[str, Json] = {}
     for file in files:
         with reading("unreadable run", f"file={file}", "take it away, or have it synced again"):
             seen = _offline_run(map(parse, records(file)))
         if seen:
             before = runs.setdefault(seen["id"], {"config": {}, "summary": {}})
-            runs[seen["id"]] = seen | {part: before[part] | seen[part] for part in ("config", "summary")}
+            runs[seen["id"]] = {**seen, **{part: before[part] | seen[part] for part in ("config", "summary")}}
     return [
         ForeignRun(
             id=name,
@@ -72,7 +72,7 @@ def _offline(folder: Path) -> list[ForeignRun]:
     ]
 
 
-def _offline_run(parsed: Iterator[Any]) -> dict[str, Any]:
+def _offline_run(parsed: Iterator[Any]) -> Json:
     """ID, configuration, last summary and exit code (None: it did not end) of one file; empty without a run."""
     run: dict[str, Any] = {}
     for record in parsed:
@@ -91,11 +91,11 @@ def _offline_run(parsed: Iterator[Any]) -> dict[str, Any]:
     return run
 
 
-def _values(items: Any) -> dict[str, Any]:
+def _values(items: Any) -> Json:
     return {item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in items}
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def _rows(path: Path) -> list[Json]:
     if path.suffix == ".json":
         rows = json.loads(path.read_text(encoding="utf8"))
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -110,7 +110,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     return [dict(zip(header, fields, strict=True)) for _, fields in table]
 
 
-def _from_rows(rows: Sequence[Mapping[str, Any]]) -> list[ForeignRun]:
+def _from_rows(rows: Sequence[Json]) -> list[ForeignRun]:
     """The runs of a table. A row without an ID is the run of that name and time of creation.
 
     Rows of one name, or of none, are told apart by their settings.
@@ -123,13 +123,13 @@ def _from_rows(rows: Sequence[Mapping[str, Any]]) -> list[ForeignRun]:
 NAMELESS = json.dumps([None, None])
 
 
-def _named(row: Mapping[str, Any]) -> str:
+def _named(row: Json) -> str:
     facts = _facts(row)
     created = (str(facts[name]) for name in ("created", "created_at", "createdat") if facts.get(name))
     return str(facts.get("id") or json.dumps([facts.get("name") or None, next(created, None)]))
 
 
-def _from_row(row: Mapping[str, Any], name: str, by_settings: bool) -> ForeignRun:
+def _from_row(row: Json, name: str, by_settings: bool) -> ForeignRun:
     """A run of a table; `by_settings`: its name is not its alone."""
     facts = _facts(row)
     nested = "config" in facts and "summary" in facts
@@ -152,17 +152,17 @@ def _from_row(row: Mapping[str, Any], name: str, by_settings: bool) -> ForeignRu
     )
 
 
-def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(row: Json) -> Json:
     return {str(name).lower(): value for name, value in row.items()}
 
 
-def _rest(values: Mapping[str, Any]) -> dict[str, Scalar]:
+def _rest(values: Json) -> dict[str, Scalar]:
     """Texts, which are no metric; what W&B itself keeps begins with `_`."""
     plain = {name: scalar(value) for name, value in values.items() if not str(name).startswith("_")}
     return {name: value for name, value in plain.items() if value is not None and name not in numbers(values)}
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping(value: Any) -> Json:
     """A dictionary, or its text as JSON or as Python writes it."""
     if isinstance(value, str):
         try:

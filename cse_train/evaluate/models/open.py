@@ -63,7 +63,8 @@ class PackedModel(TextModel):
         with fast_fp32():
             embeddings_UD = embedder(self.encode, self.device)
         require_finite(embeddings_UD, self.name)
-        return embeddings_UD.astype(np.float32)[embedder.rows_N]
+        embeddings_ND: np.ndarray = embeddings_UD.astype(np.float32)[embedder.rows_N]
+        return embeddings_ND
 
 
 def open_model(

@@ -6,7 +6,6 @@ D embedding size.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -71,7 +70,7 @@ def _block_sum(unit_ND: np.ndarray, first: int) -> float:
     return float(np.triu(np.exp(-2 * distances), k=1).sum())
 
 
-def cosines_by_rating(cosines_P: np.ndarray, gold_P: np.ndarray) -> list[dict[str, Any]]:
+def cosines_by_rating(cosines_P: np.ndarray, gold_P: np.ndarray) -> list[dict[str, object]]:
     """One line per bin of RATINGS: its ends, `pairs`, mean and standard deviation of the cosines, and their counts
     between COSINE_EDGES (values beyond the ends by rounding are counted in the end bins)."""
     lines = []
@@ -81,7 +80,7 @@ def cosines_by_rating(cosines_P: np.ndarray, gold_P: np.ndarray) -> list[dict[st
     return lines
 
 
-def _summary(cosines: np.ndarray) -> dict[str, Any]:
+def _summary(cosines: np.ndarray) -> dict[str, object]:
     counts = np.histogram(np.clip(cosines, -1.0, 1.0), COSINE_EDGES)[0]
     some = len(cosines) > 0
     return {
@@ -117,7 +116,7 @@ def evaluate(model: TextModel, paths: DataPaths, *, positives: Sequence[str] = C
     ]
 
 
-def _alignment(embedded: EmbeddedPairs, positives: str) -> tuple[str, str, float, Mapping[str, Any]]:
+def _alignment(embedded: EmbeddedPairs, positives: str) -> tuple[str, str, float, Mapping[str, object]]:
     """Metric, rule, value and details of one kind of positives."""
     chosen = POSITIVES[positives](embedded.pairs.gold)
     left, right = embedded.unit_UD[embedded.left_rows[chosen]], embedded.unit_UD[embedded.right_rows[chosen]]

@@ -20,7 +20,7 @@ from cse_train.evaluate.correlation import rounded
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.vectors import unit
-from cse_train.fields import ConfigError, nearest
+from cse_train.fields import ConfigError, Json, nearest
 from cse_train.text.corpora.files import texts_hash
 
 NAME = "mteb:TASK"
@@ -107,9 +107,9 @@ def _score(model: TextModel, name: str) -> Score:
     )
 
 
-def _plain(scores: Any) -> dict[str, Any]:
+def _plain(theirs: Any) -> Json:
     """Of one language: the numbers and the words, without what is nested in them."""
-    return {key: value for key, value in dict(scores).items() if isinstance(value, str | int | float)}
+    return {key: value for key, value in dict(theirs).items() if isinstance(value, str | int | float)}
 
 
 def _version() -> str:

@@ -17,18 +17,18 @@ import importlib
 import pkgutil
 from collections.abc import Container, Iterable, Mapping
 from types import ModuleType
-from typing import Any, Literal
+from typing import Literal
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate import suites as folder
 from cse_train.evaluate.metric_names import needs_direction
 from cse_train.evaluate.pairs import load_pairs, set_name
-from cse_train.evaluate.protocol import CODE_VERSION, RULED
 from cse_train.evaluate.transfer.loaders import EVERY_TASK, load_task
 from cse_train.evaluate.user_sets import judgements
 from cse_train.evaluate.user_sets.kinds import opened
 from cse_train.fields import ConfigError, nearest
 from cse_train.plugins import registry as plugins
+from cse_train.results import CODE_VERSION, RULED, Protocol
 from cse_train.text.corpora.files import file_hash, texts_hash
 
 CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz"}
@@ -190,14 +190,14 @@ def _code_changed(version: str) -> bool:
     return plugin is not None and plugins.digest(plugin) != digest
 
 
-def still_valid(scores: Mapping[str, Mapping[str, Any]], paths: DataPaths) -> set[str]:
+def still_valid(scores: Mapping[str, Protocol], paths: DataPaths) -> set[str]:
     """The columns of stored scores, column -> protocol, but for those of a user's own set or suite that has changed."""
     now: dict[str, str] = {}
     for name in (name for name in scores if paths.data_set(name) is not None):
         with contextlib.suppress(ConfigError):  # a file that is gone says nothing against its scores
             now[name] = set_hash(name, paths)
-    same_data = (name for name, protocol in scores.items() if now.get(name) in (None, protocol.get("data_hash")))
-    return {name for name in same_data if not _code_changed(str(scores[name].get("code_version", "")))}
+    same_data = (name for name, protocol in scores.items() if now.get(name) in (None, protocol.data_hash))
+    return {name for name in same_data if not _code_changed(scores[name].code_version)}
 
 
 def problems(suites: Iterable[str], paths: DataPaths) -> list[str]:

@@ -95,7 +95,8 @@ def _candidate(sentences: Sequence[str], query: str, rng: np.random.Generator) -
     wanted = words(query)
     if wanted.total() < SHORTEST:
         return None
-    for at in rng.integers(len(sentences), size=TRIES).tolist():
+    drawn: list[int] = rng.integers(len(sentences), size=TRIES).tolist()
+    for at in drawn:
         have = words(sentences[at])
         if have.total() >= SHORTEST and LOWEST <= overlap(wanted, have) <= HIGHEST:
             return sentences[at]

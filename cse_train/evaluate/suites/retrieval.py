@@ -9,7 +9,6 @@ Shape suffixes: Q queries, C corpus sentences.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -104,7 +103,7 @@ def oracle_scores(search: Search) -> np.ndarray:
     return np.where(same_QC, 2.0, np.where(partner_QC, 1.0, 0.0))
 
 
-def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str]) -> list[dict[str, Any]]:
+def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str]) -> list[dict[str, object]]:
     """For each query the NEAREST nearest distinct texts of the set other than itself, with their cosines.
 
     Tied texts stand in the order of the set.
@@ -118,7 +117,7 @@ def nearest(embed: Embed, embedded: EmbeddedPairs, queries: Sequence[str]) -> li
     ]
 
 
-def _list(query: str, cosines: np.ndarray, texts: Sequence[str]) -> list[dict[str, Any]]:
+def _list(query: str, cosines: np.ndarray, texts: Sequence[str]) -> list[dict[str, object]]:
     order = np.argsort(-cosines, kind="stable")
     others = [row for row in order[: NEAREST + 1].tolist() if texts[row] != query][:NEAREST]
     return [{"text": texts[row], "cosine": float(cosines[row])} for row in others]
@@ -136,7 +135,7 @@ def evaluate(model: TextModel, paths: DataPaths, *, queries: Sequence[str] = QUE
     return [score for rule in RULES for score in _scores(model, embedded, rule, lists)]
 
 
-def _scores(model: TextModel, embedded: EmbeddedPairs, rule: str, lists: list[dict[str, Any]]) -> list[Score]:
+def _scores(model: TextModel, embedded: EmbeddedPairs, rule: str, lists: list[dict[str, object]]) -> list[Score]:
     search = make_search(embedded.left_rows, embedded.right_rows, embedded.pairs.gold, rule)
     cosines_QC, best_QC = cosine_scores(search, embedded.unit_UD), oracle_scores(search)
     about = {"queries": len(search.queries_Q), "corpus": len(search.corpus_C)}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cse_train.fields import ConfigError, nearest
+from cse_train.fields import ConfigError, Json, nearest
 from cse_train.reading import reading, require_size
 from cse_train.text.corpora.delimited import delimited_rows, header_of, is_delimited
 from cse_train.text.corpora.files import file_hash, joined_hash, whole_text
@@ -167,7 +167,7 @@ def _json_lines(path: Path) -> Table:
     return Table(str(path), columns, read)
 
 
-def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _objects(path: Path) -> Iterator[tuple[str, Json]]:
     with open_text(path) as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():

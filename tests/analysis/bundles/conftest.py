@@ -8,7 +8,10 @@ import pytest
 
 from analysis.ledger import Baselines, Ledger, UntrainedScore
 from analysis.ledger.selection_log import Look
+from analysis.sweep_spec import SweepSpec
 from cse_train.evaluate.score import save_cosines
+from cse_train.results import Protocol
+from tests.run_values import point_of, score_of
 
 GOLD = np.linspace(0, 5, 40)
 IDENTITY = {"corpus": "c" * 64, "workers": 2}
@@ -22,8 +25,8 @@ def train(ledger: Ledger, name: str, end: str, best: float | None, folder: Path,
     claim = ledger.claim(name, config, owner=owner, **about)
     assert claim is not None
     ledger.running(claim, folder / name)
-    point = {"examples": 64, "step": 1, "seconds": 0.1, "best": best, "best_examples": 64}
-    ledger.add_points(claim, [point | {"metrics": {"sts_dev": best, "loss": float("nan")}}])
+    point = point_of(64, best, seconds=0.1, metrics={"sts_dev": best, "loss": float("nan")})
+    ledger.add_points(claim, [point])
     if end == "running":
         return
     numbers = {"examples": 64, "best": best, "best_examples": 64, "seconds": 0.3}
@@ -31,7 +34,9 @@ def train(ledger: Ledger, name: str, end: str, best: float | None, folder: Path,
     if end == "done":
         file = folder / f"{name}.npz"
         noise = np.random.default_rng(len(name)).normal(0, 1, len(GOLD)).round(1)
-        ledger.add_score(name, "sts_dev", best or 0.0, {"pooler": "cls"}, file, save_cosines(file, GOLD + noise, GOLD))
+        ledger.add_score(
+            name, score_of("sts_dev", best or 0.0, {"pooler": "cls"}, file, save_cosines(file, GOLD + noise, GOLD))
+        )
 
 
 def filled(folder: Path) -> Ledger:
@@ -44,13 +49,15 @@ def filled(folder: Path) -> Ledger:
     for name, end in {"stopped2": "stopped", "lost3": "lost", "running4": "running"}.items():
         train(ledger, name, end, 50.0, folder)
     for sweep, names in {"A": ["done0", "done1", "failed1", "running4", "nobody5"], "B": ["stopped2", "done1"]}.items():
-        ledger.record_sweep(sweep, {"space": sweep.lower(), "file": f"/lab/{sweep}.yaml", "seeds": [0, 1]})
+        ledger.record_sweep(sweep, SweepSpec({"space": sweep.lower(), "file": f"/lab/{sweep}.yaml", "seeds": [0, 1]}))
         ledger.link(sweep, [(name, {"rate": 0.5, "name": name}, int(name[-1])) for name in names])
     ledger.add_look(Look("A", "mean", 2, "done1", ("mr",), {"mr": 70.5}))
     ledger.store_baselines([Baselines("sts_dev", "e", "wiki", 512, {"suite": "b"}, ROWS)])
     ledger.store_baselines([Baselines("sts_dev", "other", "wiki", 512, {}, ROWS)])
     for value, suite in ((62.5, "sts12"), (float("nan"), "sts13")):
-        ledger.store_untrained([UntrainedScore("e", "a" * 64, "mean", suite, "d" * 64, value, {"pooler": "mean"})])
+        ledger.store_untrained(
+            [UntrainedScore("e", "a" * 64, "mean", suite, "d" * 64, value, Protocol.read({"pooler": "mean"}))]
+        )
     return ledger
 
 

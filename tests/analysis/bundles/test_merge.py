@@ -16,6 +16,7 @@ from analysis.ledger.exchange.merge import Merged, Source
 from analysis.tables.pair_cosines import column_cosines, read_cosines
 from analysis.tables.spec import TableError
 from tests.analysis.bundles.conftest import train
+from tests.run_values import score_of
 
 ENDED = ["done0", "done1", "failed1", "lost3", "stopped2"]
 
@@ -116,7 +117,7 @@ def test_two_results_of_one_run_are_a_conflict_and_nothing_is_written(
 ) -> None:
     train(ledger, "done1", "done", 61.0, tmp_path)
     train(ledger, "done0", "done", 0.1 + 0.2, tmp_path)
-    ledger.add_score("done0", "sts_dev", 0.3, {"pooler": "cls"})
+    ledger.add_score("done0", score_of("sts_dev", 0.3, {"pooler": "cls"}))
     before = ledger.runs(), ledger.scores(["done0", "done1"])
     with pytest.raises(LedgerError) as refused:
         taken(ledger, bundled(lab, tmp_path / "lab.jsonl.gz"))
@@ -143,9 +144,9 @@ def test_a_finished_run_takes_the_place_of_one_without_a_result(lab: Ledger, led
 
 def test_scores_that_are_lacking_here_are_added(lab: Ledger, ledger: Ledger, tmp_path: Path) -> None:
     taken(ledger, bundled(lab, tmp_path / "lab.jsonl.gz"))
-    lab.add_score("done0", "mr", 70.0, {"pooler": "cls"})
-    lab.add_score("done0", "sts_dev", 2.0, {"pooler": "mean"})
-    lab.add_score("lost3", "mr", 3.0, {})
+    lab.add_score("done0", score_of("mr", 70.0, {"pooler": "cls"}))
+    lab.add_score("done0", score_of("sts_dev", 2.0, {"pooler": "mean"}))
+    lab.add_score("lost3", score_of("mr", 3.0, {}))
     lab.store_baselines([dataclasses.replace(lab.baselines()[0], rows={"word counts": 1.0})])
     lab.store_untrained([dataclasses.replace(score, value=1.0) for score in lab.untrained_scores()[:1]])
     merged = taken(ledger, bundled(lab, tmp_path / "more.jsonl.gz"))

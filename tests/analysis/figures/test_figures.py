@@ -13,6 +13,7 @@ from analysis.figures.table import axis_plot
 from analysis.figures.words import distinct, metric_name
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.spec import TableSpec
+from tests.run_values import value_of
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def table() -> Table:
     spec = TableSpec(
         id="X", axes=["rate"], columns=["dev"], rows=rows, published=[{"key": rows[0], "cells": {"dev": 80.0}}]
     )
-    lines = [{**row, "seed": seed, "column": "dev", "value": 50.0 + seed} for row in rows[:2] for seed in (1, 2, 3)]
+    lines = [value_of(row, 50.0 + seed, column="dev", seed=seed) for row in rows[:2] for seed in (1, 2, 3)]
     return aggregate(
         spec, lines, baselines=[Baseline("word counts", {"dev": 20.0}), Baseline("untrained [CLS]", {"dev": 49.0})]
     )
@@ -61,7 +62,7 @@ def test_a_start_far_below_is_said_and_not_drawn(table: Table) -> None:
 
 def test_far_numbers_stand_on_a_log_axis() -> None:
     spec = TableSpec(id="X", axes=["rate"], columns=["dev"], rows=[{"rate": rate} for rate in (1e-5, 1e-4, 1e-3)])
-    lines = [{**row, "seed": 0, "column": "dev", "value": 50.0} for row in spec.rows]
+    lines = [value_of(row, 50.0, column="dev") for row in spec.rows]
     assert axis_plot(aggregate(spec, lines)).axes[0].get_xscale() == "log"
 
 

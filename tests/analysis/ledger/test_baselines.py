@@ -10,6 +10,8 @@ import sqlalchemy
 
 from analysis.ledger import Baselines, Ledger, LedgerError, UntrainedScore, schema
 from analysis.ledger.baselines import OLD_FILE
+from analysis.sweep_spec import SweepSpec
+from cse_train.results import Protocol
 from tests.analysis.ledger.older import make_version_1
 
 ROWS = {"untrained [CLS]": 51.50283, "word counts": 56.5, "idf bag of words": 75.17}
@@ -90,7 +92,7 @@ def test_rows_edited_by_hand_are_one_line(ledger: Ledger, rows: object) -> None:
 
 def test_broken_json_in_a_ledger_without_the_table_is_named(older: Path) -> None:
     ledger = Ledger.open(older, create=False)
-    ledger.record_sweep("E7", {})
+    ledger.record_sweep("E7", SweepSpec({}))
     with ledger._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE cse_sweeps SET spec = '{'")
     assert ledger.sweeps() == []
@@ -98,12 +100,14 @@ def test_broken_json_in_a_ledger_without_the_table_is_named(older: Path) -> None
         ledger.sweep_spec("E7")
 
 
-SCORE = UntrainedScore("bert-base-uncased", "w0", "mean", "sts12", "d0", 39.7, {"suite": "sts12", "code_version": "1"})
+SCORE = UntrainedScore(
+    "bert-base-uncased", "w0", "mean", "sts12", "d0", 39.7, Protocol.read({"suite": "sts12", "code_version": "1"})
+)
 
 
 def test_scores_of_untrained_models_are_replaced_under_one_protocol_alone(ledger: Ledger) -> None:
     assert ledger.untrained_scores() == []
-    other = replace(SCORE, protocol={"suite": "sts12", "code_version": "2"}, value=None)
+    other = replace(SCORE, protocol=Protocol.read({"suite": "sts12", "code_version": "2"}), value=None)
     ledger.store_untrained([SCORE, other])
     ledger.store_untrained([replace(SCORE, value=40.0, data_hash="d1")])
     assert ledger.untrained_scores() == [other, replace(SCORE, value=40.0, data_hash="d1")]

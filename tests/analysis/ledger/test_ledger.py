@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Insert, Select, Update, event, select, update
 
-from analysis.ledger import Claim, Ledger, LedgerError, LostClaim, schema
+from analysis.ledger import Claim, CurvePoint, Ledger, LedgerError, LostClaim, schema
 from analysis.ledger.database import transaction
+from analysis.sweep_spec import SweepSpec
+from cse_train.results import Point
+from tests.run_values import point_of, score_of
 
 CONFIG = {"train.learning_rate": 3e-5, "train.dev": "sts_dev", "method.dup_rate": 0.32, "method.queue": None}
 
@@ -38,15 +41,13 @@ def finish(ledger: Ledger, taken: Claim, state: str = "done", **values: Any) -> 
     ledger.finish(taken, state, **(given | values))
 
 
-def point(examples: int, best: float = 50.0) -> dict[str, Any]:
-    return {
-        "examples": examples,
-        "step": examples // 64,
-        "seconds": examples / 100,
-        "metrics": {"sts_dev": best, "loss": 0.5},
-        "best": best,
-        "best_examples": examples,
-    }
+def point(examples: int, best: float = 50.0, **metrics: float) -> Point:
+    measured = {"sts_dev": best, "loss": 0.5, **metrics}
+    return point_of(examples, best, step=examples // 64, seconds=examples / 100, metrics=measured)
+
+
+def stored(*points: Point) -> list[CurvePoint]:
+    return [CurvePoint(p.examples, p.step, p.seconds, p.metrics, p.best, p.best_examples) for p in points]
 
 
 def states(ledger: Ledger, signature: str = "aa") -> list[tuple[int, str]]:
@@ -225,7 +226,7 @@ def test_points_reported_again_change_nothing(ledger: Ledger) -> None:
     ledger.add_points(taken, [point(64), point(128)])
     ledger.add_points(taken, [point(64), point(128), point(192, best=52.0)])
     ledger.add_points(taken, [])
-    assert ledger.curve("aa") == [point(64), point(128), point(192, best=52.0)]
+    assert ledger.curve("aa") == stored(point(64), point(128), point(192, best=52.0))
     row = ledger.run("aa")
     assert row is not None and (row.examples, row.best, row.seconds) == (192, 52.0, 1.92)
     assert ledger.curve("unknown") == []
@@ -233,8 +234,8 @@ def test_points_reported_again_change_nothing(ledger: Ledger) -> None:
 
 def test_values_that_json_lacks_become_null(ledger: Ledger) -> None:
     taken = held(ledger)
-    ledger.add_points(taken, [point(64) | {"metrics": {"loss": float("nan"), "sts_dev": 3.0}}])
-    assert ledger.curve("aa")[0]["metrics"] == {"loss": None, "sts_dev": 3.0}
+    ledger.add_points(taken, [point(64, best=3.0, loss=float("nan"))])
+    assert ledger.curve("aa")[0].metrics == {"loss": None, "sts_dev": 3.0}
 
 
 def test_a_failure_inside_a_transaction_leaves_no_trace(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,16 +253,16 @@ def test_a_failure_inside_a_transaction_leaves_no_trace(ledger: Ledger, monkeypa
 
 def test_scores_by_suite_and_protocol(ledger: Ledger) -> None:
     finish(ledger, held(ledger))
-    ledger.add_score("aa", "sts12", 60.0, {"pooler": "cls"}, "c.npy", "h1")
-    ledger.add_score("aa", "sts12", 61.0, {"pooler": "mean"})
-    ledger.add_score("aa", "sts12", 62.0, {"pooler": "cls"}, "d.npy", "h2")
-    found = {row.protocol["pooler"]: (row.suite, row.value, row.cosines_hash) for row in ledger.scores(["aa", "zz"])}
+    ledger.add_score("aa", score_of("sts12", 60.0, {"pooler": "cls"}, "c.npy", "h1"))
+    ledger.add_score("aa", score_of("sts12", 61.0, {"pooler": "mean"}))
+    ledger.add_score("aa", score_of("sts12", 62.0, {"pooler": "cls"}, "d.npy", "h2"))
+    found = {row.protocol.pooler: (row.suite, row.value, row.cosines_hash) for row in ledger.scores(["aa", "zz"])}
     assert found == {"cls": ("sts12", 62.0, "h2"), "mean": ("sts12", 61.0, None)}
 
 
 def test_a_sweep_knows_its_cells_and_their_states(ledger: Ledger) -> None:
-    ledger.record_sweep("E7", {"title": "old"})
-    ledger.record_sweep("E7", {"title": "dup_rate"})
+    ledger.record_sweep("E7", SweepSpec({"title": "old"}))
+    ledger.record_sweep("E7", SweepSpec({"title": "dup_rate"}))
     ledger.link("E7", [("aa", {"dup_rate": 0.08}, 1)])
     ledger.link("E7", [("aa", {"dup_rate": 0.08}, 1)])
     ledger.link("E7", [("bb", {"dup_rate": None}, 2), ("aa", {"label": "default"}, 1)])
@@ -270,7 +271,7 @@ def test_a_sweep_knows_its_cells_and_their_states(ledger: Ledger) -> None:
     (sweep,) = ledger.sweeps()
     assert (sweep.id, sweep.spec, sweep.runs, sweep.states) == (
         "E7",
-        {"title": "dup_rate"},
+        SweepSpec({"title": "dup_rate"}),
         2,
         {"done": 1, "unclaimed": 1},
     )

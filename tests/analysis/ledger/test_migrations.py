@@ -16,6 +16,7 @@ from sqlalchemy import Engine, create_engine, inspect, select, text, update
 from analysis.ledger import Ledger, LedgerError, migrations, schema
 from analysis.ledger.baselines import OLD_FILE
 from analysis.ledger.database import connect, parse_url
+from analysis.sweep_spec import SweepSpec
 from tests.analysis.ledger.older import YOUNGER, make_version_1
 
 FORK = multiprocessing.get_context("fork")
@@ -135,7 +136,7 @@ def test_reading_changes_nothing_and_the_first_write_migrates(tmp_path: Path) ->
     assert (reader.runs(), reader.sweeps(), reader.baselines(), reader.looks("E7")) == ([], [], [], [])
     assert (reader.imports(), reader.pairs(["x"]), reader.untrained_scores()) == ({}, {}, [])
     assert content(file) == before and version(raw(str(file))) == "1"
-    reader.record_sweep("E7", {})
+    reader.record_sweep("E7", SweepSpec({}))
     assert version(raw(str(file))) == str(migrations.newest()) and len(reader.sweeps()) == 1
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import event
 
 from analysis.ledger import Ledger, LostClaim, RunRow
 from analysis.ledger.places import FEW, Places, stored
+from tests.run_values import score_of
 
 END = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0}
 
@@ -23,7 +24,7 @@ def trained(ledger: Ledger, storage: Path, name: str = "abc") -> None:
     ledger.running(claim, attempt)
     final = attempt.rename(attempt.with_name("final"))
     ledger.finish(claim, "done", folder=final, **END)
-    ledger.add_score(name, "sts_dev", 1.0, {}, final / "scores" / "sts_dev.npz")
+    ledger.add_score(name, score_of("sts_dev", 1.0, {}, final / "scores" / "sts_dev.npz"))
 
 
 def row_of(ledger: Path | str, storage: Path | None = None) -> RunRow:

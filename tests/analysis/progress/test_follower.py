@@ -12,6 +12,8 @@ from analysis.ledger.database import connect
 from analysis.progress import rows as progress_rows
 from analysis.progress.follower import Follower
 from analysis.progress.sweeps import SweepProgress
+from analysis.sweep_spec import SweepSpec
+from tests.run_values import point_of
 
 ABOUT = {"method": "simcse", "owner": "me", "identity": {}, "provenance": {}}
 END = {"examples": 64, "best_examples": 64, "seconds": 1.0, "folder": None}
@@ -23,7 +25,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     monkeypatch.setattr(queries, "LATE_S", -0.001)
     made = Ledger.open(tmp_path / "ledger.db")
     for sweep in ("s", "t"):
-        made.record_sweep(sweep, {"title": sweep})
+        made.record_sweep(sweep, SweepSpec({"title": sweep}))
     made.link("s", [(f"r{seed}", {"x": 1}, seed) for seed in range(4)])
     made.link("t", [("r0", {"y": 2}, 0)])
     for seed in range(2):
@@ -57,8 +59,7 @@ def test_after_any_change_it_says_what_a_first_look_says(ledger: Ledger, tmp_pat
     ledger.running(claim)
     same(follower, file)
     assert follower.overview().sweeps[0].counts == {"done": 2, "running": 1, "unclaimed": 1}
-    point = {"examples": 32, "step": 2, "seconds": 1.0, "metrics": {}, "best": 60.0, "best_examples": 32}
-    ledger.add_points(claim, [point])
+    ledger.add_points(claim, [point_of(32, 60.0, step=2)])
     same(follower, file)
     with sqlite3.connect(file) as connection:
         connection.execute("update cse_runs set lease_until = 1 where signature = 'r2'")

@@ -3,12 +3,13 @@
 from analysis.ledger import Ledger
 from analysis.ledger.database import connect, transaction
 from analysis.progress import rows as progress_rows
+from analysis.sweep_spec import SweepSpec
 
 CONFIG = {"train.examples": 100, "train.batch_size": 16, "train.dev": "sts_dev"}
 
 
 def test_rows_of_every_state(ledger: Ledger, ledger_url: str) -> None:
-    ledger.record_sweep("s", {"title": "s"})
+    ledger.record_sweep("s", SweepSpec({"title": "s"}))
     cells = [{"x": 2, "y": None}, {"x": 1, "y": "é"}]
     ledger.link("s", [(f"run{seed}{cell['x']}", cell, seed) for cell in cells for seed in (1, 0)])
     claims = [

@@ -8,6 +8,7 @@ import pytest
 from analysis.ledger import Ledger
 from analysis.ledger.database import connect
 from analysis.progress.follower import Follower
+from analysis.sweep_spec import SweepSpec
 from cse.cli.results.status import facts
 
 AXES = ("train.learning_rate", "method.temperature", "method.dup_rate", "method.queue_multiple")
@@ -18,7 +19,7 @@ def url(tmp_path: Path) -> str:
     """Six of at most fourteen runs, four of them done."""
     path = str(tmp_path / "ledger.db")
     ledger = Ledger.open(path)
-    ledger.record_sweep("s", {"title": "A search", "space": "s", "asked": 14})
+    ledger.record_sweep("s", SweepSpec({"title": "A search", "space": "s", "asked": 14}))
     draws = np.random.default_rng(0).uniform(size=(6, len(AXES)))
     cells = [dict(zip(AXES, map(float, row), strict=True)) for row in draws]
     ledger.link("s", [(f"{number}", cell, 0) for number, cell in enumerate(cells)])

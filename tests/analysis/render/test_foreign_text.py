@@ -11,14 +11,14 @@ from analysis.render.formats.csv import cell
 from analysis.render.formats.tex import LATEX
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.spec import TableSpec
+from tests.run_values import value_of
 
 TITLE = "a\r\rtitle \x1b]0;owned\x07 \u202etfel\ud800"
 
 
 def table(value: str = "=HYPERLINK(1)") -> Table:
     spec = TableSpec(id="E", title=TITLE, axes=["method.pooler"], columns=["sts_dev"], rows=[{"method.pooler": value}])
-    line = {"method.pooler": value, "seed": 0, "column": "sts_dev", "value": 60.0}
-    return aggregate(spec, [line])
+    return aggregate(spec, [value_of({"method.pooler": value}, 60.0, column="sts_dev")])
 
 
 @pytest.mark.parametrize("form", sorted({*formats.names()} - {"json"}))

@@ -9,6 +9,7 @@ import pytest
 from analysis.render.formats import render
 from analysis.tables.aggregate import Baseline, aggregate
 from analysis.tables.spec import TableSpec
+from tests.run_values import value_of
 
 DOCUMENT = r"""\documentclass{article}
 \usepackage[utf8]{inputenc}
@@ -34,7 +35,7 @@ def test_a_table_with_every_special_letter_compiles(tmp_path: Path) -> None:
         notes=["a note_with 100% & more"],
     )
     lines = [
-        {"method.dup_rate": rate, "seed": seed, "column": "sts_dev", "value": 60 + 10 * rate - seed}
+        value_of({"method.dup_rate": rate}, 60 + 10 * rate - seed, column="sts_dev", seed=seed)
         for rate in (0.1, 0.2)
         for seed in (1, 2)
     ]

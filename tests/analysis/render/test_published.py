@@ -7,6 +7,7 @@ import json
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.spec import TableSpec
+from tests.run_values import value_of
 
 ROW = {"key": {"m": "a"}, "cells": {"x": 80.0, "avg": 81.0}, "as_printed": True, "recomputed": {"avg": 80.5}}
 REFERENCE = {"label": "GloVe & co", "cells": {"x": 55.14}}
@@ -14,7 +15,7 @@ SPEC = TableSpec(id="T", axes=["m"], columns=["x", "avg"], rows=[{"m": "a"}], pu
 
 
 def table(spec: TableSpec = SPEC) -> Table:
-    return aggregate(spec, [{"m": "a", "seed": 0, "column": "x", "value": 79.0}])
+    return aggregate(spec, [value_of({"m": "a"}, 79.0, column="x")])
 
 
 def test_markdown_marks_both() -> None:
@@ -52,5 +53,5 @@ def test_a_column_has_the_decimals_that_the_paper_prints() -> None:
     spec = TableSpec(
         id="G", axes=["m"], columns=["x"], rows=[{"m": "a"}], published=[{"key": {"m": "a"}, "cells": {"x": 0.0842}}]
     )
-    lines = [{"m": "a", "seed": 0, "column": "x", "value": 0.12345}]
+    lines = [value_of({"m": "a"}, 0.12345, column="x")]
     assert "0.1235 |  0.0842 | +0.0393 |" in render(aggregate(spec, lines), "md")

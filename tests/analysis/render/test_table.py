@@ -12,6 +12,7 @@ from analysis.render.formats import render
 from analysis.tables.aggregate import Baseline, Table, aggregate
 from analysis.tables.labels import axis_text, label
 from analysis.tables.spec import TableSpec
+from tests.run_values import value_of
 
 SPEC = TableSpec(
     id="E7",
@@ -32,9 +33,7 @@ SPEC = TableSpec(
 
 def table(spec: TableSpec = SPEC) -> Table:
     lines = [(0.08, 1, 50.0), (0.08, 2, 52.0), (0.32, 1, 61.234), (None, 1, 40.0)]
-    lines = [
-        {"method.dup_rate": rate, "seed": seed, "column": "sts_dev", "value": value} for rate, seed, value in lines
-    ]
+    lines = [value_of({"method.dup_rate": rate}, value, column="sts_dev", seed=seed) for rate, seed, value in lines]
     return aggregate(spec, lines, baselines=[Baseline("word counts", {"sts_dev": 56.5}), Baseline("none", {})])
 
 
@@ -117,7 +116,7 @@ def test_csv_quotes_what_would_break_a_line() -> None:
 def marked(rows: Sequence[Sequence[float]], best: Literal["max", "min", "none"] = "max") -> list[str]:
     """What LaTeX marks of a table with these seeds in each row."""
     lines = [
-        {"a": row, "seed": seed, "column": "c", "value": value}
+        value_of({"a": row}, value, column="c", seed=seed)
         for row, values in enumerate(rows)
         for seed, value in enumerate(values)
     ]

@@ -19,6 +19,7 @@ from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.results import results_of
 from analysis.tables.spec import TableSpec
 from analysis.tables.verdict import Verdict
+from tests.run_values import point_of, score_of
 
 NASTY = "<script>alert(1)</script> & $x$ \"quoted\" 'too'"
 RATES = (0.1, 0.2, 0.3)
@@ -41,10 +42,9 @@ def train(ledger: Ledger, folder: Path, rate: float, seed: int, *, cosines: bool
     ledger.running(claim, folder)
     geometric = {"alignment": 0.3 + rate, "uniformity": -2.0 - seed / 10} if geometry else {}
     points = [
-        {"examples": 100 * i, "step": i, "seconds": 1.0 * i, "best": level - 3 + i, "best_examples": 100 * i,
-         "metrics": {"sts_dev": level - 3 + i, **geometric}}
+        point_of(100 * i, level - 3 + i, step=i, seconds=1.0 * i, metrics={"sts_dev": level - 3 + i, **geometric})
         for i in (1, 2, 3)
-    ]  # fmt: skip
+    ]
     ledger.add_points(claim, points)
     end: dict[str, Any] = {"examples": 300, "best": level, "best_examples": 300, "seconds": 3.0, "folder": folder}
     ledger.finish(claim, "done", **end)
@@ -53,7 +53,7 @@ def train(ledger: Ledger, folder: Path, rate: float, seed: int, *, cosines: bool
     gold = generator.uniform(0, 5, 200)
     np.savez(file, cosines=gold / 5 + generator.normal(0, 0.1, 200), gold=gold)
     kept = (file, hashlib.sha256(file.read_bytes()).hexdigest()) if cosines else (None, None)
-    ledger.add_score(signature, "sts_dev", level, {"suite": "sts_dev", "split": "dev"}, *kept)
+    ledger.add_score(signature, score_of("sts_dev", level, {"suite": "sts_dev", "split": "dev"}, *kept))
     return signature
 
 

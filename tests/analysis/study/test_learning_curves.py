@@ -7,6 +7,7 @@ import pytest
 
 from analysis.figures.embeddings import histogram_plot
 from analysis.figures.runs import learning_plot
+from analysis.ledger import CurvePoint
 from analysis.study.learning_curves import band, learning_bands
 from analysis.study.rating_groups import EDGES, rating_histogram
 
@@ -23,7 +24,7 @@ def test_a_run_whose_settings_name_no_dev_set_has_no_band() -> None:
         "a": SimpleNamespace(signature="s", config={"train.dev": "x"}),
         "b": SimpleNamespace(signature="t", config={}),
     }
-    points = [{"examples": 10, "metrics": {"x": 1.0}}]
+    points = [CurvePoint(10, 1, 1.0, {"x": 1.0}, None, None)]
     study = SimpleNamespace(
         ranked=["a", "b"], cells={name: [(None, run)] for name, run in runs.items()}, curves={"s": points, "t": points}
     )

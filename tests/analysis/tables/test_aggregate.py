@@ -1,14 +1,14 @@
 """Means over seeds, deltas, protocols and the no-signal mark."""
 
 import dataclasses
-import json
 from typing import Any
 
 import pytest
 
 from analysis.tables.aggregate import IDLE, Baseline, Table, aggregate
-from analysis.tables.spec import TableError, TableSpec
-from cse_train.evaluate.protocol import Protocol
+from analysis.tables.spec import RunValue, TableError, TableSpec
+from cse_train.results import Protocol
+from tests.run_values import value_of
 
 E7 = TableSpec(
     id="E7",
@@ -22,11 +22,8 @@ E7 = TableSpec(
 )
 
 
-def lines_of(*lines: tuple[Any, int, float], **more: Any) -> list[dict[str, Any]]:
-    given = [
-        {"method.dup_rate": rate, "seed": seed, "value": value, "column": "sts_dev"} for rate, seed, value in lines
-    ]
-    return [line | more for line in given]
+def lines_of(*lines: tuple[Any, int, float], column: str = "sts_dev", **more: Any) -> list[RunValue]:
+    return [value_of({"method.dup_rate": rate}, value, column=column, seed=seed, **more) for rate, seed, value in lines]
 
 
 def test_cells_in_the_order_of_the_spec() -> None:
@@ -41,7 +38,7 @@ def test_cells_in_the_order_of_the_spec() -> None:
 
 def test_missing_runs_leave_empty_cells_and_a_remark() -> None:
     lines = lines_of((0.08, 1, 50.0), (0.32, 1, float("nan")))
-    states = [line | {"state": state} for line, state in zip(lines, ("done", "failed"), strict=True)]
+    states = [dataclasses.replace(line, state=state) for line, state in zip(lines, ("done", "failed"), strict=True)]
     table = aggregate(E7, states)
     empty = table.rows[1].entries["sts_dev"]
     assert (empty.n, empty.mean, empty.sd, empty.published, empty.delta) == (0, None, None, 84.85, None)
@@ -105,7 +102,7 @@ def test_seeds_must_exist_to_say_that_there_is_no_signal() -> None:
 @pytest.mark.parametrize(("idle", "without"), [(1, False), (2, True), (4, True)])
 def test_a_table_of_which_half_the_runs_are_idle_is_without_signal(idle: int, without: bool) -> None:
     lines = lines_of((0.08, 1, 50.0), (0.08, 2, 52.0), (0.32, 1, 60.0), (0.32, 2, 62.0))
-    signed = [line | {"signature": f"run {place}"} for place, line in enumerate(lines)]
+    signed = [dataclasses.replace(line, signature=f"run {place}") for place, line in enumerate(lines)]
     asleep = {f"run {place}" for place in range(idle)} | {"a run of another table"}
     table = aggregate(E7, signed, idle=asleep)
     assert no_signal(table) is without is bool(table.no_signal)
@@ -117,8 +114,8 @@ def test_a_table_of_which_half_the_runs_are_idle_is_without_signal(idle: int, wi
     assert not no_signal(aggregate(dataclasses.replace(E7, published=[]), signed, idle=asleep))
 
 
-def protocol(**changes: Any) -> str:
-    return json.dumps({"suite": "sts_dev", "pooler": "cls", "max_length": 512} | changes)
+def protocol(**changes: Any) -> dict[str, Any]:
+    return {"suite": "sts_dev", "pooler": "cls", "max_length": 512} | changes
 
 
 def test_the_shared_protocol_is_kept() -> None:
@@ -140,18 +137,19 @@ def test_scores_with_different_protocols_never_share_a_table() -> None:
 def test_an_axis_may_vary_the_protocol_and_a_suite_its_own_fields() -> None:
     spec = TableSpec(id="C4", axes=["method.pooler"], columns=["sts_dev", "sts12"])
     lines = [
-        {"method.pooler": pooler, "seed": 1, "column": suite, "value": 1.0}
-        | {"protocol": protocol(suite=suite, pooler=pooler)}
+        value_of({"method.pooler": pooler}, 1.0, column=suite, protocol=protocol(suite=suite, pooler=pooler))
         for pooler in ("cls", "mean")
         for suite in spec.columns
     ]
     assert aggregate(spec, lines).protocol == {"max_length": 512}
 
 
-def scored(*columns: tuple[str, str]) -> list[dict[str, Any]]:
+def scored(*columns: tuple[str, dict[str, Any]]) -> list[RunValue]:
     """One score per (column, protocol)."""
-    lines = [{"method.dup_rate": 0.08, "seed": seed, "value": 50.0} for seed in range(len(columns))]
-    return [line | {"column": column, "protocol": one} for line, (column, one) in zip(lines, columns, strict=True)]
+    return [
+        value_of({"method.dup_rate": 0.08}, 50.0, column=column, seed=seed, protocol=one)
+        for seed, (column, one) in enumerate(columns)
+    ]
 
 
 TWO = TableSpec(id="two", axes=["method.dup_rate"], columns=["sts12", "MR"])

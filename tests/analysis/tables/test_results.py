@@ -1,6 +1,5 @@
 """From ledger rows to a lines of a table."""
 
-import json
 import math
 from pathlib import Path
 
@@ -8,6 +7,8 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.tables.results import PART, results_of
+from cse_train.results import Protocol
+from tests.run_values import score_of
 
 
 @pytest.fixture
@@ -27,28 +28,28 @@ PLANNED = [({"lr": 1e-5}, "aa", 1), ({"lr": 1e-5}, "bb", 2), ({"lr": 3e-5}, "cc"
 
 def test_only_done_runs_have_values(filled: Ledger) -> None:
     lines = results_of(filled, PLANNED, ["sts_dev", "best", "sts12"])
-    values = {(line["signature"], line["column"]): line["value"] for line in lines}
+    values = {(line.signature, line.column): line.value for line in lines}
     assert (values["aa", "sts_dev"], values["bb", "sts_dev"], values["bb", "best"]) == (60.0, 61.0, 61.0)
     assert (
         math.isnan(values["cc", "sts_dev"]) and math.isnan(values["dd", "best"]) and math.isnan(values["aa", "sts12"])
     )
-    assert {line["signature"]: line["state"] for line in lines} == {
+    assert {line.signature: line.state for line in lines} == {
         "aa": "done", "bb": "done", "cc": "stopped", "dd": "unclaimed",
     }  # fmt: skip
-    assert lines[-1]["lr"] is None
+    assert lines[-1].key["lr"] is None
 
 
 def test_scores_replace_the_curve_s_best_for_all_runs_or_none(filled: Ledger) -> None:
-    filled.add_score("aa", "sts_dev", 59.0, {"pooler": "cls"})
+    filled.add_score("aa", score_of("sts_dev", 59.0, {"pooler": "cls"}))
     lines = results_of(filled, PLANNED[:2], ["sts_dev"])
-    assert lines[0]["value"] == 59.0 and math.isnan(lines[1]["value"])
-    assert json.loads(lines[0]["protocol"]) == {"pooler": "cls"}
+    assert lines[0].value == 59.0 and math.isnan(lines[1].value)
+    assert lines[0].protocol == Protocol.read({"pooler": "cls"})
 
 
 def test_the_newest_score_of_a_suite_counts(filled: Ledger) -> None:
-    filled.add_score("aa", "sts12", 50.0, {"code_version": 1})
-    filled.add_score("aa", "sts12", 51.0, {"code_version": 2})
-    assert [line["value"] for line in results_of(filled, PLANNED[:1], ["sts12"])] == [51.0]
+    filled.add_score("aa", score_of("sts12", 50.0, {"code_version": 1}))
+    filled.add_score("aa", score_of("sts12", 51.0, {"code_version": 2}))
+    assert [line.value for line in results_of(filled, PLANNED[:1], ["sts12"])] == [51.0]
 
 
 def test_no_runs_give_no_lines(filled: Ledger) -> None:
@@ -58,11 +59,11 @@ def test_no_runs_give_no_lines(filled: Ledger) -> None:
 def test_a_column_stands_on_the_runs_that_are_for_it(filled: Ledger) -> None:
     """The row lr=1 has a run of its own for sts12; lr=2 has one run for both columns."""
     for signature in ("aa", "bb"):
-        filled.add_score(signature, "sts_dev", 40.0 + len(signature), {})
-        filled.add_score(signature, "sts12", 50.0 if signature == "aa" else 51.0, {})
+        filled.add_score(signature, score_of("sts_dev", 40.0 + len(signature), {}))
+        filled.add_score(signature, score_of("sts12", 50.0 if signature == "aa" else 51.0, {}))
     planned = [({"lr": 1}, "aa", 1), ({"lr": 1, PART: "sts12"}, "bb", 1), ({"lr": 2}, "aa", 1)]
     lines = results_of(filled, planned, ["dev", "sts12"], {"dev": "sts_dev"})
-    assert [(line["lr"], line["column"], line["signature"], line["value"]) for line in lines] == [
+    assert [(line.key["lr"], line.column, line.signature, line.value) for line in lines] == [
         (1, "dev", "aa", 42.0), (1, "sts12", "bb", 51.0), (2, "dev", "aa", 42.0), (2, "sts12", "aa", 50.0),
     ]  # fmt: skip
-    assert all(PART not in line for line in lines)
+    assert all(PART not in line.key for line in lines)

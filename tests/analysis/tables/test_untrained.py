@@ -11,13 +11,17 @@ from analysis.render.formats import render
 from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.spec import TableSpec
 from analysis.tables.untrained import comparable, of_scores
+from cse_train.results import Protocol
+from tests.run_values import value_of
 
 PROTOCOL = {"suite": "sts12", "pooler": "mean", "max_length": 512, "rule": "", "data_hash": "d0"}
 COLUMNS = {"STS12": "sts12", "avg": "sts"}
 
 
 def score(suite: str, value: float | None, pooler: str = "mean", **protocol: Any) -> UntrainedScore:
-    return UntrainedScore("bert", "w0", pooler, suite, "i0", value, PROTOCOL | {"suite": suite} | protocol)
+    return UntrainedScore(
+        "bert", "w0", pooler, suite, "i0", value, Protocol.read(PROTOCOL | {"suite": suite} | protocol)
+    )
 
 
 SCORES = [score("sts12", 30.0), score("sts12", 31.25), score("sts12", 99.0, "cls_no_mlp"), score("sts", None)]
@@ -25,7 +29,7 @@ SCORES = [score("sts12", 30.0), score("sts12", 31.25), score("sts12", 99.0, "cls
 
 def test_the_newest_score_of_the_pooler_counts_and_one_that_is_not_finite_is_none() -> None:
     model = of_scores("BERT", ("bert", "mean"), COLUMNS, SCORES)
-    assert model.values == {"STS12": 31.25} and model.protocols["STS12"]["suite"] == "sts12"
+    assert model.values == {"STS12": 31.25} and model.protocols["STS12"].suite == "sts12"
     assert of_scores("BERT", ("other", "mean"), COLUMNS, SCORES).values == {}
 
 
@@ -41,8 +45,8 @@ def test_a_protocol_line_has_what_all_columns_share() -> None:
 def test_a_score_under_another_protocol_than_the_trained_rows_is_not_compared() -> None:
     """The pooler is the model's own; fields that older scores lack say nothing."""
     model = of_scores("BERT", ("bert", "mean"), COLUMNS, [score("sts12", 1.0), score("sts", 2.0)])
-    trained = {"STS12": [{"pooler": "cls", "data_hash": "d0"}], "avg": [{"data_hash": "d9", "max_length": 32}]}
-    (kept,), lines = comparable([model], trained)
+    trained = {"STS12": {"pooler": "cls", "data_hash": "d0"}, "avg": {"data_hash": "d9", "max_length": 32}}
+    (kept,), lines = comparable([model], {column: [Protocol.read(said)] for column, said in trained.items()})
     assert kept.values == {"STS12": 1.0} and list(kept.protocols) == ["STS12"]
     assert lines == [
         "Not compared: BERT in avg, whose max_length, data_hash is not that of the trained rows; "
@@ -59,8 +63,8 @@ def made() -> Table:
     spec = TableSpec(
         id="T", axes=["m"], columns=["STS12", "avg"], rows=[{"m": "a"}], references=references, scores=COLUMNS
     )
-    line = {"m": "a", "seed": 0, "column": "STS12", "value": 35.0, "protocol": json.dumps(PROTOCOL | {"pooler": "cls"})}
-    return aggregate(spec, [line], models=[of_scores("BERT", ("bert", "mean"), COLUMNS, SCORES)])
+    ours = value_of({"m": "a"}, 35.0, column="STS12", protocol=PROTOCOL | {"pooler": "cls"})
+    return aggregate(spec, [ours], models=[of_scores("BERT", ("bert", "mean"), COLUMNS, SCORES)])
 
 
 def test_markdown_prints_ours_the_paper_s_and_the_difference() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from analysis.ledger import Ledger, LedgerError
+from analysis.sweep_spec import SweepSpec
 from benchmarks.search.__main__ import removed
 from benchmarks.search.record_grid import CURVES, read, recorded, write
 from benchmarks.search.replay import Replay, Rungs, grid_of, synthetic
@@ -14,6 +15,7 @@ from benchmarks.search.seeds import decided, seed_effect
 from benchmarks.search.strategies import STRATEGIES
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.run_values import point_of
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "results" / "search.json"
 
@@ -88,17 +90,14 @@ def ledger_with(folder, cells, seeds):
         load_space("recorded_grid"),
     )
     ledger = Ledger.open(folder / "grid.db")
-    ledger.record_sweep("recorded_grid", {})
+    ledger.record_sweep("recorded_grid", SweepSpec({}))
     for number, cell in enumerate(cells(resolved)):
         for seed in range(seeds):
             run, name = cell.run(seed), f"{number}-{seed}"
             about = {"method": run.method, "seed": seed, "owner": "me", "identity": {}, "provenance": {"commit": "abc"}}
             claim = ledger.claim(name, run.flat(), **about)
             score = 40.0 + seed
-            points = [
-                {"examples": at, "step": 1, "seconds": 1.0, "metrics": {"sts_dev": score - (at == 640)}, "best": score}
-                for at in (320, 640)
-            ]
+            points = [point_of(at, score, metrics={"sts_dev": score - (at == 640)}) for at in (320, 640)]
             ledger.add_points(claim, points)
             ledger.finish(claim, "done", examples=640, best=score, best_examples=320, seconds=2.0, folder=None)
             ledger.link("recorded_grid", [(name, dict(cell.key), seed)])

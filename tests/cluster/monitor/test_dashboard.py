@@ -12,9 +12,12 @@ import pytest
 
 from analysis.ledger import Claim, Ledger
 from analysis.ledger.database import connect
+from analysis.sweep_spec import SweepSpec
 from cluster.monitor.dashboard import secret
 from cluster.monitor.dashboard.server import Answers, DashboardServer
 from cse.cli.app import main
+from cse_train.results import Point
+from tests.run_values import point_of
 
 TOKEN = "a" * 22
 CONFIG = {"train.examples": 1000, "train.batch_size": 64, "train.dev": "sts_dev"}
@@ -27,20 +30,17 @@ def claimed(ledger: Ledger, signature: str, folder: Path) -> Claim:
     return claim
 
 
-def point(examples: int, score: float) -> dict[str, object]:
-    metrics = {"sts_dev": score}
-    return {
-        "examples": examples, "step": 1, "seconds": 1.0, "metrics": metrics, "best": score, "best_examples": examples
-    }  # fmt: skip
+def point(examples: int, score: float) -> Point:
+    return point_of(examples, score, metrics={"sts_dev": score})
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
     """A sweep E7 of four: one done, one half trained, one failed with a log, one that nobody has begun."""
     ledger = Ledger.open(tmp_path / "ledger.db")
-    ledger.record_sweep("E7", {"title": "repetition <b>rate</b>", "space": "E7"})
+    ledger.record_sweep("E7", SweepSpec({"title": "repetition <b>rate</b>", "space": "E7"}))
     ledger.link("E7", [(f"run{i}", {"method.dup_rate": i / 10}, 0) for i in range(4)])
-    ledger.record_sweep("E8", {"title": "empty", "space": "E8", "blocked": {"a cell": "no data"}})
+    ledger.record_sweep("E8", SweepSpec({"title": "empty", "space": "E8", "blocked": {"a cell": "no data"}}))
     folders = [tmp_path / "results" / "runs" / f"run{i}" for i in range(3)]
     done, half, failed = (claimed(ledger, f"run{i}", folder) for i, folder in enumerate(folders))
     ledger.add_points(done, [point(480, 40.0), point(960, 55.5)])

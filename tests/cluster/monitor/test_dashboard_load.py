@@ -15,6 +15,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.ledger.database import connect
+from analysis.sweep_spec import SweepSpec
 from benchmarks.growth.synthetic_ledger import write
 from cluster.monitor.dashboard import api, server
 from cluster.monitor.dashboard.server import ADDRESS, DashboardServer
@@ -138,9 +139,9 @@ def test_a_page_gets_no_body_until_something_changes(
     _, etag, body = polled(serving)
     assert polled(serving, etag) == (304, etag, b"") and polled(serving, '"other"') == (200, etag, body)
     changes = [
-        lambda: ledger.record_sweep("E7", {"title": "one"}),
+        lambda: ledger.record_sweep("E7", SweepSpec({"title": "one"})),
         lambda: ledger.link("E7", [("a" * 24, {"x": 1}, 0)]),
-        lambda: ledger.record_sweep("E7", {"title": "two"}),
+        lambda: ledger.record_sweep("E7", SweepSpec({"title": "two"})),
         lambda: ledger.claim("a" * 24, {}, method="simcse", seed=0, owner="me", identity={}, provenance={}),
         lambda: ledger.release("me"),
     ]

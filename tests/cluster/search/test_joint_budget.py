@@ -22,6 +22,7 @@ from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, ResolvedSpace, resolve
 from search_spaces.profiles import Profile
 from tests.cluster.jobs import slot_result
+from tests.run_values import outcome_of, point_of
 
 SPACE = """version: 1
 id: T
@@ -91,12 +92,12 @@ class Driver:
         quality = 100 * claimed.planned.cell["method.temperature"]
         for examples in (9, 27, EXAMPLES):
             best = quality + examples / EXAMPLES
-            point = {"examples": examples, "step": examples, "seconds": 0.1, "metrics": {}, "best": best}
-            result = slot_result(points=[point | {"best_examples": examples}], examples=examples, best=best)
+            point = point_of(examples, best, step=examples, seconds=0.1)
+            result = slot_result(points=[point], examples=examples, best=best)
             self.dispatcher.recorder.progressed(claimed, result)
             if examples < EXAMPLES and self.asha.on_trial_result(None, trial, result) == "STOP":
                 break
-        end = {"examples": examples, "best": best, "best_examples": examples, "seconds": 0.1}
+        end = outcome_of(examples=examples, best=best, best_examples=examples, seconds=0.1)
         state = "done" if examples == EXAMPLES else "running"
         self.asha.on_trial_complete(None, trial, result)
         self.dispatcher.recorder.ended(claimed, slot_result(state=state, outcome=end))

@@ -36,7 +36,7 @@ def swept(folder: Path, runs: int, examples: int, **options: Any) -> list[dict[s
     outcome = run_sweep(wanted, folder / "ledger.db", DataPaths(), asked)
     assert (outcome.done, outcome.failures) == (runs, ())
     ledger = Ledger.open(folder / "ledger.db")
-    assert all(ledger.curve(run.signature)[-1]["examples"] == examples for run in wanted)
+    assert all(ledger.curve(run.signature)[-1].examples == examples for run in wanted)
     ledger.close()
     notes = [json.loads(file.read_text()) for file in (folder / "runs").glob("runs/*/final*/gpu0.json")]
     assert len(notes) == runs

@@ -6,6 +6,7 @@ from cluster.slots import mailbox
 from cluster.slots.group_api import DoneEvent, ErrorEvent, Job
 from cluster.slots.mailbox import Mailbox, RankFacts
 from tests.cluster.jobs import job
+from tests.run_values import outcome_of, point_of
 
 
 def run(story: Coroutine[Any, Any, Any]) -> Any:
@@ -29,7 +30,7 @@ def test_every_rank_pulls_the_same_job_and_waits_for_the_next(monkeypatch):
         assert (await box.next_job(generation, 0, number))[0] == "wait"
         late = asyncio.create_task(box.next_job(generation, 1, number))
         await asyncio.sleep(0)
-        await box.finish(generation, number, 0, {"state": "done"})
+        await box.finish(generation, number, 0, outcome_of())
         await box.finish(generation, number, 1, None)
         following = await box.submit(second)
         assert await late == ("job", following, second)
@@ -40,11 +41,11 @@ def test_every_rank_pulls_the_same_job_and_waits_for_the_next(monkeypatch):
 def test_a_rank_that_is_through_does_not_get_the_same_job_again_and_done_waits_for_the_last():
     async def story():
         box, generation, number = await opened()
-        await box.finish(generation, number, 0, {"state": "done", "best": 3.0})
+        await box.finish(generation, number, 0, outcome_of(best=3.0))
         assert await box.take_events(0.01) == []
         assert not await box.idle(0.01)
         await box.finish(generation, number, 1, None)
-        assert await box.take_events(0.01) == [DoneEvent({"state": "done", "best": 3.0})]
+        assert await box.take_events(0.01) == [DoneEvent(outcome_of(best=3.0))]
         assert await box.idle(0.01)
 
     run(story())
@@ -53,11 +54,11 @@ def test_a_rank_that_is_through_does_not_get_the_same_job_again_and_done_waits_f
 def test_a_stop_is_one_decision_for_all_ranks_at_the_same_report():
     async def story():
         box, generation, number = await opened()
-        assert not await box.report(generation, number, 0, 0, {})
+        assert not await box.report(generation, number, 0, 0, point_of(1))
         await box.stop(number)
-        assert not await box.report(generation, number, 1, 0, {})
-        assert await box.report(generation, number, 1, 1, {})
-        assert await box.report(generation, number, 0, 1, {})
+        assert not await box.report(generation, number, 1, 0, point_of(1))
+        assert await box.report(generation, number, 1, 1, point_of(1))
+        assert await box.report(generation, number, 0, 1, point_of(1))
 
     run(story())
 
@@ -65,13 +66,13 @@ def test_a_stop_is_one_decision_for_all_ranks_at_the_same_report():
 def test_a_gated_report_waits_for_the_slot():
     async def story():
         box, generation, number = await opened(given=job(gated=True))
-        asked = [asyncio.create_task(box.report(generation, number, rank, 0, {})) for rank in (0, 1)]
+        asked = [asyncio.create_task(box.report(generation, number, rank, 0, point_of(1))) for rank in (0, 1)]
         await asyncio.sleep(0.02)
         assert not any(task.done() for task in asked)
         await box.proceed(number, 0)
         await box.stop(number)
         assert [await task for task in asked] == [False, False], "an answer is given once"
-        assert [await box.report(generation, number, rank, 1, {}) for rank in (0, 1)] == [True, True]
+        assert [await box.report(generation, number, rank, 1, point_of(1)) for rank in (0, 1)] == [True, True]
 
     run(story())
 
@@ -81,9 +82,9 @@ def test_points_come_from_rank_0_alone_and_in_order():
         box, generation, number = await opened()
         for index in range(3):
             for rank in (1, 0):
-                await box.report(generation, number, rank, index, {"examples": index})
+                await box.report(generation, number, rank, index, point_of(index))
         events = await box.take_events(0.01)
-        assert [event.point["examples"] for event in events] == [0, 1, 2]
+        assert [event.point.examples for event in events] == [0, 1, 2]
 
     run(story())
 
@@ -100,7 +101,7 @@ def test_ranks_of_a_dead_generation_are_told_to_leave_and_cannot_report():
         new = await box.open(2)
         following = await box.submit(job())
         await box.post(old, number, ErrorEvent(cause="run", reason="late", rank=1))
-        assert await box.report(old, number, 0, 0, {})
+        assert await box.report(old, number, 0, 0, point_of(1))
         assert await box.take_events(0.01) == []
         assert (await box.next_job(new, 0, 0))[1] == following
 
@@ -111,8 +112,8 @@ def test_closing_lets_the_job_in_hand_finish_and_says_leave_after_it():
     async def story():
         box, generation, number = await opened(1)
         await box.end(generation, "closed")
-        await box.finish(generation, number, 0, {"state": "done"})
-        assert await box.take_events(0.01) == [DoneEvent({"state": "done"})]
+        await box.finish(generation, number, 0, outcome_of())
+        assert await box.take_events(0.01) == [DoneEvent(outcome_of())]
         assert (await box.next_job(generation, 0, number))[0] == "leave"
 
     run(story())

@@ -1,6 +1,7 @@
 """What a plug-in leaves behind in a process changes no other run: no run shares a process with code from outside."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def swept(folder: Path, runs: list[PlannedRun]) -> dict[str, Ended]:
     for run in runs:
         row = ledger.run(run.signature)
         assert row is not None and row.folder is not None
-        points = [{k: v for k, v in point.items() if k != "seconds"} for point in ledger.curve(run.signature)]
+        points = [replace(point, seconds=None) for point in ledger.curve(run.signature)]
         tensors = read_best(Path(row.folder), run.signature)[2]
         ended[run.signature] = {"points": points, "tensors": tensors, "retried": retried.get(run.signature)}
     ledger.close()

@@ -16,5 +16,5 @@ def test_a_sick_slot_of_four_fails_no_run_rests_by_name_and_is_tried_again(ray_c
     assert kinds["requeued"] == 3 and kinds["failed"] == 0
     assert "machine failed 3 times: RuntimeError: CUDA error: uncorrectable ECC" in reasons["requeued"]
     assert kinds["resting"] >= 1 and "slot 2 of s quarantined after 3 different runs" in reasons["resting"]
-    slots = Counter(swept.ledger.curve(f"signature{seed}")[-1]["metrics"]["slot"] for seed in range(40))
+    slots = Counter(swept.ledger.curve(f"signature{seed}")[-1].metrics["slot"] for seed in range(40))
     assert set(slots) == set(range(1, SLOTS + 1))  # the second did runs after its rests

@@ -47,13 +47,13 @@ def test_a_killed_rank_is_replaced_and_the_run_goes_on_from_its_checkpoint(swept
         "scored",
         "done",
     ]
-    assert [point["examples"] for point in swept.ledger.curve("signature2")] == [32, 64, 96, 128]
+    assert [point.examples for point in swept.ledger.curve("signature2")] == [32, 64, 96, 128]
     assert swept.row(2).attempt == 1
 
 
 def test_points_scores_and_folders_are_booked(swept):
     curve = swept.ledger.curve("signature0")
-    assert [(point["examples"], point["best"]) for point in curve] == [(32, 2.5), (64, 5.0), (96, 7.5), (128, 10.0)]
+    assert [(point.examples, point.best) for point in curve] == [(32, 2.5), (64, 5.0), (96, 7.5), (128, 10.0)]
     assert {score.signature for score in swept.ledger.scores([f"signature{seed}" for seed in range(4)])} == {
         "signature0",
         "signature2",

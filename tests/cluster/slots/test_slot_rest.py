@@ -11,6 +11,7 @@ from cluster.slots.group_api import DoneEvent, Event, GroupSettings, Job, PointE
 from cluster.slots.idle_timer import IdleTimer
 from cluster.slots.slot import Slot
 from tests.cluster.jobs import job, run_of, slot_settings
+from tests.run_values import point_of
 
 
 class Group:
@@ -53,7 +54,7 @@ def slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slot:
 
 
 def point(examples: int) -> PointEvent:
-    return PointEvent(0, {"examples": examples, "best": 1.0})
+    return PointEvent(0, point_of(examples))
 
 
 def until_closed(slot: Slot) -> list[str]:
@@ -64,7 +65,7 @@ def until_closed(slot: Slot) -> list[str]:
 
 
 def test_after_a_run_that_is_done(slot: Slot) -> None:
-    slot.group.coming = [DoneEvent({})]
+    slot.group.coming = [DoneEvent(None)]
     assert slot.step()["done"]
     assert until_closed(slot) == ["submit from None", "close"]
 
@@ -84,9 +85,9 @@ def test_a_run_in_hand_goes_on_from_its_checkpoint_and_no_worker_counts_as_lost(
     until_closed(slot)
     (tmp_path / "last").mkdir()
     (tmp_path / "last" / "state").touch()
-    slot.group.coming = [point(32), point(64), DoneEvent({})]
+    slot.group.coming = [point(32), point(64), DoneEvent(None)]
     ended = slot.step()
-    assert (ended["state"], [each["examples"] for each in ended["points"]]) == ("done", [64])
+    assert (ended["state"], [each.examples for each in ended["points"]]) == ("done", [64])
     assert slot.group.calls[3] == f"submit from {tmp_path}" and not str(slot.losses)
 
 

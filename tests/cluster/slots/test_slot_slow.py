@@ -135,7 +135,7 @@ def small_corpus(folder: Path) -> Path:
 
 
 def strip(curve):
-    return [(point["examples"], point["best"], point["metrics"]) for point in curve]
+    return [(point.examples, point.best, point.metrics) for point in curve]
 
 
 def real_run(number: int, method: str, seed: int, batch: int) -> PlannedRun:

@@ -18,6 +18,7 @@ from cse_train.backbone.folders import shipped_folder
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
+from cse_train.results import Outcome
 from tests.cluster.jobs import job, run_of
 
 
@@ -69,22 +70,16 @@ def one_job(loop, tmp_path, monkeypatch):
 def test_a_job_posts_its_points_its_scores_and_its_end(one_job, tmp_path):
     events = one_job()
     assert [type(event) for event in events] == [PointEvent, PointEvent, ScoreEvent, DoneEvent]
-    assert [event.point["examples"] for event in events[:2]] == [50, 100]
-    assert events[2].score["suite"] == "a"
-    assert events[3].outcome == {
-        "state": "done",
-        "examples": 100,
-        "best": 17.0,
-        "best_examples": 100,
-        "seconds": 0.1,
-    }
+    assert [event.point.examples for event in events[:2]] == [50, 100]
+    assert events[2].score.column == "a"
+    assert events[3].outcome == Outcome(False, 100, 17.0, 100, 0.1, ())
     assert (tmp_path / "run" / "logs" / "rank0.log").exists()
 
 
 def test_a_job_goes_on_from_a_checkpoint_and_says_what_is_old(one_job, tmp_path):
     one_job({"raise_on": 0, "at": 1})
     events = one_job(resume_from=tmp_path / "run")
-    assert [event.point["replayed"] for event in events if isinstance(event, PointEvent)] == [True, False]
+    assert [event.point.replayed for event in events if isinstance(event, PointEvent)] == [True, False]
 
 
 def test_a_score_job_trains_nothing(one_job, tmp_path):

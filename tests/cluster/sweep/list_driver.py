@@ -12,6 +12,7 @@ from cluster.sweep.events import SweepEvent
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from tests.cluster.jobs import slot_result
+from tests.run_values import outcome_of, point_of
 
 
 def wanted(seed: int) -> PlannedRun:
@@ -51,16 +52,9 @@ class Driver:
 
     def train(self, claimed, **changes: Any) -> None:
         (claimed.folder / "best").mkdir(parents=True)
-        point = {
-            "examples": 128,
-            "step": 2,
-            "seconds": 1.0,
-            "metrics": {"loss": 1.0},
-            "best": 60.0,
-            "best_examples": 64,
-        }
+        point = point_of(128, 60.0, step=2, metrics={"loss": 1.0}, best_examples=64)
         self.recorder.progressed(claimed, slot_result(points=[point]))
-        outcome = {"state": "done", "examples": 128, "best": 60.0, "best_examples": 64, "seconds": 1.5}
+        outcome = outcome_of(examples=128, best=60.0, best_examples=64, seconds=1.5)
         self.recorder.ended(claimed, slot_result(state="done", outcome=outcome, **changes))
 
     def kinds(self) -> list[str]:

@@ -6,6 +6,7 @@ from analysis.ledger import Ledger, LostClaim
 from cluster.sweep import dispatcher as module
 from tests.cluster.jobs import slot_result
 from tests.cluster.sweep.list_driver import Driver
+from tests.run_values import outcome_of, point_of, score_of
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +79,7 @@ def test_a_run_that_ended_without_a_result_is_looked_at_before_it_is_tried_again
 
 def test_runs_that_others_ended_are_taken_in_with_one_look_at_runs_and_one_at_scores(tmp_path, monkeypatch):
     first = Driver(tmp_path, range(10), "one", suites=("a",))
-    score = {"suite": "a", "value": 50.0, "protocol": {"suite": "a"}}
+    score = score_of("a", 50.0, {"suite": "a"})
     for _ in range(10):
         first.train(first.start(), scores=[score])
     second = Driver(tmp_path, range(11), "two", suites=("a",))
@@ -109,7 +110,7 @@ def test_a_run_that_is_stopped_while_a_driver_looks_is_not_trained_on(tmp_path, 
     def read_late(**asked):
         rows = read(**asked)
         if rows[0].state == "running":
-            end = {"state": "running", "examples": 64, "best": 50.0, "best_examples": 64, "seconds": 1.0}
+            end = outcome_of(examples=64, best=50.0, best_examples=64)
             first.recorder.ended(claimed, slot_result(outcome=end))
         return rows
 
@@ -141,9 +142,9 @@ def test_a_dead_drivers_run_is_taken_over_and_its_orphan_can_neither_report_nor_
     assert claimed.folder.name == "attempt-2"
     assert heir.dispatcher.job(claimed).previous == (orphan.folder,)
     with pytest.raises(LostClaim):
-        dead.recorder.progressed(orphan, slot_result(points=[{"examples": 1, "metrics": {}, "best": 1.0}]))
+        dead.recorder.progressed(orphan, slot_result(points=[point_of(1)]))
     with pytest.raises(LostClaim):
-        dead.recorder.ended(orphan, slot_result(state="done", outcome={"best": 1.0}))
+        dead.recorder.ended(orphan, slot_result(state="done", outcome=outcome_of()))
     assert not list(orphan.folder.parent.glob("final*"))
     dead.dispatcher.taken_over(orphan)
     heir.train(claimed)
@@ -166,7 +167,7 @@ def test_a_driver_that_pauses_between_its_look_and_its_rename_replaces_nothing(t
 
     monkeypatch.setattr(paused.ledger, "stands", taken_over_meanwhile)
     with pytest.raises(LostClaim):
-        paused.recorder.ended(claimed, slot_result(state="done", outcome={"best": 1.0}))
+        paused.recorder.ended(claimed, slot_result(state="done", outcome=outcome_of()))
     folder = Path(heir.ledger.run("signature1").folder)
     assert folder.name == "final-2" and (folder / "best").is_dir() and not (folder / "best" / "whose").exists()
 

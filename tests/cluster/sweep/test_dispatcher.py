@@ -13,6 +13,7 @@ from cluster.sweep import dispatcher as module
 from cse.cli.exit import verdict
 from tests.cluster.jobs import slot_result
 from tests.cluster.sweep.list_driver import Driver
+from tests.run_values import point_of, score_of
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +93,7 @@ def test_a_stopped_run_is_trained_on_by_a_grid_and_is_an_answer_to_a_search(tmp_
     first = Driver(tmp_path, [1], "first", asha=AshaOptions(grace_examples=32, max_examples=128))
     claimed = first.start()
     assert first.dispatcher.job(claimed).gated
-    first.recorder.progressed(claimed, slot_result(points=[{"examples": 32, "step": 1, "metrics": {}, "best": 9.0}]))
+    first.recorder.progressed(claimed, slot_result(points=[point_of(32, 9.0)]))
     first.recorder.ended(claimed, slot_result())
     row = first.ledger.run("signature1")
     assert (row.state, row.examples, row.best, row.folder) == ("stopped", 32, 9.0, str(claimed.folder))
@@ -107,8 +108,7 @@ def test_a_stopped_run_is_trained_on_by_a_grid_and_is_an_answer_to_a_search(tmp_
 
 def test_a_suite_added_later_scores_the_stored_checkpoint_and_trains_nothing(tmp_path):
     first = Driver(tmp_path, [1], "first", suites=["a"])
-    score = {"suite": "a", "value": 50.0, "protocol": {"suite": "a"}, "cosines_file": "/x/attempt-1/scores/a.npz"}
-    first.train(first.start(), scores=[score])
+    first.train(first.start(), scores=[score_of("a", 50.0, {"suite": "a"}, "/x/attempt-1/scores/a.npz")])
     final = first.ledger.run("signature1").folder
     (stored,) = first.ledger.scores(["signature1"])
     assert stored.cosines_file == str(Path(final, "scores", "a.npz"))
@@ -118,7 +118,7 @@ def test_a_suite_added_later_scores_the_stored_checkpoint_and_trains_nothing(tmp
     job = later.dispatcher.job(claimed)
     assert (job.kind, job.suites, job.folder) == ("score", ("b",), Path(final))
     later.recorder.started(claimed)
-    more = score | {"suite": "b", "protocol": {"suite": "b"}, "cosines_file": f"{final}/scores/b.npz"}
+    more = score_of("b", 50.0, {"suite": "b"}, f"{final}/scores/b.npz")
     later.recorder.ended(claimed, slot_result(state="done", scores=[more]))
     assert {row.suite for row in later.ledger.scores(["signature1"])} == {"a", "b"}
     assert later.ledger.run("signature1").attempt == 1 and later.dispatcher.finished()
@@ -221,29 +221,29 @@ def test_a_run_that_fails_for_an_input_keeps_those_that_need_it_from_being_start
     before.train(before.start())
     driver = Driver(tmp_path, [1, 2, 3], "me")
     reason = "missing input: missing folder: train.encoder=/gone/enc; valid: wiki-l1-h64"
-    lacks = {"inputs": {"train.encoder": driver.start().planned.run.train.encoder}}
+    lacks = {"train.encoder": driver.start().planned.run.train.encoder}
     claimed = driver.recorder.open["signature1"]
-    driver.dispatcher.ended(claimed, slot_result(state="failed", reason=reason, outcome=lacks))
+    driver.dispatcher.ended(claimed, slot_result(state="failed", reason=reason, lacking=lacks))
     assert driver.start() is None and driver.dispatcher.finished()
     outcome = driver.recorder.outcome
     assert ([f.reason for f in outcome.failures], outcome.not_started, outcome.reused) == ([reason], 1, 1)
     assert driver.ledger.run("signature2") is None
     for _ in range(3):  # however often it failed so, the next call tries it
         again = Driver(tmp_path, [1], "again")
-        again.dispatcher.ended(again.start(), slot_result(state="failed", reason=reason, outcome=lacks))
+        again.dispatcher.ended(again.start(), slot_result(state="failed", reason=reason, lacking=lacks))
     assert Driver(tmp_path, [1], "later").start() is not None
 
 
 def test_another_encoders_runs_go_on_where_one_is_absent(tmp_path):
     driver = Driver(tmp_path, [1, 2], "me")
-    lacks = {"inputs": {"train.encoder": "/gone/enc"}}
-    driver.dispatcher.ended(driver.start(), slot_result(state="failed", reason="missing input: ...", outcome=lacks))
+    lacks = {"train.encoder": "/gone/enc"}
+    driver.dispatcher.ended(driver.start(), slot_result(state="failed", reason="missing input: ...", lacking=lacks))
     assert driver.start().planned.seed == 2
 
 
 def test_a_search_ends_where_an_input_of_a_proposal_is_absent(tmp_path):
     driver = Driver(tmp_path, [1, 2], "me")
     driver.source.proposes = True
-    lacks = {"inputs": {"train.encoder": "/gone/enc"}}
-    driver.dispatcher.ended(driver.start(), slot_result(state="failed", reason="missing input: ...", outcome=lacks))
+    lacks = {"train.encoder": "/gone/enc"}
+    driver.dispatcher.ended(driver.start(), slot_result(state="failed", reason="missing input: ...", lacking=lacks))
     assert driver.start() is None and driver.dispatcher.finished()

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from sqlalchemy import event
@@ -11,13 +10,15 @@ from analysis.ledger import Claim, Ledger, LostClaim
 from cluster.plan.plan import PlannedRun
 from cluster.runtime.options import SweepOptions
 from cluster.sweep.recorder import ClaimedRun, Recorder
+from cse_train.results import Point
 from tests.cluster.jobs import run_of, slot_result
+from tests.run_values import outcome_of, point_of
 
 END = {"examples": 64, "best": 2.0, "best_examples": 64, "seconds": 1.0}
 
 
-def point(examples: int) -> dict[str, Any]:
-    return {"examples": examples, "step": 1, "seconds": 1.0, "best": 2.0, "best_examples": examples, "metrics": {}}
+def point(examples: int) -> Point:
+    return point_of(examples, 2.0)
 
 
 @pytest.fixture
@@ -47,10 +48,10 @@ def recording(ledger: Ledger, folder: Path) -> tuple[Recorder, ClaimedRun]:
 def test_the_last_result_is_one_commit_and_all_its_points_are_there(ledger: Ledger, tmp_path: Path, state: str) -> None:
     recorder, claimed = recording(ledger, tmp_path)
     recorder.progressed(claimed, slot_result(points=[point(32)]))
-    assert [each["examples"] for each in ledger.curve("s" * 64)] == [32]
+    assert [each.examples for each in ledger.curve("s" * 64)] == [32]
     commits: list[object] = []
     event.listen(ledger._engine, "commit", lambda connection: commits.append(connection))
-    last = slot_result(state=state, points=[point(64)], outcome=END, reason="nan", done=True)
+    last = slot_result(state=state, points=[point(64)], outcome=outcome_of(**END), reason="nan", done=True)
     recorder.progressed(claimed, last)
     assert commits == [] and len(ledger.curve("s" * 64)) == 1
     before = len(commits)
@@ -58,13 +59,13 @@ def test_the_last_result_is_one_commit_and_all_its_points_are_there(ledger: Ledg
     writes = len(commits) - before - (state == "done")  # publishing reads the row once
     run = ledger.run("s" * 64)
     assert run is not None and run.state == {"running": "stopped"}.get(state, state) and run.best == 2.0
-    assert [each["examples"] for each in ledger.curve("s" * 64)] == [32, 64] and writes == 1
+    assert [each.examples for each in ledger.curve("s" * 64)] == [32, 64] and writes == 1
 
 
 def test_the_end_changes_the_row_once_and_publishing_asks_for_the_state_alone(ledger: Ledger, tmp_path: Path) -> None:
     recorder, claimed = recording(ledger, tmp_path)
     recorder.started(claimed)
-    last = slot_result(state="done", points=[point(64)], outcome=END, done=True)
+    last = slot_result(state="done", points=[point(64)], outcome=outcome_of(**END), done=True)
     recorder.progressed(claimed, last)
     asked: list[str] = []
     event.listen(ledger._engine, "before_cursor_execute", lambda *what: asked.append(" ".join(what[2].split()[:2])))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.runtime.options import SweepOptions
 from cluster.sweep import disk_use, retention
 from cluster.sweep.events import SweepEvent, SweepOutcome
@@ -17,6 +18,7 @@ from cse.experiments.request import Request, Work
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.run_values import score_of
 
 SPACE = "version: 1\nid: mine\nmethod: simcse\nseeds: 1\nspace:\n  method.temperature: {grid: [0.05]}\n"
 DONE = SweepEvent(kind="done", signature="r1")
@@ -26,7 +28,7 @@ DONE = SweepEvent(kind="done", signature="r1")
 def ledger(tmp_path: Path) -> Ledger:
     """Three runs of a sweep that are done, `r2` the best and `r0` with a score, and one that runs."""
     made = Ledger.open(tmp_path / "ledger.db")
-    made.record_sweep("s", {"title": "s"})
+    made.record_sweep("s", SweepSpec({"title": "s"}))
     for number in range(4):
         name, home = f"r{number}", tmp_path / "runs" / f"r{number}" / "final"
         claim = made.claim(name, {}, method="simcse", seed=number, owner="me", identity={}, provenance={})
@@ -37,7 +39,7 @@ def ledger(tmp_path: Path) -> Ledger:
         made.link("s", [(name, {"seed": number}, number)])
         if number < 3:
             made.finish(claim, "done", examples=1, best=number, best_examples=1, seconds=1.0, folder=home)
-    made.add_score("r0", "sts_test", 1.0, {"split": "test"})
+    made.add_score("r0", score_of("sts_test", 1.0, {"split": "test"}))
     return made
 
 

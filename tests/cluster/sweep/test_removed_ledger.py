@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger, LedgerError
+from analysis.sweep_spec import SweepSpec
 from cluster.runtime.options import SweepOptions
 from cluster.sweep import run_sweep as module
 from cse.cli.exit import MISTAKE, verdict
@@ -41,6 +42,6 @@ def test_the_sweep_ends_with_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_ledger_that_stays_is_no_problem(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "l.db")
-    ledger.record_sweep("mine", {})
+    ledger.record_sweep("mine", SweepSpec({}))
     ledger.require_file()
     ledger.close()

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.sweep.retention import Removable, parse_size, plan_cleaning, remove
 from cse.cli.app import main
 from cse_train.fields import ConfigError
+from tests.run_values import score_of
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +23,7 @@ def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def ledger(somewhere: Path) -> Ledger:
     """Five runs of one sweep, `r4` the best; `r0` has a score, `r1` an attempt that was replaced, `r5` still runs."""
     made = Ledger.open(somewhere / "results" / "ledger.db")
-    made.record_sweep("s", {"title": "s"})
+    made.record_sweep("s", SweepSpec({"title": "s"}))
     for seed in range(6):
         name = f"r{seed}"
         about = {"method": "simcse", "seed": seed, "owner": "me", "identity": {}, "provenance": {}}
@@ -35,7 +37,7 @@ def ledger(somewhere: Path) -> Ledger:
         if seed < 5:
             end = {"examples": 1, "best": float(seed), "best_examples": 1, "seconds": 1.0, "folder": home}
             made.finish(claim, "done", **end)
-    made.add_score("r0", "sts_test", 1.0, {"split": "test"})
+    made.add_score("r0", score_of("sts_test", 1.0, {"split": "test"}))
     old = somewhere / "results" / "runs" / "r1" / "attempt-1"
     old.mkdir()
     (old / "file").write_bytes(b"x" * 500)

@@ -12,6 +12,7 @@ import pytest
 from analysis.ledger import Claim
 from analysis.ledger.rows import RunRow
 from analysis.run_folder import RunFolder
+from analysis.sweep_spec import SweepSpec
 from cluster.plan.plan import PlannedRun
 from cluster.sweep import run_folders
 from cluster.sweep.retention import plan_cleaning, remove
@@ -97,7 +98,7 @@ def test_neither_ledger_deletes_what_the_other_has(used: Path) -> None:
     two = Driver(used, [run_of(1), run_of(2)], "two", file="two.db")
     better = trained(two)
     for driver, mine, theirs in ((one, "final-1", "final-1-2"), (two, "final-1-2", "final-1")):
-        driver.ledger.record_sweep("s", {})
+        driver.ledger.record_sweep("s", SweepSpec({}))
         driver.ledger.link("s", [("signature1", {}, 1), ("signature2", {}, 2)])
         before = sorted((used / "runs" / "signature1" / theirs).rglob("*"))
         removable = plan_cleaning(driver.ledger, used, 0, 1).removable

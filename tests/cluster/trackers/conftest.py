@@ -11,6 +11,7 @@ from analysis.ledger import Claim, Ledger
 from cluster.monitor.tracking import Tracking
 from cluster.sweep.events import EventKind, SweepEvent
 from cluster.trackers import Tracker
+from tests.run_values import point_of, score_of
 
 CONFIG = {"train.seed": 0, "train.dev": "sts_dev", "train.learning_rate": 3e-5, "train.corpus": "generated"}
 LABEL = "learning_rate=3e-05 seed 0"
@@ -48,15 +49,15 @@ class TrackedSweep:
 
     def point(self, signature: str, examples: int, score: float) -> None:
         metrics = {"sts_dev": score, "loss": 10.0 / examples, "undefined": None}
-        point = {"examples": examples, "step": examples // 10, "seconds": 1.0, "metrics": metrics}
-        self.ledger.add_points(self.claims[signature], [point | {"best": score, "best_examples": examples}])
+        point = point_of(examples, score, step=examples // 10, metrics=metrics)
+        self.ledger.add_points(self.claims[signature], [point])
         self.tell("point", signature, state="running", examples=examples, best=score)
 
     def end(self, signature: str, state: Any, best: float | None, *, reason: str | None = None) -> None:
         values = {"examples": 200, "best": best, "best_examples": 200, "seconds": 2.0, "folder": None}
         self.ledger.finish(self.claims[signature], state, reason=reason, **values)
         if state == "done":
-            self.ledger.add_score(signature, "sts_test", 71.5, {"data_hash": "d"})
+            self.ledger.add_score(signature, score_of("sts_test", 71.5, {"data_hash": "d"}))
             self.tell("scored", signature, state="done", best=71.5, reason="sts_test")
         self.tell(state, signature, state=state, best=best, reason=reason or "")
 

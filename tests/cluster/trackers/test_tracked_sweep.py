@@ -67,7 +67,7 @@ def test_a_sweep_goes_on_beside_trackers_that_raise_and_hang(
     assert {name: run.state for name, run in ended.items()} == dict.fromkeys(names, "done")
     for name in names:
         sent = [examples for run in kept.runs if run.signature == name for examples, _ in run.points]
-        assert sent == [point["examples"] for point in swept.ledger.curve(name)]
+        assert sent == [point.examples for point in swept.ledger.curve(name)]
     lines = [record.getMessage() for record in caplog.records if "tracker behind" in record.getMessage()]
     assert len(lines) == 2 and {line.split("track=")[1].split(";")[0] for line in lines} == {"raising", "hanging"}
 

@@ -9,6 +9,7 @@ import pytest
 
 import cse
 from analysis.ledger import Baselines, Ledger
+from analysis.sweep_spec import SweepSpec
 from benchmarks.growth.synthetic_ledger import write
 from cluster.plan.signature import signature
 from cse.cli.app import main
@@ -26,7 +27,7 @@ def book(
     ledger: Ledger, resolved: ResolvedSpace, values: list[list[float]], inputs: dict[str, str] | None = None
 ) -> None:
     """Write one finished run per cell and seed, `values[cell][seed]`, linked to the space's own sweep."""
-    ledger.record_sweep(resolved.space.id, {"title": resolved.space.title})
+    ledger.record_sweep(resolved.space.id, SweepSpec({"title": resolved.space.title}))
     identity = inputs or INPUTS
     for cell, row in zip(resolved.cells(), values, strict=False):
         for seed, value in enumerate(row):

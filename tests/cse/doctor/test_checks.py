@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.runtime.resources import Node
 from cse.cli.app import main
 from cse.cli.upkeep.doctor import products
@@ -109,7 +110,7 @@ def test_a_ledger_that_is_none_is_told(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_ledger_that_is_there_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     ledger = Ledger.open("ledger.db")
-    ledger.record_sweep("one", {})
+    ledger.record_sweep("one", SweepSpec({}))
     ledger.close()
     assert main(["doctor", "--ledger", "ledger.db"]) == 0
     assert "ledger.db can be read; sweeps: 1" in capsys.readouterr().out

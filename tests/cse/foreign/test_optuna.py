@@ -9,6 +9,7 @@ import optuna
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 from cse.tables.lookup import space_or_sweep
 from cse_train.fields import ConfigError
@@ -139,7 +140,7 @@ def test_a_sweep_of_ours_takes_no_imported_runs(study: Path, ledger: str, capsys
     opened = Ledger.open(ledger)
     about: dict[str, Any] = {"method": "simcse", "seed": 0, "owner": "me", "identity": {}, "provenance": {}}
     opened.claim("a" * 24, {}, **about)
-    opened.record_sweep("mine", {})
+    opened.record_sweep("mine", SweepSpec({}))
     opened.link("mine", [("a" * 24, {}, 0)])
     assert imported(study, ledger) == 2
     assert "a sweep of ours: --as mine has runs that were trained here" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse.cli.extend.new import method_text
@@ -46,7 +47,7 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     resolved = resolve(load_space("both.yaml"))
     ledger = Ledger.open(tmp_path / "results" / "ledger.db")
     ledger.record_sweep(
-        "both", {"space": "both", "file": str(resolved.space.file), "profile": "unlike.yaml", "set": {}}
+        "both", SweepSpec({"space": "both", "file": str(resolved.space.file), "profile": "unlike.yaml", "set": {}})
     )
     for cell, base in zip(resolved.cells(), (24.19, 52.19), strict=True):
         for seed in range(3):

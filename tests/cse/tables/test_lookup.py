@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Baselines, Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.plan.match import match
 from cluster.plan.signature import encoder_hash, identity, signature
 from cluster.runtime.options import SweepOptions
@@ -61,7 +62,7 @@ def test_a_sweep_of_a_relative_file_knows_its_space_from_any_folder(
 ) -> None:
     ledger = recorded(tmp_path / "project", monkeypatch)
     (sweep,) = ledger.sweeps()
-    assert sweep.spec["file"] == str(tmp_path / "project" / "space.yaml")
+    assert sweep.spec.file == str(tmp_path / "project" / "space.yaml")
     made = space_or_sweep(sweep.id, ledger, None, {})
     assert [cell.settings["train.encoder"] for cell in made.cells()] == [str(tmp_path / "project" / "enc")] * 2
 
@@ -88,7 +89,9 @@ def test_a_sweep_of_a_ledger_without_copies_names_the_file_that_is_gone(
 ) -> None:
     ledger = recorded(tmp_path / "project", monkeypatch)
     (sweep,) = ledger.sweeps()
-    ledger.record_sweep(sweep.id, {name: value for name, value in sweep.spec.items() if name != "yaml"})
+    ledger.record_sweep(
+        sweep.id, SweepSpec({name: value for name, value in sweep.spec.stored.items() if name != "yaml"})
+    )
     (tmp_path / "project" / "space.yaml").unlink()
     with pytest.raises(ConfigError, match="no such file: sweep=.* ran .*space.yaml, which is gone; give the space's"):
         space_or_sweep(sweep.id, ledger, None, {})
@@ -97,7 +100,7 @@ def test_a_sweep_of_a_ledger_without_copies_names_the_file_that_is_gone(
 def test_a_shipped_space_needs_no_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = recorded(tmp_path / "project", monkeypatch, "E7")
     (sweep,) = ledger.sweeps()
-    assert "yaml" not in sweep.spec and space_of_sweep(sweep) is not None
+    assert sweep.spec.yaml is None and space_of_sweep(sweep) is not None
 
 
 def test_a_sweep_has_each_run_once_after_its_encoder_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

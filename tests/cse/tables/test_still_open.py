@@ -30,7 +30,7 @@ def ledger(imported: Path) -> Ledger:
 def command(ledger: Ledger, name: str, **spec: object) -> str:
     sweep = sweep_of(name, ledger)
     assert sweep is not None
-    sweep.spec.update(spec)
+    sweep.spec.stored.update(spec)
     return str(still_open(sweep, ledger, None)["command"])
 
 
@@ -54,7 +54,7 @@ def test_a_table_all_of_whose_rows_are_decided_needs_no_command(ledger: Ledger) 
 
 
 def test_the_site_repeats_a_table_as_it_was_declared(ledger: Ledger) -> None:
-    swept = [space_of_sweep(sweep) for sweep in ledger.sweeps() if sweep.spec["space"] == "E7"]
+    swept = [space_of_sweep(sweep) for sweep in ledger.sweeps() if sweep.spec.space == "E7"]
     sheet = gallery._sheet(load_space("E7"), [resolved for resolved in swept if resolved], ledger)
     assert {scale.name: scale.study.command for scale in sheet.scales} == {
         "tiny": "cse reproduce E7 --profile tiny --until decided --max-seeds 12",

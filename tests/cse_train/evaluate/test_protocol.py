@@ -14,7 +14,7 @@ def model(made_model) -> TextModel:
 
 def test_protocol_of_a_set(pairs: Pairs, model: TextModel) -> None:
     protocol = sts_protocol(pairs, model)
-    assert protocol.as_dict() == {
+    assert protocol.facts == {
         "suite": "made",
         "pooler": "mean",
         "aggregation": "all",

@@ -12,6 +12,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.plan.method_code import own_digest
 from cse.cli.app import main
 from cse.tables.lookup import space_or_sweep
@@ -24,6 +25,7 @@ from cse_train.fields import ConfigError
 from cse_train.methods.loading import load_method
 from cse_train.plugins import registry
 from cse_train.plugins.snapshot import code_of, code_problem, snapshot
+from cse_train.results import Protocol
 from tests.cse_train.plugins.conftest import METHOD
 
 REPO = Path(__file__).resolve().parents[3]
@@ -313,7 +315,7 @@ def test_a_ledger_alone_runs_no_plug_in(write: Write, tmp_path: Path) -> None:
     file = write("margin_loss.py", METHOD + "\nraise SystemExit('it ran')\n")
     space = write("mine.yaml", SPACE)
     ledger = Ledger.open(tmp_path / "ledger.db")
-    ledger.record_sweep("theirs", {"file": str(space), "space": "mine", "profile": "small", "set": {}})
+    ledger.record_sweep("theirs", SweepSpec({"file": str(space), "space": "mine", "profile": "small", "set": {}}))
     with pytest.raises(ConfigError) as error:
         space_or_sweep("theirs", ledger, None, {})
     (line,) = error.value.problems
@@ -341,8 +343,8 @@ def test_a_suite_s_scores_carry_its_code_and_count_until_it_changes(write: Write
     registry.use([write("norms.py", SCORED)])
     model = SimpleNamespace(pooler="cls", prompt="")
     (score,) = run_suites.evaluate(model, DataPaths(), ["norms"], {})
-    stored = {score.column: score.protocol.as_dict(), "sts_test": {"code_version": "1"}, "mr": {}}
-    assert re.fullmatch("1 norms [0-9a-f]{16}", stored["norms"]["code_version"])
+    stored = {score.column: score.protocol, "sts_test": Protocol.read({"code_version": "1"}), "mr": Protocol.read({})}
+    assert re.fullmatch("1 norms [0-9a-f]{16}", score.protocol.code_version)
     before = suites.data_hash("norms", DataPaths())
     write("norms.py", SCORED + "\n# a comment changes no number\n")
     assert suites.still_valid(stored, DataPaths()) == {"norms", "sts_test", "mr"}

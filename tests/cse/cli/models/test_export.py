@@ -6,12 +6,14 @@ import pytest
 import torch
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 from cse.tables.lookup import lineage_of
 from cse_train.backbone.backbone import load_backbone
 from cse_train.checkpoint import save_best
 from cse_train.config import parse_run
 from cse_train.methods import simcse
+from tests.run_values import score_of
 
 FLAT = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "generated_dev:20", "method.pooler": "mean"}
 
@@ -20,7 +22,7 @@ FLAT = {"method": "simcse", "train.encoder": "wiki-l1-h64", "train.dev": "genera
 def ledger(tmp_path: Path) -> Ledger:
     """Seeds 0 and 1 of one cell and a run of another, all in sweep "mine"; seed 0's checkpoint is real."""
     opened = Ledger.open(tmp_path / "ledger.db", create=True)
-    opened.record_sweep("mine", {})
+    opened.record_sweep("mine", SweepSpec({}))
     for signature, seed, cell, best in (("aaaaaa", 0, 1, 60.0), ("bbbbbb", 1, 1, 62.0), ("cccccc", 0, 2, 59.0)):
         opened.link("mine", [(signature, {"method.temperature": cell}, seed)])
         told = {"identity": {"corpus": "c0ffee"}, "provenance": {"commit": f"of {signature}"}}
@@ -28,7 +30,7 @@ def ledger(tmp_path: Path) -> Ledger:
         assert claim is not None
         ended = {"examples": 64, "best": best, "best_examples": 32, "seconds": 1.0}
         opened.finish(claim, "done", folder=tmp_path / signature, **ended)
-    opened.add_score("aaaaaa", "sts_test", 58.5, {"pooler": "mean"})
+    opened.add_score("aaaaaa", score_of("sts_test", 58.5, {"pooler": "mean"}))
     run = parse_run(FLAT)
     with torch.random.fork_rng():
         model = simcse.SimCSE.build(run.options, load_backbone(run.train.encoder))

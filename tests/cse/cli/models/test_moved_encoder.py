@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.plan.signature import identity, signature
 from cse.cli.app import main
 from cse.experiments.compared import score_run
@@ -99,7 +100,7 @@ def test_scores_of_runs_take_the_path_that_a_later_sweep_names(
     (tmp_path / "space.yaml").write_text(TEXT.format(encoder="new"))
     ledger = Ledger.open(tmp_path / "results" / "ledger.db")
     (row,) = ledger.runs()
-    ledger.record_sweep("mine", {"space": "mine", "file": str(tmp_path / "space.yaml"), "seeds": [0]})
+    ledger.record_sweep("mine", SweepSpec({"space": "mine", "file": str(tmp_path / "space.yaml"), "seeds": [0]}))
     ledger.link("mine", [(row.signature, {"train.learning_rate": 1e-4}, 0)])
     assert [each.value for each in score_run(row, ledger, [SUITE], DataPaths())] == [before]
     assert score(capsys, run) == before

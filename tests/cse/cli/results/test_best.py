@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Baselines, Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse_train import checkpoint, methods
 from cse_train.backbone.backbone import load_backbone
 from cse_train.config import completed, parse_run
 from cse_train.methods.loading import load_method
+from tests.run_values import point_of
 
 FLAT = {
     "method": "simcse",
@@ -30,7 +32,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CSE_DATA", raising=False)
     opened = Ledger.open(tmp_path / "results" / "ledger.db")
-    opened.record_sweep("mine", {"title": "t"})
+    opened.record_sweep("mine", SweepSpec({"title": "t"}))
     for cell in range(12):
         for seed in range(2):
             book(opened, cell, seed, 50.0 + cell + seed)
@@ -102,10 +104,9 @@ def test_harm_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> Non
     about = {"method": "simcse", "seed": 0, "owner": "me", "identity": {}, "provenance": {}}
     claim = ledger.claim("harmed", run, **about)
     assert claim is not None
-    ledger.record_sweep("harm", {"title": "t"})
+    ledger.record_sweep("harm", SweepSpec({"title": "t"}))
     ledger.link("harm", [("harmed", {}, 0)])
-    first = {"examples": 8, "step": 1, "seconds": 1.0, "metrics": {}, "best": 40.0, "best_examples": 8}
-    points = [first, {**first, "examples": 16, "step": 2}]
+    points = [point_of(8, 40.0), point_of(16, 40.0, step=2, best_examples=8)]
     end = {"examples": 16, "best": 40.0, "best_examples": 8, "seconds": 1.0, "folder": None}
     ledger.finish(claim, "done", points=points, **end)
     key = ("generated_dev:20", "wiki-l1-h64", "generated", 512)
@@ -118,7 +119,7 @@ def test_harm_is_said(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> Non
 def test_runs_by_another_version_of_the_method_are_a_row_of_their_own(
     capsys: pytest.CaptureFixture[str], ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger.record_sweep("versions", {"title": "t"})
+    ledger.record_sweep("versions", SweepSpec({"title": "t"}))
     options = methods.config_class("simcse")
     for version, value in ((options.VERSION, 50.0), (options.VERSION + 1, 60.0)):
         monkeypatch.setattr(options, "VERSION", version)
@@ -147,7 +148,7 @@ def test_a_sweep_that_the_removed_posterior_searched_still_shows(
 ) -> None:
     (tmp_path / "searched.yaml").write_text(SEARCHED, encoding="utf8")
     spec = {"title": "t", "file": str(tmp_path / "searched.yaml"), "profile": "small", "set": {}, "asked": 3}
-    ledger.record_sweep("searched", spec)
+    ledger.record_sweep("searched", SweepSpec(spec))
     for index, centre in enumerate([50.0, 63.5, 54.0]):
         for seed in range(2):
             book(ledger, 20 + index, seed, centre + seed)
@@ -164,7 +165,7 @@ def test_a_sweep_that_the_removed_posterior_searched_still_shows(
 
 def test_a_search_picks_by_what_all_of_its_runs_let_expect(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     """One run a cell, two of them stopped; the luckiest run stands alone on a slope."""
-    ledger.record_sweep("search", {"title": "t", "asked": 12})
+    ledger.record_sweep("search", SweepSpec({"title": "t", "asked": 12}))
     for place in range(12):
         value = 60.0 - (place - 8) ** 2 / 2 + (13.0 if place == 3 else 0.0)
         book(ledger, 40 + place, 0, value, state="stopped" if place in (0, 11) else "done")
@@ -180,7 +181,7 @@ def test_a_search_picks_by_what_all_of_its_runs_let_expect(capsys: pytest.Captur
 
 
 def test_a_sweep_without_a_finished_run(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
-    ledger.record_sweep("empty", {"title": "t"})
+    ledger.record_sweep("empty", SweepSpec({"title": "t"}))
     assert "no finished run yet" in printed(capsys, "best", "empty")
     assert json.loads(printed(capsys, "best", "empty", "--format", "json")) == {"cells": [], "pick": None}
 
@@ -224,8 +225,8 @@ def test_the_test_set_is_looked_at_once_per_selection(
 def test_mistakes_are_one_line(
     argv: tuple[str, ...], told: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ledger.record_sweep("empty", {"title": "t"})
-    ledger.record_sweep("gone", {"title": "t"})
+    ledger.record_sweep("empty", SweepSpec({"title": "t"}))
+    ledger.record_sweep("gone", SweepSpec({"title": "t"}))
     about = {"method": "simcse", "seed": 0, "owner": "me", "identity": {}, "provenance": {}}
     claim = ledger.claim("other", FLAT, **about)
     assert claim is not None

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.plan.signature import signature
 from cse.cli import screen
 from cse.cli.app import main
@@ -19,6 +20,7 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.score import save_cosines
 from search_spaces.catalog import load_space
 from search_spaces.cells import Cell, resolve
+from tests.run_values import score_of
 
 INPUTS = {"encoder": "e" * 64, "tokenizer": "t", "corpus": "c", "dev": "d"}
 SET = "generated_dev:30"
@@ -33,7 +35,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     opened = Ledger.open(tmp_path / "results" / "ledger.db")
     resolved = resolve(load_space("E7"))
     spec = {"title": "t", "space": "E7", "file": str(resolved.space.file), "profile": "small", "set": {}}
-    opened.record_sweep("E7", spec)
+    opened.record_sweep("E7", SweepSpec(spec))
     return opened
 
 
@@ -68,7 +70,7 @@ def score(ledger: Ledger, names: Sequence[str], noise: float, suite: str = SET, 
         cosines = pairs.gold + noise * generator.normal(size=len(pairs))
         digest = save_cosines(file, cosines, pairs.gold)
         about = PROTOCOL | {"suite": suite, "data_hash": pairs.content_hash} | protocol
-        ledger.add_score(name, suite, 100 - 10 * noise, about, file, digest)
+        ledger.add_score(name, score_of(suite, 100 - 10 * noise, about, file, digest))
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse.cli.options import settings
@@ -15,6 +16,7 @@ from cse_train.fields import ConfigError
 from search_spaces.catalog import catalog, load_space
 from search_spaces.cell_names import cell_argument, choose
 from search_spaces.cells import Cell, ResolvedSpace, resolve
+from tests.run_values import score_of
 
 INPUTS = {"encoder": "e" * 64, "tokenizer": "t", "corpus": "c", "dev": "d"}
 HERE = {"commit": "a" * 40, "host": "one", "versions": {"torch": "2.0"}}
@@ -51,7 +53,9 @@ def e7(ledger: Ledger) -> ResolvedSpace:
     resolved = resolve(
         load_space("E7"),
     )
-    ledger.record_sweep("E7", {"title": "t", "file": str(resolved.space.file), "profile": "small", "set": {}})
+    ledger.record_sweep(
+        "E7", SweepSpec({"title": "t", "file": str(resolved.space.file), "profile": "small", "set": {}})
+    )
     cell, other = resolved.cells()[6], resolved.cells()[0]
     book(ledger, "E7", cell, 0, 60.0)
     book(ledger, "E7", cell, 1, None, commit="b" * 40)
@@ -68,7 +72,7 @@ def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 def test_everything_behind_a_cell(capsys: pytest.CaptureFixture[str], e7: ResolvedSpace, ledger: Ledger) -> None:
     signatures = [signature(e7.cells()[6].run(seed), INPUTS) for seed in range(3)]
-    ledger.add_score(signatures[0], "sts_dev", 59.5, {"pooler": "cls"})
+    ledger.add_score(signatures[0], score_of("sts_dev", 59.5, {"pooler": "cls"}))
     argv = ("explain", "E7", "--cell", "dup_rate=0.32", "--seeds", "4", "--format", "json")
     found = json.loads(printed(capsys, *argv))
     assert found["cell"] == {"method.dup_rate": 0.32}
@@ -107,7 +111,7 @@ def test_a_cell_without_runs_and_ledger(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_sweep_says_under_which_settings_it_ran(capsys: pytest.CaptureFixture[str], ledger: Ledger) -> None:
     resolved = resolve(load_space("E7"), None, {"train.examples": 640})
     spec = {"title": "t", "file": str(resolved.space.file), "profile": "small", "set": {"train.examples": 640}}
-    ledger.record_sweep("E7 train.examples=640", spec)
+    ledger.record_sweep("E7 train.examples=640", SweepSpec(spec))
     name = book(ledger, "E7 train.examples=640", resolved.cells()[6], 0, 55.0)
     argv = ("explain", "E7 train.examples=640", "--cell", "dup_rate=0.32", "--format", "json")
     found = json.loads(printed(capsys, *argv))
@@ -151,7 +155,7 @@ def test_a_searched_cell_is_found_among_those_that_ran(capsys: pytest.CaptureFix
         "method.dup_rule": "paper",
         "method.queue_multiple": 0.0,
     }
-    ledger.record_sweep("esimcse", {"title": "t"})
+    ledger.record_sweep("esimcse", SweepSpec({"title": "t"}))
     name = book(ledger, "esimcse", resolved.cell(key), 0, 50.0)
     found = json.loads(printed(capsys, "explain", "esimcse", "--cell", "dup_rate=0.25", "--format", "json"))
     assert [run["signature"] for run in found["runs"]] == [name]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
 
 EDITS = {
@@ -24,7 +25,7 @@ SHOWN_BY_STATUS = ("state =", "config = '{oops'", "best =")
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     made = Ledger.open(tmp_path / "l.db")
-    made.record_sweep("mine", {})
+    made.record_sweep("mine", SweepSpec({}))
     made.link("mine", [("aa", {"x": 1}, 0)])
     made.claim("aa", {}, method="simcse", seed=0, owner="me", identity={}, provenance={})
     made.close()

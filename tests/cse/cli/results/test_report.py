@@ -6,6 +6,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from analysis.report.facts import folder_name
+from analysis.sweep_spec import SweepSpec
 from benchmarks.growth import synthetic_ledger
 from cse.cli.app import main
 
@@ -15,9 +16,11 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A ledger with the first 40 runs of the synthetic grid: 8 cells, 5 seeds."""
     folder = tmp_path_factory.mktemp("rows")
     ledger = Ledger.open(synthetic_ledger.write(folder, runs=40, points=4))
-    ledger.record_sweep("empty", {"title": "nothing ran", "file": "gone.yaml"})
+    ledger.record_sweep("empty", SweepSpec({"title": "nothing ran", "file": "gone.yaml"}))
     ledger.link("empty", [("nobody", {"method.dup_rate": 0.32}, 0)])
-    ledger.record_sweep("gone", {"title": "its file is gone", "file": "gone.yaml", "profile": "small", "set": {}})
+    ledger.record_sweep(
+        "gone", SweepSpec({"title": "its file is gone", "file": "gone.yaml", "profile": "small", "set": {}})
+    )
     ledger.link("gone", [(one.signature, one.cell, one.seed) for one in ledger.cells("rows")])
     ledger.close()
     return folder

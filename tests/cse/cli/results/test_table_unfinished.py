@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.plan.signature import signature
 from cse.cli.app import main
 from cse.tables import build
@@ -36,7 +37,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
 
 
 def test_the_missing_cells_are_named(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
-    ledger.record_sweep("E7", {"blocked": {"dup_rate=0.36": "missing data: train.corpus=wiki"}})
+    ledger.record_sweep("E7", SweepSpec({"blocked": {"dup_rate=0.36": "missing data: train.corpus=wiki"}}))
     assert main(["table", "E7", "--seeds", "2", "--format", "json"]) == 0
     unfinished, incomplete = capsys.readouterr().err.splitlines()
     assert unfinished.startswith("cse: not finished: 7 of 8 cells have fewer than 2 seeds: dup_rate=0.12 1; ")
@@ -69,7 +70,7 @@ def test_a_sweep_whose_note_lacks_how_it_was_run(
     code: int,
     said: str,
 ) -> None:
-    ledger.record_sweep("mine", {"file": str(catalog()["E7"]), **spec})
+    ledger.record_sweep("mine", SweepSpec({"file": str(catalog()["E7"]), **spec}))
     assert main(["table", "mine", "--seeds", "1", "--format", "json"]) == code
     err = capsys.readouterr().err
     assert said in err + caplog.text and "internal error" not in err

@@ -15,6 +15,7 @@ from cluster.sweep.events import Failure, SweepEvent, SweepOutcome
 from cse.cli.app import main
 from cse.experiments import run as experiments_run
 from cse_train.evaluate.score import save_cosines
+from tests.run_values import score_of
 
 SUITE = "generated_dev:40"
 SPACE = """version: 1
@@ -88,7 +89,7 @@ class Sweeps:
                 also[0](SweepEvent(kind="failed", signature=run.signature))
                 continue
             ledger.finish(claim, "done", **end)
-            ledger.add_score(run.signature, SUITE, value, self.protocol, *self.cosines(run, 50 - value))
+            ledger.add_score(run.signature, score_of(SUITE, value, self.protocol, *self.cosines(run, 50 - value)))
             also[0](SweepEvent(kind="scored", signature=run.signature))
             also[0](SweepEvent(kind="done", signature=run.signature))
         return SweepOutcome(done=len(runs) - len(finished) - len(failures), failures=tuple(failures))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from analysis.ledger import Ledger
+from analysis.sweep_spec import SweepSpec
 from cluster.plan.signature import identity, signature
 from cluster.runtime.options import SweepOptions
 from cse.cli.app import main
@@ -142,7 +143,7 @@ def test_a_method_without_components(text: str, told: str, tmp_path: Path, monke
 def test_mistakes_are_one_line(
     argv: tuple[str, ...], told: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ledger.record_sweep("empty", {"title": "t"})
+    ledger.record_sweep("empty", SweepSpec({"title": "t"}))
     assert main(["ablate", *argv]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"cse: {told}")

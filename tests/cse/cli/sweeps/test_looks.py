@@ -38,7 +38,7 @@ def test_rows_that_are_decided_get_no_more_seeds(capsys: pytest.CaptureFixture[s
     assert "Looks: after 3, 5, 8 seeds of every row that is not decided yet" in out
     assert "Repeat: `cse reproduce A1 --until decided --max-seeds 8`" in out
     with contextlib.closing(Ledger.open("sqlite:///results/ledger.db")) as ledger:
-        assert ledger.sweep_spec("A1")["looks"] == [3, 5, 8]
+        assert ledger.sweep_spec("A1").looks == [3, 5, 8]
         assert len(ledger.cells("A1")) == len(asked), "no run is linked that nobody wants"
         (sweep,) = ledger.sweeps()
         resolved, study, made = of_sweep(sweep, ledger, None)

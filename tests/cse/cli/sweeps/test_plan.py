@@ -150,7 +150,7 @@ def test_a_run_trains_what_lacks_no_input_and_says_what_is(
     assert "2 runs: 0 already in the ledger, 2 to run" in said
     assert "missing input: QQP: missing data" in said and "missing input: base: missing encoder" in said
     (sweep,) = Ledger.open("results/ledger.db").sweeps()
-    assert set(sweep.spec["blocked"]) == {"QQP", "base"} and sweep.runs == 2
+    assert set(sweep.spec.blocked) == {"QQP", "base"} and sweep.runs == 2
 
 
 def test_a_table_of_incomplete_cells_alone_is_one_line_a_reason(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from cse.experiments import run as experiments_run
 from search_spaces import cell_names, cells
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.run_values import score_of
 
 SETTINGS = {"train.corpus": "generated", "train.dev": "generated_dev:20"}
 
@@ -55,7 +56,7 @@ def test_a_sweep_is_recorded_with_all_its_runs_before_it_starts(tmp_path: Path) 
     assert (work.total, work.done, work.nothing_left) == (16, 0, False)
     (row,) = with_ledger.sweeps()
     assert (row.id, row.runs, row.states) == (cells.sweep_name(request.resolved), 16, {"unclaimed": 16})
-    assert row.spec["space"] == "E7"
+    assert row.spec.space == "E7"
 
 
 def test_other_settings_are_another_sweep(tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_a_finished_grid_still_wants_a_suite_that_was_added(tmp_path: Path) -> N
     assert unscored.done == unscored.total == 2
     assert not unscored.nothing_left
     for planned in unscored.runs:
-        ledger.add_score(planned.signature, "generated_dev:30", 50.0, {}, None, None)
+        ledger.add_score(planned.signature, score_of("generated_dev:30", 50.0, {}, None, None))
     assert sweeping.work_of([request], ledger).line() == "2/2 already in the ledger, 0 run"
 
 
@@ -113,7 +114,7 @@ def test_a_search_is_handed_over_with_its_budget(tmp_path: Path, monkeypatch: py
     assert experiments_run.run_search(request, ledger).done == 1
     assert seen["options"].asha is not None  # type: ignore[attr-defined]
     (row,) = ledger.sweeps()
-    assert row.spec["asked"] == 60
+    assert row.spec.asked == 60
     assert row.runs == 2
     assert seen["first"].sweep == row.id  # type: ignore[attr-defined]
 

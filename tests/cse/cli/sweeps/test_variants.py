@@ -10,6 +10,7 @@ from cse.cli.app import main
 from cse.cli.sweeps import variants
 from cse.experiments import run as experiments
 from search_spaces.catalog import load_all
+from tests.run_values import point_of
 
 SPACE = """version: 1
 id: T
@@ -48,8 +49,7 @@ def trained(request, work):  # type: ignore[no-untyped-def]
         about = {"method": "esimcse", "seed": run.seed, "owner": "me", "identity": run.identity, "provenance": {}}
         claim = ledger.claim(run.signature, run.run.flat(), **about)
         assert claim is not None
-        point = {"examples": 8, "step": 1, "seconds": 1.0, "best": 1.0, "best_examples": 8, "metrics": METRICS}
-        ledger.add_points(claim, [point])
+        ledger.add_points(claim, [point_of(8, metrics=METRICS)])
         end = {"examples": 8, "best": 1.0, "best_examples": 8, "seconds": 1.0, "folder": None}
         ledger.finish(claim, "failed" if number else "done", reason="loss is nan" if number else None, **end)
     return SweepOutcome(done=1)

@@ -101,7 +101,7 @@ def test_training_and_its_dev_score_read_the_prompt(folder, text_file, tmp_path)
     assert values[None] == values["query"], "the default is that prompt"
     assert values["query"] != values["none"] != values["passage"]
     (score,) = evaluate(open_model(tmp_path / "None"), paths, ["generated_dev:40"], {})
-    assert score.protocol.prompt == "town light " and score.protocol.as_dict()["prompt"] == "town light "
+    assert score.protocol.prompt == "town light " and score.protocol.facts["prompt"] == "town light "
     assert score.value == pytest.approx(max(v["generated_dev:40"] for v in values[None]), abs=1e-6)
 
 

@@ -22,6 +22,7 @@ from cse_train.evaluate.user_sets.judgements import load_judgements, scores_of
 from cse_train.evaluate.user_sets.kinds import opened
 from cse_train.fields import ConfigError
 from cse_train.modules.pooling import pooled
+from cse_train.results import Protocol
 from cse_train.user_files import UserFile
 
 CHOSEN = options("senteval", "test", "all")
@@ -143,7 +144,7 @@ def test_kinds_are_told_by_columns_and_by_kind(tmp_path: Path) -> None:
 
 def test_scores_of_a_set_that_changed_no_longer_count(judged: UserFile) -> None:
     paths = paths_of(judged)
-    stored = {s.column: s.protocol.as_dict() for s in evaluate(MODEL, paths, ["faq"], CHOSEN)} | {"sts": {}}
+    stored = {s.column: s.protocol for s in evaluate(MODEL, paths, ["faq"], CHOSEN)} | {"sts": Protocol.read({})}
     assert registry.still_valid(stored, paths) == set(stored)
     file = Path(judged.file)
     file.write_text(file.read_text(encoding="utf8") + "e,zzz,1\n", encoding="utf8")

@@ -1,0 +1,100 @@
+"""What a sweep was recorded with: the description that a ledger and a bundle keep as JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cse_train.results import Json, Settings
+
+
+@dataclass(frozen=True)
+class SweepSpec:
+    """A sweep's description; it is written as it was read, with what newer or older versions say beside all this."""
+
+    stored: Json
+    """As JSON, whose values `integrity` has looked at."""
+
+    def __bool__(self) -> bool:
+        return bool(self.stored)
+
+    @property
+    def title(self) -> str:
+        return str(self.stored.get("title", ""))
+
+    @property
+    def space(self) -> str | None:
+        """ID of the space, or the name under which runs were imported."""
+        return self.stored.get("space")
+
+    @property
+    def file(self) -> str | None:
+        """The space's file, where it was read; None for imported runs."""
+        return self.stored.get("file")
+
+    @property
+    def profile(self) -> str | None:
+        return self.stored.get("profile")
+
+    @property
+    def settings(self) -> Settings:
+        """What was given with --set."""
+        return dict(self.stored.get("set", {}))
+
+    @property
+    def seeds(self) -> Sequence[int] | None:
+        return self.stored.get("seeds")
+
+    @property
+    def blocked(self) -> Mapping[str, str]:
+        """Label of a cell that lacks an input -> why; older versions keep the labels alone."""
+        blocked = self.stored.get("blocked") or {}
+        return blocked if isinstance(blocked, Mapping) else dict.fromkeys(blocked, "")
+
+    @property
+    def asked(self) -> int | None:
+        """Runs that a search makes at most; None for a grid."""
+        return self.stored.get("asked")
+
+    @property
+    def margin(self) -> float | None:
+        """How far apart rows may be that count as equal, in points; None for the usual."""
+        return self.stored.get("margin")
+
+    @property
+    def looks(self) -> Sequence[int] | None:
+        """Numbers of seeds at which the table is judged; None for one look at all seeds."""
+        return self.stored.get("looks")
+
+    @property
+    def yaml(self) -> Json | None:
+        """The space's file as it was, where it is the person's own."""
+        return self.stored.get("yaml")
+
+    @property
+    def profile_yaml(self) -> Json | None:
+        """The profile's file as it was, where it is the person's own."""
+        return self.stored.get("profile_yaml")
+
+    @property
+    def inputs(self) -> Mapping[str, Mapping[str, str | int]]:
+        """Absolute path -> what it held: content hashes, as a run's identity has them."""
+        return dict(self.stored.get("inputs", {}))
+
+    @property
+    def imported(self) -> str | None:
+        """The tool that the runs come from; None for runs that were trained here."""
+        return self.stored.get("imported")
+
+    @property
+    def score(self) -> str:
+        """Of imported runs: the metric that is their best score, with what was done to it."""
+        return str(self.stored.get("score", ""))
+
+    @property
+    def says_better(self) -> bool:
+        """Of imported runs: whether it was declared which score is the better one."""
+        return "better" in self.stored
+
+    @property
+    def span(self) -> float | None:
+        """Of imported runs: how wide the score's range is."""
+        return self.stored.get("span")
