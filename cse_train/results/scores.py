@@ -49,17 +49,17 @@ class Protocol:
     code_version: str = CODE_VERSION
     others: Mapping[str, object] = field(default_factory=dict, hash=False)
     """What a stored one says beside all this."""
-    names: Sequence[str] | None = None
+    names: Sequence[str] | None = field(default=None, compare=False)
     """Of a stored one: what it says, in its order."""
 
     @classmethod
     def read(cls, stored: Mapping[str, object]) -> "Protocol":
         """The protocol of a stored score, of which `facts` are the same again."""
-        known: dict[str, Any] = {
+        given: dict[str, Any] = {
             name: value if type(value := stored.get(name)) is kind else kind() for name, kind in KINDS.items()
         }
-        others = {name: value for name, value in stored.items() if name not in known or known[name] != value}
-        return cls(**known, others=others, names=tuple(stored))
+        others = {name: value for name, value in stored.items() if name not in given or given[name] != value}
+        return cls(**given, others=others, names=tuple(stored))
 
     @cached_property
     def facts(self) -> Mapping[str, object]:

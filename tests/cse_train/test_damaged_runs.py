@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from cse_train import checkpoint, methods
+from cse_train import checkpoint
 from cse_train.config import RunConfig, parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.encoder import compact_vocabulary
@@ -165,7 +165,6 @@ PLACES = {
     "a module's hook": (nn.Module, "load_state_dict"),
     "the optimiser": (torch.optim.AdamW, "load_state_dict"),
     "the moments": (compact_vocabulary, "compact_moments"),
-    "a method's configuration": (methods, "config_class"),
     "the model's fit": (nn.Module, "state_dict"),
 }
 OURS = (IndexError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, OSError)

@@ -3,9 +3,7 @@
 import json
 import shutil
 import threading
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,6 +16,7 @@ from cluster.sweep import run_folders
 from cluster.sweep.retention import plan_cleaning, remove
 from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
+from cse_train.results import Point
 from cse_train.training.loop import train
 from tests.cluster.jobs import slot_result
 from tests.cluster.sweep.list_driver import Driver
@@ -40,16 +39,16 @@ def run_of(seed: int) -> PlannedRun:
 def trained(driver: Driver) -> Path:
     """Really train the next run of a driver; the folder in which it is recorded."""
     claimed = driver.start()
-    points: list[dict[str, Any]] = []
+    points: list[Point] = []
 
-    def report(point: Any) -> bool:
-        points.append(asdict(point))
+    def report(point: Point) -> bool:
+        points.append(point)
         return False
 
     signature = claimed.planned.signature
     outcome = train(claimed.planned.run, DataPaths(), claimed.folder, report, signature=signature)
     driver.recorder.progressed(claimed, slot_result(points=points))
-    driver.recorder.ended(claimed, slot_result(state="done", outcome=asdict(outcome)))
+    driver.recorder.ended(claimed, slot_result(state="done", outcome=outcome))
     return Path(row_of(driver, signature).folder or "")
 
 

@@ -40,19 +40,17 @@ def test_scores_files_and_protocols(run: RunConfig, folder: Path, tmp_path: Path
     for score in scores:
         pairs = load_pairs(score.suite, DataPaths())
         expected = StsEvaluator(pairs, backbone.tokenizer, 48)(lambda packed: backbone.encoder(packed).cls_VNH[0])
-        kept = score.cosines
-        assert kept is not None and kept.file is not None
-        stored = np.load(kept.file)
+        kept = score.file
+        assert kept is not None and score.cosines is None
+        stored = np.load(kept.path)
         assert score.value == pytest.approx(expected.spearman, abs=1e-6)
         np.testing.assert_allclose(stored["cosines"], expected.cosines, atol=1e-6)
         np.testing.assert_array_equal(stored["gold"], pairs.gold)
-        assert hashlib.sha256(kept.file.read_bytes()).hexdigest() == kept.file_hash
+        assert hashlib.sha256(kept.path.read_bytes()).hexdigest() == kept.sha256
         protocol = score.protocol
         assert (protocol.pooler, protocol.max_length, protocol.split) == ("cls_no_mlp", 48, "dev")
         assert protocol.data_hash == pairs.content_hash
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(
-        s.cosines.file.name for s in scores if s.cosines and s.cosines.file
-    )
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(s.file.path.name for s in scores if s.file)
 
 
 def test_equal_cosines_have_equal_hashes(tmp_path: Path) -> None:

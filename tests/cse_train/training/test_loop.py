@@ -119,7 +119,7 @@ def test_a_stopped_run_goes_on_in_another_folder(
 ) -> None:
     run, paths = parse_run(tiny_settings(method, train_evaluations=4)), tiny_paths(method)
     stopped = train(run, paths, tmp_path / "one", lambda p: p.examples >= 80)
-    assert (stopped.state, stopped.examples) == ("stopped", 80)
+    assert (stopped.stopped, stopped.examples) == (True, 80)
     done = train(run, paths, tmp_path / "two", go_on, resume_from=tmp_path / "one")
     assert updates == list(range(20)), "the second attempt begins at update 10"
     assert not done.stopped and curve(done) == curve(train(run, paths, tmp_path / "three", go_on))

@@ -56,7 +56,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 def stored(somewhere: Path) -> dict[str, tuple[float, dict, str | None]]:
     rows = Ledger.open(somewhere / "results" / "ledger.db").scores([SIGNATURE])
-    return {row.suite: (row.value, row.protocol, row.cosines_file) for row in rows}
+    return {row.suite: (row.value, dict(row.protocol.facts), row.cosines_file) for row in rows}
 
 
 def test_each_number_comes_with_its_protocol_in_every_form(capsys: pytest.CaptureFixture[str], run: Path) -> None:

@@ -70,8 +70,8 @@ def test_a_copy_of_sts_b_scores_as_the_shipped_set_does(data_dir: Path, tmp_path
     assert ours.value == theirs.value and (ours.suite, ours.column) == ("copy", "copy")
     assert ours.protocol.data_hash == theirs.protocol.data_hash == registry.set_hash("copy", copy)
     assert ours.protocol.split == "test" and theirs.protocol.split == "dev"
-    kept = with_file(ours, tmp_path).cosines
-    assert kept is not None and kept.file == tmp_path / "cosines-copy.npz"
+    kept = with_file(ours, tmp_path).file
+    assert kept is not None and kept.path == tmp_path / "cosines-copy.npz"
 
 
 def test_ratings_may_have_any_scale_and_sign(tmp_path: Path) -> None:
