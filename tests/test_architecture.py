@@ -30,19 +30,22 @@ LOADERS = {
     "cse": "what a notebook asks for",
     "cse.cli.app": "the module of a command",
     "cse.cli.loader": "what commands name in `with deferred(__name__):`",
+    "cse.experiments.tracking": "the side that has the trackers, where it is installed",
     "cse_train.api": "what a plug-in takes, when it is first taken",
     "cse_train.plugins.registry": "the module of a method or a suite, ours or a user's, by its name",
     "cluster.search.samplers": "the sampler that `search.sampler` names",
     "cluster.launch.targets": "the module of a launch target, by its name",
-    "cluster.trackers": "the module of a tracker, by its name",
+    "cse.trackers.tools": "the module of a tracker, by its name",
     "cse_train.evaluate.suites.registry": "the modules of its folder, each a suite",
     "cse_train.evaluate.transfer": "the module of a transfer protocol, by its name on the command line",
-    "cse.foreign.sources": "the module of a tool whose runs are imported, and the tool's package",
+    "cse.importers.sources": "the module of a tool whose runs are imported, and the tool's package",
     "analysis.ledger.migrations": "the modules of its folder, each a step from one version to the next",
     "analysis.render.formats": "the module of a table format, by its name",
 }
 """The modules that import ours by name. Nothing of ours is imported inside a function anywhere."""
 
+SIDES = ("cse.compare", "cse.site", "cse.live_page", "cse.importers", "cse.trackers", "cse.bundles", "cse.doctor")
+"""Rooms that nobody imports."""
 ROOMS: Mapping[str, str] = {
     # one run
     "cse_train": "",
@@ -82,12 +85,11 @@ ROOMS: Mapping[str, str] = {
     "analysis.tables": "analysis.run_state analysis.ledger analysis.statistics cse_train.evaluate.correlation "
     "analysis.sweep_spec cse_train.results",
     "analysis.render": "analysis.tables",
-    "analysis.bundles": "analysis.ledger analysis.tables",
+    "analysis.bundles": "analysis.ledger",
     "analysis.progress": "analysis.run_state analysis.ledger analysis.tables analysis.sweep_spec cse_train.results",
     "analysis.study": "analysis.run_state analysis.ledger analysis.statistics analysis.tables",
     "analysis.figures": "analysis.statistics analysis.tables analysis.study",
     "analysis.report": "analysis.statistics analysis.tables analysis.render analysis.study analysis.figures",
-    "analysis.site": "analysis.ledger analysis.tables analysis.render analysis.study analysis.report",
     # many runs
     "cluster": "",
     "cluster.runtime": "cse_train.fields cse_train.data_paths",
@@ -100,45 +102,46 @@ ROOMS: Mapping[str, str] = {
     "cluster.sweep": "cluster.plan cluster.runtime cluster.slots analysis.run_folder analysis.run_state "
     "analysis.ledger cse_train.fields cse_train.user_files cse_train.data_paths cse_train.evaluate.suites "
     "cse_train.plugins cse_train.results",
-    "cluster.trackers": "analysis.run_state cse_train.fields cse_train.reading",
-    "cluster.monitor": "cluster.runtime cluster.sweep cluster.trackers analysis.run_folder analysis.run_state "
-    "analysis.ledger analysis.progress cse_train.fields cse_train.files cse_train.reading",
+    "cluster.monitor": "cluster.runtime cluster.sweep analysis.run_state analysis.ledger",
     "cluster.launch": "cluster.runtime search_spaces cse_train.fields cse_train.plugins",
     # the face
     "cse": "",
     "cse.__main__": "cse.cli",
-    "cse.tables": "cse.foreign cluster.plan search_spaces analysis.run_folder analysis.run_state analysis.ledger "
-    "analysis.statistics analysis.tables analysis.render analysis.study analysis.report analysis.site "
+    "cse.tables": "analysis.bundles cluster.plan search_spaces analysis.run_folder analysis.run_state analysis.ledger "
+    "analysis.statistics analysis.tables analysis.render analysis.study analysis.report "
     "cse_train.fields cse_train.data_paths cse_train.files cse_train.config cse_train.evaluate.metric_names "
     "cse_train.evaluate.suites cse_train.export cse_train.plugins analysis.sweep_spec cse_train.results",
     "cse.experiments": "cse.tables cluster.plan cluster.search cluster.runtime cluster.sweep cluster.monitor "
-    "cluster.trackers search_spaces analysis.run_folder analysis.run_state analysis.ledger analysis.statistics "
+    "search_spaces analysis.run_folder analysis.run_state analysis.ledger analysis.statistics "
     "analysis.tables cse_train.fields cse_train.data_paths cse_train.config cse_train.checkpoint cse_train.text "
     "cse_train.backbone cse_train.evaluate cse_train.plugins analysis.sweep_spec cse_train.results",
-    "cse.doctor": "cse.experiments cluster.plan cluster.runtime cluster.sweep search_spaces analysis.run_folder "
-    "analysis.run_state analysis.ledger cse_train.fields cse_train.files cse_train.data_paths cse_train.checkpoint "
-    "cse_train.soundness",
-    "cse.foreign": "search_spaces cluster.plan analysis.run_state analysis.ledger analysis.tables analysis.bundles "
-    "cse_train.fields cse_train.reading cse_train.config cse_train.text cse_train.evaluate.metric_names "
-    "analysis.sweep_spec",
-    "cse.cli": "cse cse.tables cse.experiments cse.doctor cse.foreign cluster search_spaces analysis cse_train",
+    "cse.cli": "cse cse.tables cse.experiments cluster search_spaces analysis cse_train",
+    # sides: each a command with its code and its page, which can be taken off
+    **dict.fromkeys(SIDES, "cse cse.cli cse.tables cse.experiments cluster search_spaces analysis cse_train"),
 }
-"""Room -> the rooms it may import; `cse.cli` may import everything, a package's name stands for all its rooms there."""
+"""Room -> the rooms it may import; `cse.cli` and sides may import every room but sides."""
 DEEPER = tuple(room for room in ROOMS if room not in PACKAGES)
 LIBRARIES: Mapping[str, tuple[str, ...]] = {
     "ray": ("cluster",),
-    "optuna": ("cluster.search", "cse.foreign"),
+    "optuna": ("cluster.search", "cse.importers"),
     "psutil": ("analysis.ledger", "cluster.runtime", "cse.doctor"),
     "torch": ("cse_train", "cluster.slots", "cse.doctor"),
     "transformers": ("cse_train",),
     "sentence_transformers": ("cse_train",),
-    "typer": ("cse.cli",),
+    "typer": ("cse.cli", *SIDES),
     "pydantic": ("search_spaces", "cluster.launch"),
     "annotated_types": ("search_spaces",),
     "jinja2": ("analysis.render",),
-    "markupsafe": ("analysis.render", "analysis.site"),
+    "markupsafe": ("analysis.render", "cse.site"),
     "matplotlib": ("analysis.figures", "analysis.report"),
-    "sqlalchemy": ("analysis.ledger", "analysis.progress", "cluster.search", "cluster.monitor", "cse.cli"),
+    "sqlalchemy": (
+        "analysis.ledger",
+        "analysis.progress",
+        "cluster.search",
+        "cluster.monitor",
+        "cse.cli",
+        "cse.live_page",
+    ),
 }
 """Library -> the rooms that may import it; a library that is not named here may be imported anywhere."""
 
@@ -228,8 +231,8 @@ def room_of(module: str) -> str | None:
 
 
 def allowed(room: str, module: str) -> bool:
-    if room == "cse.cli":
-        return within(module, *PACKAGES)
+    if room in ("cse.cli", *SIDES):
+        return within(module, *PACKAGES) and room_of(module) not in {*SIDES} - {room}
     names = ROOMS[room].split()
     deeper = [name for name in names if name not in PACKAGES]
     return room_of(module) in (room, *names) or within(module, *deeper)
@@ -404,6 +407,9 @@ PLANTS = [
     ("cse_train/nowhere.py", "", "cse_train.nowhere: in no room of ROOMS"),
     ("cse_train/export/lineage.py", "import cse_train.methods.base\n", "room cse_train.export must not import cse_tr"),
     ("cluster/sweep/tune.py", "import cse.cli.app\n", "room cluster.sweep must not import cse.cli.app"),
+    ("cse/tables/build.py", "import cse.site.content\n", "room cse.tables must not import cse.site.content"),
+    ("cse/cli/app.py", "import cse.doctor.checks\n", "room cse.cli must not import cse.doctor.checks"),
+    ("cse/site/page.py", "import cse.compare.text\n", "room cse.site must not import cse.compare.text"),
     ("cse/cli/app.py", "from tests import conftest\n", "room cse.cli must not import tests"),
     ("cse/tables/build.py", "def f():\n    from search_spaces import cells\n", "imports search_spaces.cells below the"),
     ("cse/tables/build.py", "with deferred(__name__):\n    from cse.cli import app\n", "must not import cse.cli.app"),

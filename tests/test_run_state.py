@@ -11,9 +11,9 @@ from tests.test_architecture import Tree, parsed
 HOMES: Mapping[str, str] = {
     "analysis.run_state": "the states of a run",
     "cluster.sweep.events": "what happens in a sweep",
-    "analysis.site.content": "how far a table is",
+    "cse.site.content": "how far a table is",
     "cluster.slots.group_api": "Tune's name for a trial's last result",
-    "cse.foreign.sources.wandb": "how a run of W&B ended",
+    "cse.importers.sources.wandb": "how a run of W&B ended",
 }
 """The modules that may write these words, and what the words stand for there."""
 WORDS = frozenset((*RunState, UNCLAIMED))

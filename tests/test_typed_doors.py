@@ -14,7 +14,7 @@ from tests.test_architecture import REPO, Tree, parsed, problems
 
 OBJECTS = ("score", "scores", "point", "points", "outcome", "protocol", "protocols", "spec", "cosines")
 """Names of parameters whose values have a class of their own."""
-BORDERS = ("analysis.ledger.exchange", "cse_train.pretrain", "cse.foreign.sources", "cse.cli.models.pretrain")
+BORDERS = ("analysis.ledger.exchange", "cse_train.pretrain", "cse.importers.sources", "cse.cli.models.pretrain")
 """Where records of files and databases pass, and pretraining, whose points are another thing."""
 UNTYPED = re.compile(r"\b(Any|Json|object)\b|\b(dict|Mapping)\b(?!\[)")
 MAPPING = re.compile(r"(dict|Mapping|MutableMapping)\[str, Any\]")

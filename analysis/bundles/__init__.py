@@ -1,1 +1,1 @@
-"""Results as files: what a ledger has of some sweeps, written so that another ledger, or a reader, can take it over."""
+"""The file of `cse bundle`, read: its form, its header and its records, checked as a stranger's."""

@@ -9,8 +9,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from analysis.render.markup import plain_text
 from analysis.render.signs import GLYPHS
 
-ROOT = Path(__file__).parents[1]
-"""Templates are named from here: `report/page.html`."""
+ROOT = Path(__file__).parents[2]
+"""Templates are named from here: `analysis/report/page.html`."""
 
 
 def fill(template: str, **values: object) -> markupsafe.Markup:

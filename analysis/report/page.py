@@ -11,7 +11,7 @@ from analysis.tables.aggregate import Table
 
 def page(report: Report) -> str:
     """The whole page; equal reports give equal text."""
-    return fill("report/page.html", report=report, results=_results)
+    return fill("analysis/report/page.html", report=report, results=_results)
 
 
 def _results(table: Table) -> str:

@@ -1,9 +1,11 @@
-"""The `cse` command. A module of a folder below is a command: imported when it is called, and listed by its docstring.
+"""The `cse` command. A module of a folder named in `FOLDERS` is a command, here or in a side's folder beside this one.
 
-The function with the module's name is the command; its first line of documentation is its help.
+It is imported when it is called. The function with the module's name is the command; its first line of documentation is
+its help.
 """
 
 import ast
+import contextlib
 import functools
 import gc
 import os
@@ -37,8 +39,10 @@ OBJECTS = 50_000
 
 def command_files() -> dict[str, Path]:
     """Command -> its file, by folder; a command whose name is a keyword has a file that ends in `_`."""
-    here = Path(__file__).parent
-    files = [file for folder in FOLDERS for file in sorted((here / folder).glob("[a-z]*.py"))]
+    package = Path(cse.__file__).parent
+    files = [
+        file for folder in FOLDERS for file in sorted(package.glob(f"*/{folder}/[a-z]*.py"), key=lambda file: file.stem)
+    ]
     return {file.stem.rstrip("_").replace("_", "-"): file for file in files}
 
 
@@ -60,7 +64,7 @@ class Commands(TyperGroup):
         file = command_files().get(cmd_name)
         if file is None:
             return None
-        module = load(f"cse.cli.{file.parent.name}.{file.stem}")
+        module = load(f"cse.{file.parts[-3]}.{file.parent.name}.{file.stem}")
         single = _typer()
         single.command(cmd_name)(_returning(getattr(module, file.stem)))
         return typer.main.get_command(single)
@@ -70,7 +74,7 @@ class Commands(TyperGroup):
         width = max(map(len, command_files()))
         for folder, heading in FOLDERS.items():
             mine = {name: file for name, file in command_files().items() if file.parent.name == folder}
-            with formatter.section(heading):
+            with formatter.section(heading) if mine else contextlib.nullcontext():
                 formatter.write_dl([(name.ljust(width), summary(file)) for name, file in mine.items()])
 
 
@@ -84,7 +88,7 @@ app = _typer(
     no_args_is_help=True,
     help="Train what a search-space YAML describes on Ray and print it as the paper's table.",
     epilog="Exit codes: 0 done, 1 some runs failed, 2 your mistake (one line says which), 130 interrupted; "
-    "of cse gate also 3 worse, 4 more seeds.",
+    "a command with codes of its own says so in its --help.",
 )
 
 

@@ -18,8 +18,6 @@ with deferred(__name__):
     from analysis import ledger as ledgers
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
-WORSE, MORE_SEEDS = 3, 4
-"""What `cse gate` says of a candidate."""
 MEMORY = "lower train.batch_size or train.max_seq_length, run fewer at once (--max-concurrent), or free some"
 OURS = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
 

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from sqlalchemy import Engine
 
 from analysis.ledger import Ledger
+from analysis.ledger.database import connect
 from cluster.runtime import storage as named
+from cse_train.fields import ConfigError
 
 RESULTS = Path("results")
 
@@ -63,3 +66,11 @@ def existing_ledger(url: str | None, storage: str | None = None) -> Ledger | Non
     if url is None and not Path(ledger_url(None)).exists():
         return None
     return open_ledger(url, storage)
+
+
+def connected(ledger: str | None, storage: str | None = None) -> Engine:
+    """The ledger's database to read; ConfigError where the default one has not been made, else LedgerError."""
+    url = ledger_url(ledger)
+    if ledger is None and not Path(url).exists():
+        raise ConfigError([f"no ledger yet: --ledger={url}; cse run starts one, or name another"])
+    return connect(url, create=False, storage=None if storage is None else storage_folder(storage))

@@ -11,14 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from analysis.ledger import shown_url
-from cluster import trackers
 from cluster.plan.user_files import described, with_user_files
 from cluster.runtime.options import Isolation, SweepOptions
 from cluster.runtime.resources import check_options, slots_that_fit, this_machine
 from cluster.sweep.retention import parse_size
 from cse.cli import exit, ledgers
 from cse.cli import options as arguments
-from cse.experiments import request
+from cse.experiments import request, tracking
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace, resolve
@@ -56,7 +55,7 @@ Track = Annotated[
     list[str] | None,
     typer.Option(
         "--track",
-        metavar="|".join(trackers.names()),
+        metavar="|".join(tracking.names()) or "NAME",
         help="Also show the runs in these trackers; comma-separated.",
         show_default=False,
     ),
@@ -115,8 +114,7 @@ class SweepArguments:
             line = f"password on the command line: ledger={shown}, which Ray keeps where this command is a job's"
             raise ConfigError([f"{line}; leave it out, and give PGPASSWORD or ~/.pgpass"])
         overrides, options = arguments.settings(self.settings), self.options()
-        track = trackers.checked(self.track or ())
-        trackers.made(track, options.storage)
+        track = tracking.checked(self.track or (), options.storage)
         resolved = [resolve(space, self.profile, overrides) for space in spaces]
         paths = self.paths(resolved)
         exit.say(described(paths))

@@ -1,9 +1,11 @@
 """A results table as a person at a terminal reads it, and as Markdown in a file or a pipe."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from analysis.render.formats import render
+import typer
+
+from analysis.render.formats import names, render
 from analysis.render.grid import baseline_grid, difference_line, grid, remark_lines, text_columns, title
 from analysis.render.markup import Markup
 from analysis.render.verdicts import order_lines
@@ -11,7 +13,18 @@ from analysis.tables.aggregate import Table
 from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering
 from analysis.tables.verdict import Verdicts
-from cse.cli import screen
+from cse.cli import options, screen
+
+TableFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        parser=options.choice("format", names()),
+        metavar="|".join(names()),
+        help="Markdown, LaTeX, CSV, HTML or JSON (default: md; at a terminal as wide as that).",
+        show_default=False,
+    ),
+]
 
 
 def escape(text: str) -> str:

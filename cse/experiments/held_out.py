@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from analysis.ledger import Ledger
 from analysis.ledger.selection_log import Look, count, looks_by_suite
-from cse.experiments.compared import score_run
+from cse.experiments.score_run import score_run
 from cse.tables.selection import CellRuns, HeldOutScores
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.pairs import split_of

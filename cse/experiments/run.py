@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from analysis.ledger import Ledger
 from cluster.monitor.exporter import Monitor, each
 from cluster.monitor.progress import Progress
-from cluster.monitor.tracking import Tracking
 from cluster.plan.match import RunMatcher
 from cluster.plan.plan import PlannedRun
 from cluster.plan.planner import Identify, runs_of
@@ -26,9 +25,9 @@ from cluster.sweep.events import EventKind, OnEvent, SweepEvent, SweepOutcome
 from cluster.sweep.ledger_retry import RetryingLedger
 from cluster.sweep.retention import Pruner
 from cluster.sweep.run_sweep import run_sweep
-from cluster.trackers import made
 from cse.experiments.looks import LookSource
 from cse.experiments.request import Request, Work, check_code, methods_of, plan_of, record
+from cse.experiments.tracking import tracked
 from cse_train.fields import ConfigError
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import Cell, ResolvedSpace, some_cells, sweep_name
@@ -48,7 +47,7 @@ def _listeners(
     with (
         Progress(totals, labels=labels, reused=reused) as progress,
         Monitor(request.ledger, sweeps, totals=totals, labels=labels, reused=reused) as monitor,
-        Tracking(request.ledger, sweeps, labels, made(request.track, request.options.storage)) as tracking,
+        tracked(request.ledger, sweeps, labels, request.track, request.options.storage) as tracking,
         Pruner(request.ledger, request.options) as pruner,
     ):
         yield each(progress, monitor, tracking, pruner), pruner

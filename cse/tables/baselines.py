@@ -11,7 +11,7 @@ from analysis.tables.results import DEV
 from analysis.tables.spec import TableSpec
 from analysis.tables.untrained import UntrainedModel, of_scores
 from cluster.plan.signature import encoder_hash
-from cse.foreign import IMPORTED
+from cse.tables.imported import IMPORTED
 from cse_train.fields import Json, Scalar
 from search_spaces.cells import ResolvedSpace
 

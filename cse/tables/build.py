@@ -13,8 +13,8 @@ from analysis.tables.results import DEV, PART, Planned, results_of, without_part
 from analysis.tables.spec import Key, MetricScale, RunValue, SettingDifference, TableSpec, identify
 from cluster.plan.match import match_on
 from cluster.plan.signature import PROMPT
-from cse.foreign import table as imported
 from cse.tables import baselines
+from cse.tables.imported import table as imported
 from cse_train.config import completed
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.metric_names import read_span

@@ -14,8 +14,8 @@ from analysis.tables.data_sets import told_apart
 from analysis.tables.labels import differing, varying
 from analysis.tables.spec import SettingDifference
 from cluster.plan.data_sets import with_versions
-from cse.foreign import IMPORTED
 from cse.tables.build import SEEDS
+from cse.tables.imported import IMPORTED
 from cse_train.config import completed
 from cse_train.fields import ConfigError, Settings
 

@@ -16,9 +16,9 @@ from analysis.tables.spec import Key, TableSpec
 from analysis.tables.verdict import Verdicts, judge
 from cluster.plan.data_sets import one_data_set, with_versions
 from cluster.plan.match import match_on
-from cse.foreign.metric import of_spec
 from cse.tables import build
 from cse.tables.explain import run_command
+from cse.tables.imported.metric import of_spec
 from cse.tables.lookup import space_of_sweep
 from cse.tables.reproduction import kept_cosines
 from cse_train.fields import Settings

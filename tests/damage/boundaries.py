@@ -11,16 +11,13 @@ from typing import Any
 
 import datasets
 import numpy as np
-import optuna
 import pandas as pd
 import torch
 from hypothesis import strategies as st
 
-from analysis.ledger import Claim, Ledger
+from analysis.ledger import Baselines, Claim, Ledger, UntrainedScore
 from analysis.sweep_spec import SweepSpec
 from cse.cli.app import main
-from cse.foreign import sources
-from cse.foreign.take import Taking, take
 from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.folders import shipped_folder
@@ -32,6 +29,7 @@ from cse_train.evaluate.user_sets.fingerprint import fingerprint_of
 from cse_train.evaluate.user_sets.kinds import opened
 from cse_train.fields import ConfigError
 from cse_train.methods.loading import load_method
+from cse_train.results import Protocol
 from cse_train.text.corpora.files import file_source
 from cse_train.text.corpora.user_text import user_source
 from cse_train.text.sentences import read_sentences
@@ -39,7 +37,6 @@ from cse_train.user_files import UserFile
 from search_spaces.catalog import shipped
 from search_spaces.parse import parse_file
 from search_spaces.user_data.references import mapping, user_file
-from tests.damage.bundles import bundle_readers, sound_bundle
 from tests.damage.damages import ODD, as_json, damaged, exchanged
 from tests.run_values import point_of, score_of
 
@@ -58,7 +55,7 @@ class Boundary:
 def all_boundaries(folder: Path) -> list[Boundary]:
     """Every boundary, on sound files that are made in `folder`."""
     made = [*_texts(), _space(), _settings(), *_checkpoints(folder), *_models(folder), *_ledgers(folder), _ratings()]
-    return [*made, *_user_files(folder), *_foreign_runs(folder)]
+    return [*made, *_user_files(folder)]
 
 
 def _texts() -> list[Boundary]:
@@ -180,9 +177,9 @@ def _models(folder: Path) -> list[Boundary]:
     ]
 
 
-def _ledgers(folder: Path) -> list[Boundary]:
-    sound = folder / "sound.db"
-    ledger = Ledger.open(sound)
+def sound_ledger(folder: Path) -> Ledger:
+    """A ledger with a row of each kind that a run leaves."""
+    ledger = Ledger.open(folder / "sound.db")
     ledger.record_sweep(
         "mine", SweepSpec({"title": "mine", "space": "E7", "seeds": [0], "set": {}, "asked": None, "blocked": {}})
     )
@@ -193,31 +190,31 @@ def _ledgers(folder: Path) -> list[Boundary]:
     ledger.add_points(claim, [point_of(8, metrics={"loss": 1.0})])
     ledger.finish(claim, "done", examples=8, best=1.0, best_examples=8, seconds=1.0, folder="/nowhere")
     ledger.add_score("aa", score_of("sts_dev", 50.0, {"suite": "sts_dev"}))
-    bundle = sound_bundle(folder, ledger)
-    ledger.close()
+    ledger.store_baselines([Baselines("sts_dev", "e", "wiki", 32, {"suite": "x"}, {"word counts": 50.5})])
+    ledger.store_untrained([UntrainedScore("bert", "w", "cls", "sts12", "d", 39.5, Protocol.read({"suite": "sts12"}))])
+    return ledger
+
+
+def show(folder: Path) -> None:
+    """Every command that lists runs of the ledger l.db: none may end otherwise than with 0 or, for a mistake, 2."""
+    place = ("--storage", str(folder))
+    for command in (("trials",), ("ls",), ("status",), ("best", "mine"), ("report", "mine", *place), ("table", "E7")):
+        code = main([*command, "--ledger", str(folder / "l.db")])
+        assert code in (0, 2), (command, code)
+
+
+def _ledgers(folder: Path) -> list[Boundary]:
+    sound = folder / "sound.db"
+    sound_ledger(folder).close()
     with sqlite3.connect(sound) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         names = [row[0] for row in connection.execute("select name from sqlite_master where type = 'table'")]
         columns = [(t, row[1]) for t in names for row in connection.execute(f"pragma table_info({t})")]
     connection.close()
 
-    def shown(folder: Path) -> None:
-        """Every command that lists runs: none may end otherwise than with 0 or, for a mistake, 2."""
-        place = ("--storage", str(folder))
-        for command in (
-            ("trials",),
-            ("ls",),
-            ("status",),
-            ("best", "mine"),
-            ("report", "mine", *place),
-            ("table", "E7"),
-        ):
-            code = main([*command, "--ledger", str(folder / "l.db")])
-            assert code in (0, 2), (command, code)
-
     def file(folder: Path, content: bytes) -> None:
         (folder / "l.db").write_bytes(content)
-        shown(folder)
+        show(folder)
 
     def row(folder: Path, edit: tuple[tuple[str, str], Any]) -> None:
         (table, column), value = edit
@@ -230,13 +227,12 @@ def _ledgers(folder: Path) -> list[Boundary]:
             except (sqlite3.Error, UnicodeError):
                 return
         connection.close()
-        shown(folder)
+        show(folder)
 
     edits = st.tuples(st.sampled_from(columns), st.sampled_from(ODD))
     return [
         Boundary("ledger's file", damaged(sound.read_bytes()), file),
         Boundary("ledger's rows", edits, row),
-        *(Boundary(*parts) for parts in bundle_readers(bundle, shown)),
     ]
 
 
@@ -311,40 +307,3 @@ def _user_files(folder: Path) -> list[Boundary]:
         *(Boundary(f"saved {Path(name).suffix}, {name[:5]}", damaged(folders[name]), saved(name)) for name in folders),
         Boundary("a file's mapping", exchanged(said), named),
     ]
-
-
-def _foreign_runs(folder: Path) -> list[Boundary]:
-    """Exported runs and a study: what is taken over has a finite score and is in the ledger."""
-    runs = [
-        {"id": str(n), "state": "finished", "config": {"method": "simcse", "lr": n / 7}, "summary": {"value": n / 3}}
-        for n in range(4)
-    ]
-    rows = "".join(f"{n},finished,{n / 7},{n / 3}\n" for n in range(4))
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    for storage in (f"sqlite:///{folder / 'study.db'}", _journal(folder / "study.log")):
-        study = optuna.create_study(storage=storage, study_name="s")
-        study.add_trials([optuna.trial.create_trial(value=float(n)) for n in range(4)])
-
-    def reader(tool: str, name: str) -> Callable[[Path, bytes], object]:
-        def read(place: Path, content: bytes) -> None:
-            (place / name).write_bytes(content)
-            finished = sources.load(tool).read(str(place / name), None)
-            ledger = Ledger.open(place / "ledger.db")
-            taking = Taking(tool=tool, source=name, sweep="s", score="value")
-            take(finished, taking, ledger)
-            assert all(run.best is not None and np.isfinite(run.best) for run in ledger.runs())
-            ledger.close()
-
-        return read
-
-    contents = {
-        "runs.json": ("wandb", as_json(runs)),
-        "runs.csv": ("wandb", f"ID,State,train.lr,value\n{rows}".encode()),
-        "study.db": ("optuna", (folder / "study.db").read_bytes()),
-        "study.log": ("optuna", (folder / "study.log").read_bytes()),
-    }
-    return [Boundary(name, damaged(content), reader(tool, name)) for name, (tool, content) in contents.items()]
-
-
-def _journal(file: Path) -> Any:
-    return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(file)))

@@ -1,40 +1,24 @@
 """Thousands of damaged files at every boundary: each is refused in clean lines, or read as if nothing had happened.
 
-`make test` tries some 900, `make test-slow` some 18,000.
+`make test` tries some 900, `make test-slow` some 18,000, with those of bundles and imports, whose tests lie with them.
 """
 
-import resource
-import shutil
-import tempfile
-import time
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
-from cse.cli.exit import MISTAKE, verdict
-from cse.cli.printing import problem_lines
 from tests.damage.boundaries import Boundary, all_boundaries
-from tests.damage.damages import Damaged
+from tests.damage.tries import FEW, MANY, holds, try_many
 
 NAMES = (
     *("text.txt", "pairs.csv", "texts.jsonl", "text.txt.gz", "pairs.csv.gz", "texts.jsonl.gz", "words.vec"),
     *("space.yaml", "settings", "best", "best's header", "state"),
     *("config.json", "config.json's bytes", "tokenizer_config.json", "tokenizer.json", "weights"),
     *("ledger's file", "ledger's rows"),
-    *("bundle", "bundle, unpacked", "bundle's header", "bundle's records", "bundle, deep", "bundle, bombs"),
     "ratings",
     *("set.tsv", "set.jsonl", "set.parquet", "queries.csv", "labels.csv"),
     *("saved .json, state", "saved .json, datas", "saved .arrow, data-", "a file's mapping"),
-    *("runs.json", "runs.csv", "study.db", "study.log"),
 )
-FEW, MANY = 25, 500
-"""Damages of each boundary."""
-SECONDS = 5.0
-"""Of this process for one damaged file, at most: more is a file that hangs."""
-BYTES = 10**9
-"""By which this process may grow over all damages of a boundary."""
 
 
 @pytest.fixture(scope="module")
@@ -42,41 +26,6 @@ def boundaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Boundary]:
     made = all_boundaries(tmp_path_factory.mktemp("sound"))
     assert [boundary.name for boundary in made] == list(NAMES)
     return {boundary.name: boundary for boundary in made}
-
-
-def holds(boundary: Boundary, damage: Any) -> None:
-    """Read the damaged file in a folder of its own."""
-    folder, begun = Path(tempfile.mkdtemp(prefix="damage")), time.process_time()
-    try:
-        boundary.read(folder, damage.made() if isinstance(damage, Damaged) else damage)
-    except AssertionError:
-        raise
-    except Exception as error:
-        code, lines = verdict(error)
-        assert code == MISTAKE and lines, lines
-        assert all(line.isprintable() for line in problem_lines(lines)), lines
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    assert time.process_time() - begun < SECONDS, "hangs"
-
-
-def try_many(boundary: Boundary, count: int) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-    @settings(
-        max_examples=count,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(boundary.damages)
-    def every(damage: Any) -> None:
-        holds(boundary, damage)
-
-    every()
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < BYTES
 
 
 @pytest.mark.parametrize("name", NAMES)

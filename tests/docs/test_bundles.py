@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from analysis.bundles.contents import gather
 from analysis.bundles.reader import Bundle
-from analysis.bundles.writer import write
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.columns import KINDS
 from analysis.ledger.exchange.merge import Source
+from cse.bundles.contents import gather
+from cse.bundles.writer import write
 from cse.cli.app import main
 from cse.experiments import run as experiments_run
 from docs.results_pages import IMPORT, blocks

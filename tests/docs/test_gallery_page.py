@@ -10,8 +10,8 @@ from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.merge import Source
 from analysis.ledger.rows import RunRow
-from analysis.site.content import Scale
-from cse.tables.gallery import gather
+from cse.site.content import Scale
+from cse.site.gallery import gather
 from docs.gallery_page import text
 from docs.methods_page import folder
 

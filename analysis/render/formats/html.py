@@ -43,4 +43,4 @@ def render(table: Table, verdicts: Verdicts | None, ordering: Sequence[Ordering]
     parts = [Part(*grid(table, HTML), text_columns(table), caption)]
     if table.baselines:
         parts.append(Part(*baseline_grid(table, HTML), 1, ["Without training"]))
-    return fill("render/formats/table.html", parts=parts, remarks=remark_lines(table))
+    return fill("analysis/render/formats/table.html", parts=parts, remarks=remark_lines(table))

@@ -17,8 +17,8 @@ from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, listing
 from cse.cli.loader import deferred
 from cse.cli.options import sweep_named
-from cse.foreign.metric import of_runs
 from cse.tables import baselines
+from cse.tables.imported.metric import of_runs
 from cse.tables.lookup import space_of_sweep, sweep_of
 from cse.tables.selection import CellRuns, HeldOutScores, beside_cells, finished, ranked
 from cse_train.fields import ConfigError

@@ -8,15 +8,14 @@ from typing import Annotated
 import typer
 
 from analysis.progress.follower import Follower
+from analysis.progress.plain import short, whole
 from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress
 from analysis.run_folder import RunFolder
 from analysis.run_state import UNCLAIMED, RunState, Standing
 from analysis.tables.labels import number_of
-from cluster.monitor.dashboard.api import short, whole
 from cluster.monitor.tally import clock
 from cse.cli import ledgers, options, screen
 from cse.cli.listing import FormatOption
-from cse.cli.results.dashboard import connected
 from cse_train.fields import ConfigError
 
 BAR = 30
@@ -37,7 +36,7 @@ Name = Annotated[
 
 def status(name: Name = None, ledger: ledgers.LedgerUrl = None, form: FormatOption = "text") -> None:
     """Show how far each sweep is: runs by state, best so far, time left, what failed and where its log is."""
-    follower = Follower(connected(ledger))
+    follower = Follower(ledgers.connected(ledger))
     sweeps = follower.overview().sweeps
     if name is None:
         shown = "\n".join(block(row) for row in sweeps) or "no sweeps yet: cse run E7 starts one"

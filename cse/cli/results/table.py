@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from analysis.render import formats
 from analysis.render.formats import render
 from analysis.tables.aggregate import Table
 from cluster.plan.user_files import with_user_files
@@ -21,18 +20,7 @@ with deferred(__name__):
     from cse.experiments import baselines, evaluated
     from cse.tables import study
 
-FORMATS = formats.names()
 PICTURES = (".png", ".pdf", ".svg")
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        parser=options.choice("format", FORMATS),
-        metavar="|".join(FORMATS),
-        help="Markdown, LaTeX, CSV, HTML or JSON (default: md; at a terminal as wide as that).",
-        show_default=False,
-    ),
-]
 Untrained = Annotated[
     bool, typer.Option("--untrained", help="First score the paper's rows that need no training; can take long.")
 ]
@@ -41,7 +29,7 @@ Figure = Annotated[Path | None, typer.Option(help="Also draw the table into this
 
 def table(
     space: options.SpaceOrSweep,
-    form: FormatOption = None,
+    form: table_text.TableFormat = None,
     plugins: options.Plugins = None,
     profile: options.Profile = None,
     seeds: options.Seeds = None,

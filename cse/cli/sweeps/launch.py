@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from cluster import trackers
 from cluster.launch import targets
 from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger
 from cluster.launch.files import brought
@@ -15,6 +14,7 @@ from cluster.runtime.resources import Node, slots_that_fit
 from cse.cli import exit
 from cse.cli import options as arguments
 from cse.cli.sweep_options import BudgetOption, SweepArguments, with_sweep_arguments
+from cse.experiments import tracking
 from cse_train.fields import ConfigError
 from search_spaces.catalog import ALL, load_all
 from search_spaces.cells import resolve
@@ -90,7 +90,7 @@ def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> Non
     problems += [line for key, path in places.items() if (line := not_absolute(f"--set {key}", path))]
     if problems:
         raise ConfigError(problems)
-    trackers.checked(given.track or ())
+    tracking.checked(given.track or ())
     for space in load_all(ids):
         resolve(space, given.profile, overrides)
     node = Node(cpus=cluster.cpus, gpus=cluster.gpus, memory_gb=cluster.memory_gb or float("1e6"))

@@ -46,14 +46,14 @@ def test_no_module_holds_html() -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("x = f'<li>{name}</li>'\n", "analysis.site.wall: HTML in Python: '<li>'"),
-        ("x = '<td class=\"good\">'\n", "analysis.site.wall: HTML in Python: '<td class=\"good\">'"),
-        ("from html import escape\n", "analysis.site.wall: imports html, where a template escapes"),
-        ("import html\n", "analysis.site.wall: imports html, where a template escapes"),
+        ("x = f'<li>{name}</li>'\n", "cse.site.wall: HTML in Python: '<li>'"),
+        ("x = '<td class=\"good\">'\n", "cse.site.wall: HTML in Python: '<td class=\"good\">'"),
+        ("from html import escape\n", "cse.site.wall: imports html, where a template escapes"),
+        ("import html\n", "cse.site.wall: imports html, where a template escapes"),
     ],
 )
 def test_planted_html_is_refused_by_name(text: str, line: str) -> None:
-    assert line in with_html({"analysis.site.wall": text})
+    assert line in with_html({"cse.site.wall": text})
 
 
 def reaches(name: str, text: str) -> list[str]:
@@ -63,7 +63,7 @@ def reaches(name: str, text: str) -> list[str]:
 
 
 def _module(template: str) -> str:
-    return ".".join(["analysis", *template.split("/")[:-1]])
+    return ".".join(template.split("/")[:-1])
 
 
 def _open(room: str | None, other: str) -> bool:
@@ -71,13 +71,15 @@ def _open(room: str | None, other: str) -> bool:
 
 
 def test_templates_take_templates_as_their_rooms_import_modules() -> None:
-    names = sorted(path.relative_to(templates.ROOT).as_posix() for path in templates.ROOT.rglob("*.html"))
+    names = sorted(
+        path.relative_to(REPO).as_posix() for package in PACKAGES for path in (REPO / package).rglob("*.html")
+    )
     assert len(names) > 5
     for name in names:
         assert reaches(name, (templates.ROOT / name).read_text(encoding="utf8")) == []
-    planted = '{% from "site/grid.html" import sign %}'
-    assert reaches("report/page.html", planted) == [
-        "report/page.html: room analysis.report must not take site/grid.html"
+    planted = '{% from "cse/site/grid.html" import sign %}'
+    assert reaches("analysis/report/page.html", planted) == [
+        "analysis/report/page.html: room analysis.report must not take cse/site/grid.html"
     ]
 
 

@@ -14,10 +14,10 @@ from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cluster.runtime.resources import Node
 from cse.cli.app import main
-from cse.cli.upkeep.doctor import products
 from cse.doctor import checks
 from cse.doctor.checks import Finding
 from cse.doctor.nodes import NodeFacts, compare
+from cse.doctor.upkeep.doctor import products
 from cse_train import numerics
 
 SPACE = """version: 1
@@ -219,3 +219,16 @@ def test_the_path_of_each_precision_is_named(
 ) -> None:
     monkeypatch.setattr(numerics, "gemm_rates", lambda: rates)
     assert products() == f"of one thread: {said}"
+
+
+def test_the_doctor_hides_a_password_of_a_ledger_that_is_fine(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fine:
+        def sweeps(self) -> list[str]:
+            return []
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(checks.Ledger, "open", lambda *given, **options: Fine())
+    said = checks.check_ledger("postgresql://me@host/db?password=hunter2")
+    assert "hunter2" not in said and "password=***" in said

@@ -15,6 +15,7 @@ from cse.cli.extend.new import method_text
 from cse_train.plugins import registry
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.sides import needs
 
 SPACE = """
 version: 1
@@ -91,6 +92,7 @@ def test_json_has_every_setting_that_differs(both: str, capsys: pytest.CaptureFi
     )
 
 
+@needs("compare")
 def test_better_carries_the_count_of_what_nobody_asked_about(both: str, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = f"{both}:method=mine", f"{both}:method=simcse"
     line, differing = printed(capsys, "gate", a, "--against", b).splitlines()
@@ -107,6 +109,7 @@ def test_better_carries_the_count_of_what_nobody_asked_about(both: str, capsys: 
     assert facts["verdict"] == "better" and facts["settings"][1]["name"] == "train.learning_rate"
 
 
+@needs("compare")
 def test_runs_that_differ_in_one_setting_are_compared_by_it(both: str, capsys: pytest.CaptureFixture[str]) -> None:
     runs = json.loads(printed(capsys, "trials", "both", "--format", "json"))
     names = {

@@ -6,11 +6,11 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse.tables import gallery
-from cse.tables.lookup import space_of_sweep, sweep_of
+from cse.tables.lookup import sweep_of
 from cse.tables.study import still_open
-from search_spaces.catalog import load_space
+from tests.sides import needs
 
+pytestmark = needs("importers")
 BUNDLES = Path(__file__).resolve().parents[3] / "docs" / "results" / "bundles"
 
 
@@ -51,12 +51,3 @@ def test_a_table_all_of_whose_rows_are_decided_needs_no_command(ledger: Ledger) 
     assert (said["command"], said["open"]) == ("", []) and said["headline"].startswith(
         "D8: 7 without signal; 24 of 24 runs"
     )
-
-
-def test_the_site_repeats_a_table_as_it_was_declared(ledger: Ledger) -> None:
-    swept = [space_of_sweep(sweep) for sweep in ledger.sweeps() if sweep.spec.space == "E7"]
-    sheet = gallery._sheet(load_space("E7"), [resolved for resolved in swept if resolved], ledger)
-    assert {scale.name: scale.study.command for scale in sheet.scales} == {
-        "tiny": "cse reproduce E7 --profile tiny --until decided --max-seeds 12",
-        "small": "cse reproduce E7 --profile small --seeds 3",
-    }

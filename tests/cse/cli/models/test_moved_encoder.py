@@ -10,7 +10,7 @@ from analysis.ledger import Ledger
 from analysis.sweep_spec import SweepSpec
 from cluster.plan.signature import identity, signature
 from cse.cli.app import main
-from cse.experiments.compared import score_run
+from cse.experiments.score_run import score_run
 from cse_train import checkpoint
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.folders import shipped_folder

@@ -16,7 +16,7 @@ from cluster.runtime import resources, storage
 from cluster.runtime.resources import Node
 from cluster.runtime.storage import PROBE, look
 from cse.cli.app import main
-from cse.doctor import checks
+from tests.sides import needs
 
 pytestmark = pytest.mark.usefixtures("without_ray")
 SPACE = """version: 1
@@ -160,12 +160,13 @@ def test_a_cluster_without_the_gpus_that_a_run_needs(
     assert "start Ray on a machine with GPUs" in line
 
 
+@needs("doctor")
 def test_usual_ports_that_are_taken_are_told_with_the_way_round(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, head: str
 ) -> None:
     """They stop nothing: Ray takes others."""
     port = int(head.rpartition(":")[2])
-    monkeypatch.setattr(checks, "PORTS", {port: "ray start --head takes another by --port"})
+    monkeypatch.setattr("cse.doctor.checks.PORTS", {port: "ray start --head takes another by --port"})
     monkeypatch.setattr(resources, "this_machine", lambda: Node(cpus=4, gpus=0, memory_gb=16))
     assert main(["doctor"]) == 0
     assert f"port in use: port={port}; ray start --head takes another by --port" in capsys.readouterr().out

@@ -7,6 +7,7 @@ import pytest
 
 from cse.cli.app import main
 from tests.cse.cli.sweeps.pretended import Sweeps, given, space, sweeps
+from tests.sides import needs
 
 __all__ = ["sweeps"]
 
@@ -15,6 +16,7 @@ def pages(folder: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
 
 
+@needs("bundles", "importers")
 def test_pages_from_a_bundle_are_those_of_the_ledger(capsys: pytest.CaptureFixture[str], sweeps: Sweeps) -> None:
     tables = (space("A1", 0.1, 0.2, 0.3, 0.4), space("B1", 0.1, 0.2))
     given(capsys, *tables, "--yes", "--out", "before")

@@ -17,6 +17,7 @@ from cse_train.checkpoint import BEST, LAST
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import load_space
 from search_spaces.cells import resolve
+from tests.sides import needs
 
 SPACE = """version: 1
 id: mine
@@ -169,6 +170,7 @@ def trained(folder: Path, monkeypatch: pytest.MonkeyPatch, seeds: int) -> dict[s
     return finished(folder / "results")
 
 
+@needs("doctor")
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_every_damaged_run_is_named_and_trained_again_bit_for_bit(

@@ -1,0 +1,24 @@
+"""Sweeps and runs as plain values, for JSON."""
+
+from analysis.progress.sweeps import RunProgress, SweepDetail, SweepProgress
+
+
+def short(sweep: SweepProgress) -> dict[str, object]:
+    """A sweep's line; also what `cse status --format json` prints."""
+    plain = {name: value for name, value in vars(sweep).items() if name not in ("space", "search")}
+    return plain | {"ended": sweep.ended}
+
+
+def whole(sweep: SweepDetail) -> dict[str, object]:
+    """A sweep with its first runs and curves; also what `cse status ID --format json` prints."""
+    return {
+        **short(sweep.progress),
+        "list": [run(progress) for progress in sweep.runs],
+        "unlisted": sweep.unlisted,
+        "curves": [vars(curve) for curve in sweep.curves],
+    }
+
+
+def run(progress: RunProgress) -> dict[str, object]:
+    names = ("signature", "state", "share", "examples", "total", "best", "reason")
+    return {"label": progress.label, **{name: getattr(progress.row, name) for name in names}}

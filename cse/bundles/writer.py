@@ -1,0 +1,39 @@
+"""All that is known of the runs, as compressed JSON Lines: what `cse import` reads.
+
+The first line is the header: `format`, `version`, how many records of each kind follow, and the SHA-256 of all bytes
+after this line. Every other line is a record in canonical JSON. Equal rows give equal bytes.
+"""
+
+import gzip
+import hashlib
+import os
+import uuid
+from collections import Counter
+from pathlib import Path
+
+from analysis.bundles.errors import BundleError
+from analysis.bundles.header import FORMAT, VERSION
+from analysis.ledger import schema
+from analysis.ledger.exchange.columns import problem
+from cse.bundles.contents import Contents
+
+SUFFIX = ".jsonl.gz"
+
+
+def write(path: Path, contents: Contents) -> None:
+    """Write the file aside and rename it. BundleError for an edited row that no ledger would take."""
+    body = []
+    for record in contents.records:
+        if what := problem(record):
+            raise BundleError(f"ledger row: {what} (kind={record['kind']}); cse doctor --repair --yes takes it out")
+        body.append(f"{schema.dumps(record)}\n".encode())
+    digest = hashlib.sha256(b"".join(body)).hexdigest()
+    counts = Counter(str(record["kind"]) for record in contents.records)
+    header = {"format": FORMAT, "version": VERSION, "counts": counts, "sha256": digest}
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with aside.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            packed.writelines([f"{schema.dumps(header)}\n".encode(), *body])
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)

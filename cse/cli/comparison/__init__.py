@@ -1,1 +1,0 @@
-"""What `cse compare` and `cse gate` print."""

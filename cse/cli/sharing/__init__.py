@@ -1,1 +1,0 @@
-"""Commands that take results out of a ledger, and into one."""

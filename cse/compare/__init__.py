@@ -1,0 +1,1 @@
+"""Two models side by side, and a gate for candidates: `cse compare` and `cse gate`."""

@@ -1,0 +1,180 @@
+"""`cse compare`: two models side by side, by seeds and by sentence pairs."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Annotated
+
+import typer
+
+from analysis.ledger import Ledger
+from analysis.render.formats import render
+from analysis.statistics.looks import FAMILY
+from analysis.tables.directions import MARGIN, Terms
+from cse.cli import ledgers, options, screen
+from cse.cli.loader import deferred
+from cse.cli.table_text import TableFormat
+from cse.compare.by_pairs import PairComparison, compared_by_pairs
+from cse.compare.by_seeds import ColumnComparison, compared
+from cse.compare.gathered import Gathered, gathered, suites_to_score
+from cse.compare.text import Comparison, table, text
+from cse.tables.models import Model, model_of, require_two
+from cse_train.backbone.folders import shipped_names
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.pairs import Pairs, load_pairs
+from cse_train.fields import ConfigError, Scalar
+
+with deferred(__name__):
+    from cse.compare import scoring as scoring
+
+NAME_HELP = "a run (its signature), SPACE:CELL or SWEEP:CELL with all its seeds, several with commas, a model's folder"
+First = Annotated[str, typer.Argument(metavar="A", help=f"A model: {NAME_HELP}.")]
+Second = Annotated[str, typer.Argument(metavar="B", help="The model that A is compared with, named alike.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", help="Columns to compare; comma-separated, repeatable (all).", show_default=False),
+]
+Margin = Annotated[
+    float,
+    typer.Option(help="Points, of which a metric's range has a hundred: a difference that is surely smaller is a tie."),
+]
+Level = Annotated[float, typer.Option(help="How often any word may be wrong; all columns share it.")]
+Top = Annotated[int, typer.Option(min=0, help="Sentence pairs to list that A and B rank most differently.")]
+Suites = Annotated[
+    list[str] | None,
+    typer.Option("--suite", help="First score what lacks these suites; comma-separated.", show_default=False),
+]
+
+
+def compare(
+    a: First,
+    b: Second,
+    column: Columns = None,
+    margin: Margin = MARGIN,
+    scale: options.Spans = None,
+    level: Level = FAMILY,
+    top: Top = 5,
+    suite: Suites = None,
+    profile: options.Profile = None,
+    settings: options.Set = None,
+    data_hash: options.DataHash = None,
+    data: options.Data = None,
+    senteval: options.SentEval = None,
+    pooler: options.Pooler = None,
+    max_length: options.MaxLength = None,
+    ledger: ledgers.LedgerUrl = None,
+    storage: options.Storage = None,
+    form: TableFormat = None,
+) -> None:
+    """Compare two models: differences with intervals over seeds, and over sentence pairs where cosines are kept."""
+    terms = Terms(margin=margin, family=level)
+    paths, opened = options.data_paths(data, None, senteval), ledgers.existing_ledger(ledger, storage)
+    models = named([a, b], opened, profile, options.settings(settings), data_hash)
+    lacking = words(suite), words(column)
+    left, right = (
+        _scored(model, other, *lacking, opened, paths, pooler, max_length) for model, other in (models, models[::-1])
+    )
+    common = gathered(left, right, opened, words(column), spans=options.spans(scale))
+    pairs = compared_by_pairs(common.cosines, terms, sides=common.columns, columns=len(common.columns), top=top)
+    texts = _texts(pairs, common, paths)
+    made = Comparison(left, right, terms, common, compared(common.columns, terms), pairs, texts)
+    if form == "json":
+        print(json.dumps(as_dict(made), indent=1, ensure_ascii=False, allow_nan=False))
+    elif form in (None, "md"):
+        print(text(made, screen.width() if form is None else None))
+    else:
+        print(render(table(made), form), end="")
+
+
+def named(
+    names: Sequence[str],
+    ledger: Ledger | None,
+    profile: str | None,
+    settings: Mapping[str, Scalar],
+    data_hash: str | None,
+) -> tuple[Model, Model]:
+    """The two models. ConfigError as of `model_of` and `require_two`."""
+    left, right = (model_of(name, ledger, profile, settings, data_hash, shipped_names()) for name in names)
+    require_two(left, right)
+    return left, right
+
+
+def words(given: Sequence[str] | None) -> list[str] | None:
+    """The words of an option that takes several, also with commas; None where it is not given."""
+    return list(dict.fromkeys(word.strip() for part in given for word in part.split(","))) if given else None
+
+
+def _scored(
+    model: Model,
+    other: Model,
+    suites: Sequence[str] | None,
+    columns: Sequence[str] | None,
+    ledger: Ledger | None,
+    paths: DataPaths,
+    pooler: str | None,
+    max_length: int | None,
+) -> Model:
+    """The model with the scores that the comparison needs: those of a folder, and of runs those that are asked for."""
+    if model.folder is not None:
+        names = suites or columns or suites_to_score(other, ledger)
+        screen.note(f"scoring {model.name}")
+        return replace(model, scores=scoring.score_folder(model.folder, names, paths, pooler, max_length))
+    if suites and ledger is not None:
+        screen.note(f"scoring {len(model.runs)} runs of {model.name}")
+        scoring.score_runs(model, suites, ledger, paths)
+    return model
+
+
+def _texts(pairs: Sequence[PairComparison], common: Gathered, paths: DataPaths) -> dict[str, Pairs]:
+    """The sets whose disagreements are listed, as far as they are at hand and are those that were scored."""
+    texts = {}
+    for column in (entry.column for entry in pairs if entry.disagreements):
+        try:
+            loaded = load_pairs(column, paths)
+        except ConfigError:
+            continue
+        if loaded.content_hash == common.data.get(column):
+            texts[column] = loaded
+    return texts
+
+
+def as_dict(made: Comparison) -> dict[str, object]:
+    """Everything, for programs."""
+    apart = made.gathered.difference_line()
+    return {
+        **({"differing": apart} if apart else {}),
+        "A": model_dict(made.left),
+        "B": model_dict(made.right),
+        "margin": made.terms.margin,
+        "level": made.terms.family,
+        "columns": [column_dict(column) for column in made.columns],
+        "settings": [asdict(setting) for setting in made.gathered.differing],
+        "pairs": [_pairs_dict(pairs, made.texts.get(pairs.column)) for pairs in made.pairs],
+        "notes": [*made.gathered.notes, *made.gathered.unread],
+    }
+
+
+def model_dict(model: Model) -> dict[str, object]:
+    runs = [{"signature": run.signature, "seed": run.seed} for run in model.runs]
+    return {"name": model.name, "label": model.label, "folder": model.folder and str(model.folder), "runs": runs}
+
+
+def column_dict(column: ColumnComparison) -> dict[str, object]:
+    """A column with its single values; a model without seeds has none."""
+    facts = {name: value for name, value in asdict(column).items() if name not in ("left", "right", "collapsed")}
+    sides = {
+        name: {"n": entry.n, "mean": entry.mean, "sd": entry.sd, "values": list(entry.values), "collapsed": fallen}
+        | {"seeds": [seed for seed in entry.seeds if seed >= 0], "idle": list(entry.idle)}
+        for name, entry, fallen in zip("AB", (column.left, column.right), column.collapsed, strict=True)
+    }
+    return {**facts, **sides}
+
+
+def _pairs_dict(pairs: PairComparison, texts: Pairs | None) -> dict[str, object]:
+    listed = [
+        asdict(pair)
+        | {"nearer": pair.nearer}
+        | ({"texts": [texts.left[pair.index], texts.right[pair.index]]} if texts else {})
+        for pair in pairs.disagreements
+    ]
+    return asdict(pairs) | {"difference": pairs.difference, "disagreements": listed}

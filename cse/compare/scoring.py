@@ -1,0 +1,57 @@
+"""Scores that a comparison lacks: of a model's folder for this comparison alone, of runs into their ledger."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis.ledger import Ledger
+from cse.experiments.score_run import score_run
+from cse.tables.models import Model, ModelScore
+from cse_train.data_paths import DataPaths
+from cse_train.evaluate.models.open import is_run, open_model
+from cse_train.evaluate.run_suites import evaluate
+from cse_train.evaluate.suites.registry import require, require_known, still_valid, unscored
+from cse_train.plugins.apart import apart
+
+
+def score_folder(
+    folder: Path, suites: Sequence[str], paths: DataPaths, pooler: str | None, max_length: int | None
+) -> dict[str, ModelScore]:
+    """Column -> score, without those that are none; `pooler` is for a plain encoder, which brings none.
+
+    The other side of the comparison is never scored in a process in which a plug-in has run. ConfigError as of
+    `open_model`.
+    """
+    return apart(_scored, folder, suites, paths, pooler, max_length)
+
+
+def _scored(
+    folder: Path, suites: Sequence[str], paths: DataPaths, pooler: str | None, max_length: int | None
+) -> dict[str, ModelScore]:
+    require_known(suites, paths)
+    require(suites, paths)
+    brings_pooler = folder.is_file() or is_run(folder) or (folder / "modules.json").is_file()
+    model = open_model(folder, pooler=None if brings_pooler else pooler, max_length=max_length)
+    return {
+        score.column: ModelScore(
+            score.value,
+            score.protocol,
+            score.cosines.cosines if score.cosines else None,
+            score.cosines.gold if score.cosines else None,
+        )
+        for score in evaluate(model, paths, suites, {})
+        if not math.isnan(score.value)
+    }
+
+
+def score_runs(model: Model, suites: Sequence[str], ledger: Ledger, paths: DataPaths) -> int:
+    """Score the runs that lack a suite, as `cse eval` does; returns how many runs that were."""
+    require_known(suites, paths)
+    scored = 0
+    for run in model.runs:
+        stored = {score.suite: score.protocol for score in ledger.scores([run.signature])}
+        missing = unscored(suites, still_valid(stored, paths))
+        if missing:
+            score_run(run, ledger, missing, paths)
+            scored += 1
+    return scored

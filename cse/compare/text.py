@@ -1,0 +1,196 @@
+"""Two models side by side in words: for a terminal, as Markdown, and as a table of the registry's formats."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from analysis.render.markup import MARKDOWN, plain_text
+from analysis.render.markup import aligned as markdown
+from analysis.render.signs import signed
+from analysis.render.verdicts import LACKING
+from analysis.statistics.basics import sureness
+from analysis.statistics.needed import MOST
+from analysis.tables.aggregate import Row, Table
+from analysis.tables.columns import Interval
+from analysis.tables.directions import Terms
+from analysis.tables.spec import TableSpec
+from cse.cli import screen
+from cse.compare.by_pairs import Disagreement, PairComparison
+from cse.compare.by_seeds import ColumnComparison
+from cse.compare.gathered import Gathered
+from cse.tables.models import Model
+from cse_train.evaluate.pairs import Pairs
+
+WIDE = 100
+"""Columns of a terminal that has room for the last column."""
+TEXT = 160
+"""Characters shown of a text."""
+SEEDS_ALONE = "One seed on a side: only the bootstrap over sentence pairs speaks, and it does not cover other seeds."
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two models, what they have in common, and what is said of it."""
+
+    left: Model
+    right: Model
+    terms: Terms
+    gathered: Gathered
+    columns: Sequence[ColumnComparison]
+    pairs: Sequence[PairComparison]
+    texts: Mapping[str, Pairs]
+    """Column -> the set's texts, where they are at hand."""
+
+    def notes(self) -> list[str]:
+        """What holds for all numbers, for people."""
+        share = self.terms.share(1, len(self.columns))
+        tie = f"that of a tie is the {sureness(2 * share)} one, and within ±{self.terms.margin:g} points"
+        sure = f"{sureness(share)} intervals; {tie}"
+        shared = ", which the columns share" if len(self.columns) > 1 else ""
+        lines = [f"{sure}; any word is wrong at most {100 * self.terms.family:.4g}% of the time{shared}"]
+        if min(self._seeds()) < 2:
+            lines.append(SEEDS_ALONE if self.pairs else SEEDS_ALONE.replace("only", "no cosines are kept, so not even"))
+        unread = self.gathered.unread
+        more = f"; and {len(unread) - LACKING} more like these" if len(unread) > LACKING else ""
+        aside = [f"not compared by sentence pairs: {'; '.join(unread[:LACKING])}{more}"] if unread else []
+        return [*lines, *no_ties(self.columns), *self.gathered.notes, *aside]
+
+    def _seeds(self) -> list[int]:
+        return [entry.n for column in self.columns for entry in (column.left, column.right)]
+
+
+def worded(word: str, others: str) -> str:
+    """The word; of what is better or worse also how many settings differ that nobody asked about."""
+    return word + others if word in ("better", "worse") else word
+
+
+def no_ties(columns: Sequence[ColumnComparison]) -> list[str]:
+    """A line on the columns whose range is not known."""
+    unknown = [column.column for column in columns if not column.point]
+    if not unknown:
+        return []
+    how = " ".join(f"--scale {name}=1" for name in unknown)
+    return [f"no tie is told in {', '.join(unknown)}, whose range is not known: give {how}, or how wide it is"]
+
+
+HEAD = ["column", "A", "B", "A - B", "interval", "seeds", "A is", "needs"]
+
+
+def text(made: Comparison, width: int | None) -> str:
+    """All of it, for a terminal of this width or as Markdown."""
+    bold: Callable[[str], str] = screen.bold if width else (lambda text: f"**{MARKDOWN.escape(text)}**")
+    apart, others = made.gathered.difference_line(), made.gathered.others()
+    parts = [_bullets([f"A: {_who(made.left)}", f"B: {_who(made.right)}", *([apart] if apart else [])], width)]
+    rows = [_row(column) for column in made.columns]
+    parts += [_part(HEAD, rows, [i in (1, 2, 3) for i in range(len(HEAD))], width)]
+    parts.append(
+        _bullets([f"{column.column}: {worded(column.word, others)}; {column.reason}" for column in made.columns], width)
+    )
+    if made.pairs:
+        head = ["set", "pairs", "A", "B", "A - B", "interval", "A is"]
+        body = [_pair_row(pairs) for pairs in made.pairs]
+        parts.append(bold("Sentence pairs: these runs on other sentences"))
+        parts.append(_part(head, body, [i in (1, 2, 3, 4) for i in range(len(head))], width))
+    for pairs in made.pairs:
+        if pairs.disagreements:
+            parts.append(bold(f"Ranked most differently in {pairs.column} (of {pairs.pairs}; 1 is least similar)"))
+            texts = made.texts.get(pairs.column)
+            parts.append(_bullets([_disagreement(pair, texts) for pair in pairs.disagreements], width))
+    lacking = [p.column for p in made.pairs if p.disagreements and p.column not in made.texts]
+    more = [f"texts of {', '.join(lacking)} are not at hand: give --data"] if lacking else []
+    return "\n\n".join([*parts, _bullets([*made.notes(), *more], width)])
+
+
+def _part(head: list[str], rows: list[list[str]], right: list[bool], width: int | None) -> str:
+    if width is None:
+        escaped = [[MARKDOWN.escape(entry) for entry in row] for row in rows]
+        return markdown(head, [[signed(entry) for entry in row] for row in escaped], 1)
+    last = head.index("A is")
+    body: list[list[screen.Entry]] = [[*row[:last], screen.coloured(row[last]), *row[last + 1 :]] for row in rows]
+    narrow = width < WIDE and head[-1] == "needs"  # the lines below say it too
+    shown = slice(None, -1 if narrow else None)
+    return screen.fitted(head[shown], [row[shown] for row in body], right[shown], width)
+
+
+def _bullets(lines: Sequence[str], width: int | None) -> str:
+    plain = [f"- {plain_text(line)}" for line in lines]
+    return "\n".join(screen.prose(line, indent="  ") if width else f"- {MARKDOWN.escape(line[2:])}" for line in plain)
+
+
+def _who(model: Model) -> str:
+    if model.folder is not None:
+        return f"{model.label} (a folder, no seeds)"
+    seeds = f"seed{'s' * (len(model.seeds) > 1)} {', '.join(map(str, model.seeds))}"
+    return f"{model.label} ({seeds})"
+
+
+def _row(column: ColumnComparison) -> list[str]:
+    sides = [f"{side.mean:.{column.digits}f}" for side in (column.left, column.right)]
+    spreads = ["" if side.sd is None else f" ± {side.sd:.{column.digits}f}" for side in (column.left, column.right)]
+    return [
+        column.column,
+        *(mean + spread for mean, spread in zip(sides, spreads, strict=True)),
+        _signed(column.difference, column.digits),
+        _sure_interval(column.interval, column.digits, column.level),
+        str(column.common) if column.common else f"{column.left.n}/{column.right.n}",
+        column.word,
+        needs_text(column),
+    ]
+
+
+def needs_text(column: ColumnComparison) -> str:
+    """Seeds of each side that would decide it; empty for what is decided, and for folders, which have none."""
+    if column.word != "undecided" or min(*column.left.seeds, *column.right.seeds) < 0:
+        return ""
+    return f"{column.seeds_needed} seeds" if column.seeds_needed else f"over {MOST} seeds"
+
+
+def _pair_row(pairs: PairComparison) -> list[str]:
+    numbers = [
+        f"{pairs.left:.2f}",
+        f"{pairs.right:.2f}",
+        _signed(pairs.difference, 2),
+        _sure_interval(pairs.interval, 2, pairs.level),
+    ]
+    return [pairs.column, str(pairs.pairs), *numbers, pairs.word]
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
+
+
+def interval_text(interval: Interval | None, digits: int) -> str:
+    """`+0.35 to +3.33`; a dash where no seeds tell."""
+    return "-" if interval is None else " to ".join(_signed(end, digits) for end in interval)
+
+
+def _sure_interval(interval: Interval | None, digits: int, level: float) -> str:
+    """`+0.35 to +3.33 (95%)`."""
+    return interval_text(interval, digits) + ("" if interval is None else f" ({sureness(level)})")
+
+
+def _disagreement(pair: Disagreement, texts: Pairs | None) -> str:
+    ranks = f"A {pair.left_rank:.0f}, B {pair.right_rank:.0f}; grade {pair.grade:g} (rank {pair.grade_rank:.0f})"
+    said = f"pair {pair.index}: {ranks}; nearer: {pair.nearer}"
+    if texts is None:
+        return said
+    return f"{said}: {_short(texts.left[pair.index])} | {_short(texts.right[pair.index])}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TEXT else f"{text[:TEXT]}…"
+
+
+def table(made: Comparison) -> Table:
+    """As a table of the registry's formats: a row for each column, A and B beside each other."""
+    rows = []
+    others = made.gathered.others()
+    for column in made.columns:
+        shown = _row(column)
+        key = {"column": shown[0], "A - B": shown[3], "interval": shown[4], "A is": worded(shown[6], others)}
+        rows.append(Row(key, {"A": column.left, "B": column.right}))
+    axes = list(rows[0].key)
+    spec = TableSpec(id="comparison", title=f"{_who(made.left)} against {_who(made.right)}", axes=axes,
+                     columns=["A", "B"], best="none")  # fmt: skip
+    words = [f"{p.column}: on resampled sentence pairs {p.word}, {_signed(p.difference, 2)}, "
+             f"{sureness(p.level)} interval {interval_text(p.interval, 2)}" for p in made.pairs]  # fmt: skip
+    return Table(spec, rows, [], {}, [*words, *made.notes()], apart=made.gathered.difference_line())

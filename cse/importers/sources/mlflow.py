@@ -1,0 +1,58 @@
+"""MLflow: the finished runs of an experiment, at a tracking URI, in a SQLite file or in a folder (`mlruns`)."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from cse.importers import ForeignRun
+from cse.importers.sources import package
+from cse.importers.values import require_table, scalar, sqlite_file
+from cse_train.fields import ConfigError, nearest
+from cse_train.reading import reading
+
+SCORE = None
+PAGE = 1_000
+FINISHED = "FINISHED"
+
+
+def read(source: str, study: str | None) -> list[ForeignRun]:
+    """Every run; `study` names the experiment, which may be left out where only one has any."""
+    if (file := sqlite_file(source)) is not None:
+        require_table(file, "experiments", "MLflow")
+        source = f"sqlite:///{file.resolve()}"
+    elif "://" not in source and not Path(source).is_dir():
+        raise ConfigError([f"no such file: source={source}; name MLflow's database, its folder or a tracking URI"])
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # it is only read
+    client = package("mlflow").MlflowClient(tracking_uri=source)
+    with reading("no MLflow", f"source={source}", "name MLflow's database, its folder or a tracking URI"):
+        experiments = {experiment.name: experiment.experiment_id for experiment in client.search_experiments()}
+        if study is not None and study not in experiments:
+            raise ConfigError([f"unknown study: study={study} of source={source}; {nearest(study, experiments)}"])
+        wanted = experiments if study is None else {study: experiments[study]}
+        runs = {name: _all(client, number) for name, number in wanted.items()}
+    runs = {name: rows for name, rows in runs.items() if rows}
+    if len(runs) > 1:
+        raise ConfigError([f"several studies: source={source} has {', '.join(sorted(runs))}; give one with --study"])
+    return [run for rows in runs.values() for run in rows]
+
+
+def _all(client: Any, experiment: str) -> list[ForeignRun]:
+    runs, token = list[ForeignRun](), None
+    while True:
+        page = client.search_runs([experiment], max_results=PAGE, page_token=token)
+        runs += map(_run, page)
+        token = page.token
+        if not token:
+            return runs
+
+
+def _run(run: Any) -> ForeignRun:
+    begun, end = run.info.start_time, run.info.end_time
+    return ForeignRun(
+        id=run.info.run_id,
+        unfinished="" if run.info.status == FINISHED else str(run.info.status).lower(),
+        settings={name: scalar(value) for name, value in run.data.params.items()},
+        metrics=dict(run.data.metrics),
+        seconds=(end - begun) / 1000 if begun and end else None,
+        begun=begun / 1000 if begun else None,
+    )

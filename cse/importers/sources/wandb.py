@@ -1,0 +1,185 @@
+"""Weights & Biases: a folder of offline runs, an exported .csv or .json, or `ENTITY/PROJECT` over the network."""
+
+import ast
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cse.importers import ForeignRun
+from cse.importers.sources import package
+from cse.importers.values import flat, numbers, scalar
+from cse.importers.wandb_log import records
+from cse_train.fields import ConfigError, Json, Scalar
+from cse_train.reading import reading
+from cse_train.text.corpora.delimited import delimited_rows, header_of
+
+SCORE = None
+FINISHED = "finished"
+OURS = ("method", "train.", "method.")
+"""How the names of settings begin; in a flat table every other column with numbers is a metric."""
+FACTS = ("id", "name", "state", "created", "created_at", "createdat")
+"""Columns, in small letters, that say which run a row is, and how it ended."""
+NOT_FINITE = re.compile(r"(?<=[:\[,( ])-?(?:nan|inf)(?=[,\]})])")
+"""How Python writes numbers that are none."""
+
+
+def read(source: str, study: str | None) -> list[ForeignRun]:
+    """Every run. A table is W&B's export (a column for each value), or has `config` and `summary`."""
+    if study is not None:
+        raise ConfigError([f"no studies: study={study}; W&B has projects, name one as ENTITY/PROJECT"])
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return _offline(path)
+    if path.is_file():
+        remedy = "export it again: .csv with a header, or .json with a list of runs"
+        with reading("unreadable table", f"source={path}", remedy):
+            return _from_rows(_rows(path))
+    if path.suffix or source.count("/") != 1:
+        raise ConfigError(
+            [f"no such file: source={source}; name a folder of offline runs, a .csv, a .json or ENTITY/PROJECT"]
+        )
+    with reading("no project", f"source={source}", "give wandb login, or name a file that you exported"):
+        return [_from_api(run) for run in package("wandb").Api().runs(source)]
+
+
+def _offline(folder: Path) -> list[ForeignRun]:
+    """A run that was resumed lies in several folders: the later one's values count."""
+    files = sorted(folder.rglob("*.wandb"), key=lambda file: file.stat().st_mtime)
+    if not files:
+        raise ConfigError([f"no runs: source={folder} has no file *.wandb; name the folder `wandb` of offline runs"])
+    parse = package("wandb.proto.wandb_internal_pb2").Record.FromString
+    runs: dict[str, Json] = {}
+    for file in files:
+        with reading("unreadable run", f"file={file}", "take it away, or have it synced again"):
+            seen = _offline_run(map(parse, records(file)))
+        if seen:
+            before = runs.setdefault(seen["id"], {"config": {}, "summary": {}})
+            runs[seen["id"]] = {**seen, **{part: before[part] | seen[part] for part in ("config", "summary")}}
+    return [
+        ForeignRun(
+            id=name,
+            unfinished={0: "", None: "running"}.get(run["code"], "crashed"),
+            settings=flat(run["config"]),
+            metrics=numbers(run["summary"]),
+            rest=_rest(run["summary"]),
+            begun=run["begun"],
+        )
+        for name, run in runs.items()
+    ]
+
+
+def _offline_run(parsed: Iterator[Any]) -> Json:
+    """ID, configuration, last summary and exit code (None: it did not end) of one file; empty without a run."""
+    run: dict[str, Any] = {}
+    for record in parsed:
+        kind = record.WhichOneof("record_type")
+        if kind == "run" and not run:
+            about = record.run
+            begun = about.start_time.seconds or None
+            run = {"id": f"{about.project}/{about.run_id}", "begun": begun, "config": {}, "summary": {}, "code": None}
+        if run and kind in ("run", "config"):
+            update = record.run.config.update if kind == "run" else record.config.update
+            run["config"] |= _values(update)
+        elif run and kind in ("history", "summary"):
+            run["summary"] |= _values(record.history.item if kind == "history" else record.summary.update)
+        elif run and kind == "exit":
+            run["code"] = record.exit.exit_code
+    return run
+
+
+def _values(items: Any) -> Json:
+    return {item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in items}
+
+
+def _rows(path: Path) -> list[Json]:
+    if path.suffix == ".json":
+        rows = json.loads(path.read_text(encoding="utf8"))
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise ValueError("it is no list of runs")
+        return rows
+    rows = delimited_rows(path)
+    header = header_of(next(rows, (0, []))[1], path)
+    table = [(number, fields) for number, fields in rows if fields]
+    for number, fields in table:
+        if len(fields) != len(header):
+            raise ValueError(f"line {number} has {len(fields)} fields, the header {len(header)}")
+    return [dict(zip(header, fields, strict=True)) for _, fields in table]
+
+
+def _from_rows(rows: Sequence[Json]) -> list[ForeignRun]:
+    """The runs of a table. A row without an ID is the run of that name and time of creation.
+
+    Rows of one name, or of none, are told apart by their settings.
+    """
+    named = [_named(row) for row in rows]
+    often = Counter(named)
+    return [_from_row(row, name, often[name] > 1 or name == NAMELESS) for row, name in zip(rows, named, strict=True)]
+
+
+NAMELESS = json.dumps([None, None])
+
+
+def _named(row: Json) -> str:
+    facts = _facts(row)
+    created = (str(facts[name]) for name in ("created", "created_at", "createdat") if facts.get(name))
+    return str(facts.get("id") or json.dumps([facts.get("name") or None, next(created, None)]))
+
+
+def _from_row(row: Json, name: str, by_settings: bool) -> ForeignRun:
+    """A run of a table; `by_settings`: its name is not its alone."""
+    facts = _facts(row)
+    nested = "config" in facts and "summary" in facts
+    if nested:
+        config, summary = _mapping(facts["config"]), _mapping(facts["summary"])
+        settings, others = flat(config), summary
+    else:
+        settings = flat({name: value for name, value in row.items() if name.startswith(OURS)})
+        others = {name: value for name, value in row.items() if not name.startswith(OURS) and name.lower() not in FACTS}
+    text = json.dumps(row, sort_keys=True, default=str)
+    state = str(facts.get("state") or FINISHED).lower()
+    return ForeignRun(
+        id=json.dumps([name, settings], sort_keys=True) if by_settings and not facts.get("id") else name,
+        earlier_id="" if facts.get("id") else hashlib.sha256(text.encode()).hexdigest(),
+        unfinished="" if state == FINISHED else state,
+        settings=settings,
+        metrics=numbers(others),
+        rest=_rest(others),
+        is_flat=not nested,
+    )
+
+
+def _facts(row: Json) -> Json:
+    return {str(name).lower(): value for name, value in row.items()}
+
+
+def _rest(values: Json) -> dict[str, Scalar]:
+    """Texts, which are no metric; what W&B itself keeps begins with `_`."""
+    plain = {name: scalar(value) for name, value in values.items() if not str(name).startswith("_")}
+    return {name: value for name, value in plain.items() if value is not None and name not in numbers(values)}
+
+
+def _mapping(value: Any) -> Json:
+    """A dictionary, or its text as JSON or as Python writes it."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = ast.literal_eval(NOT_FINITE.sub("None", value))
+    if not isinstance(value, Mapping):
+        raise ValueError("config or summary is no dictionary")
+    return value
+
+
+def _from_api(run: Any) -> ForeignRun:
+    summary = dict(run.summary_metrics)
+    return ForeignRun(
+        id="/".join(run.path),
+        unfinished="" if run.state == FINISHED else str(run.state),
+        settings=flat(dict(run.config)),
+        metrics=numbers(summary),
+        rest=_rest(summary),
+    )

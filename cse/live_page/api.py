@@ -1,0 +1,157 @@
+"""The data of the page, plain for JSON."""
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine
+
+from analysis.ledger import queries
+from analysis.ledger.database import transaction
+from analysis.progress.follower import Follower
+from analysis.progress.pages import Listing, Wanted, figure, page
+from analysis.progress.plain import short
+from analysis.progress.rows import ProgressRow
+from analysis.progress.sweeps import SweepProgress, run_folder
+from analysis.run_folder import RunFolder
+from analysis.run_state import RunState
+
+FAILED = 50
+"""Failed runs of one reason that are named."""
+
+
+def state(follower: Follower, sweep: str | None, storage: Path) -> dict[str, object]:
+    """Every sweep in short, and one with its curves and failures: the named one, else the first. LedgerError."""
+    progress = follower.overview()
+    chosen = sweep or (progress.sweeps[0].id if progress.sweeps else None)
+    full = follower.detail(chosen) if chosen else None
+    return {
+        "now": progress.now,
+        "sweeps": [short(sweep_row) for sweep_row in progress.sweeps],
+        "sweep": None
+        if full is None
+        else {
+            **short(full.progress),
+            "curves": [vars(curve) for curve in full.curves],
+            "failures": failures(full.listing),
+            "mirror": _mirror(full.progress, storage),
+        },
+    }
+
+
+def failures(listing: Listing) -> list[dict[str, object]]:
+    """Runs that failed by reason, the most frequent first; of each the first FAILED."""
+    by_reason: dict[str, list[ProgressRow]] = {}
+    for row in listing.rows:
+        if row.state == RunState.FAILED:
+            by_reason.setdefault(row.reason or "no reason is recorded", []).append(row)
+    return [
+        {
+            "reason": reason,
+            "count": len(rows),
+            "runs": [{"signature": row.signature, "label": listing.names[row.signature]} for row in rows[:FAILED]],
+        }
+        for reason, rows in sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    ]
+
+
+def runs(follower: Follower, sweep: str, query: Mapping[str, str]) -> dict[str, object]:
+    """A page of a sweep's runs. LedgerError; FilterError for a column that it has not."""
+    listing = follower.listing(sweep)
+    start = query.get("from", "0")
+    wanted = Wanted(
+        sort=query.get("sort", ""),
+        down=query.get("down") == "1",
+        words=query.get("words", ""),
+        folded=query.get("fold") == "1",
+        offset=int(start) if start.isdecimal() and len(start) < 10 else 0,
+    )
+    return page(listing, wanted) if listing else {}
+
+
+def cells(follower: Follower, sweep: str) -> dict[str, object]:
+    """Every axis and the score of each cell, for figures of a search. LedgerError."""
+    listing = follower.listing(sweep)
+    return figure(listing) if listing else {}
+
+
+def one_run(engine: Engine, signature: str) -> dict[str, object]:
+    """Settings, curve and state of one run; empty where there is no such. LedgerError."""
+    with transaction(engine) as connection:
+        rows = queries.runs(connection, signatures=[signature])
+        points = queries.curves(connection, [signature]).get(signature, [])
+    if not rows:
+        return {}
+    run = rows[0]
+    dev = run.config.get("train.dev")
+    return {
+        "signature": signature,
+        "settings": {"method": run.method, "seed": run.seed, **run.config},
+        "dev": dev,
+        "points": [
+            {
+                "examples": point.examples,
+                "dev": finite(point.metrics.get(str(dev))),
+                "loss": finite(point.metrics.get("loss")),
+            }
+            for point in points
+        ],
+        **{name: getattr(run, name) for name in ("state", "reason", "examples", "best", "best_examples", "seconds")},
+    }
+
+
+def finite(value: Any) -> float | None:
+    """A number that JSON has."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _mirror(sweep: SweepProgress, storage: Path) -> str | None:
+    """The Optuna database that a search keeps beside its runs; None for a grid, and where there is none."""
+    file = storage / "optuna.db"
+    return f"sqlite:///{file}" if sweep.search and file.is_file() else None
+
+
+def log(engine: Engine, signature: str, storage: Path) -> Mapping[str, object]:
+    """The end of a run's logs, or why there is none to show."""
+    folder = run_folder(engine, signature)
+    files = tails(folder, storage)
+    if files or folder is None:
+        return {"files": files, "note": "" if files else "This run has no folder."}
+    return {"files": {}, "note": f"No log under {storage} for this run; its folder is {folder}."}
+
+
+TAIL_BYTES = 6000
+RANKS = 4
+"""Log files of one run that are shown."""
+
+
+def tails(folder: str | None, storage: Path) -> dict[str, str]:
+    """File name -> its last lines, of the logs under a run's folder.
+
+    Empty where there are none, and where they lie, links followed, outside `storage`.
+    """
+    if not folder:
+        return {}
+    root = storage.resolve()
+    paths = RunFolder(Path(folder)).written_logs()[:RANKS]
+    return {path.name: tail(path.resolve()) for path in paths if within(path, root)}
+
+
+def within(path: Path, root: Path) -> bool:
+    """Whether a path is a plain file under `root` once every link is followed."""
+    try:
+        real = path.resolve()
+    except (OSError, RuntimeError):  # links in a circle
+        return False
+    return real.is_relative_to(root) and real.is_file()
+
+
+def tail(path: Path, size: int = TAIL_BYTES) -> str:
+    """The last whole lines of a text file, at most `size` bytes."""
+    with path.open("rb") as stream:
+        length = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, length - size))
+        text = stream.read(size).decode("utf8", errors="replace")
+    return text if length <= size else text.partition("\n")[2]

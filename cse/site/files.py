@@ -1,0 +1,63 @@
+"""The site as files: index.html, site.json, and for each table its page with what can be downloaded."""
+
+import json
+from collections.abc import Iterator
+
+from cse.site.citation import read
+from cse.site.content import Sheet, Site, counts
+from cse.site.page import file_name, neighbours, page
+from cse.site.wall import sentence, wall
+
+FOLDER = "tables"
+
+
+def files(site: Site) -> Iterator[tuple[str, str]]:
+    """(path below the site's folder, content) of every file; equal sites give equal files."""
+    yield "index.html", wall(site)
+    yield "site.json", json.dumps(_listing(site), indent=1, ensure_ascii=False) + "\n"
+    listed = site.listed
+    for place, sheet in enumerate(listed):
+        yield f"{FOLDER}/{sheet.file}.html", page(sheet, *neighbours(listed, place))
+        if sheet.citation:
+            yield f"{FOLDER}/{sheet.file}.bib", read(sheet.citation, sheet.source).bibtex
+        for scale in sheet.scales:
+            for suffix, text in scale.files.items():
+                yield f"{FOLDER}/{file_name(sheet, scale, suffix)}", text
+
+
+def _listing(site: Site) -> dict[str, object]:
+    return {
+        "sentence": sentence(site),
+        "verdicts": counts(site.published),
+        "sources": list(site.sources),
+        "tables": [_entry(sheet) for sheet in site.listed],
+    }
+
+
+def _entry(sheet: Sheet) -> dict[str, object]:
+    return {
+        "id": sheet.id,
+        "title": sheet.title,
+        "citation": sheet.citation,
+        "table": sheet.where,
+        "state": sheet.state,
+        "methods": list(sheet.methods),
+        "suites": list(sheet.suites),
+        "scale": sheet.main.name if sheet.main else "",
+        "verdicts": counts([sheet]),
+        "contradictions": sheet.contradictions,
+        "missing_input": list(sheet.lacking),
+        "page": f"{FOLDER}/{sheet.file}.html",
+        "scales": [
+            {
+                "scale": scale.name,
+                "same_scale": scale.same,
+                "headline": scale.headline,
+                "seeds": scale.seeds,
+                "runs": scale.spent.runs,
+                "seconds": scale.spent.seconds,
+                "files": [f"{FOLDER}/{file_name(sheet, scale, suffix)}" for suffix in scale.files],
+            }
+            for scale in sheet.scales
+        ],
+    }

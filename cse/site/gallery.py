@@ -1,0 +1,195 @@
+"""`cse site`: every published table with all that a ledger has of it, at each scale at which it was run."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from analysis.ledger import Ledger
+from analysis.render.formats import render
+from analysis.study.study import Member
+from analysis.sweep_spec import SweepSpec
+from analysis.tables.aggregate import Table, aggregate
+from analysis.tables.directions import declared_terms
+from analysis.tables.results import without_part
+from analysis.tables.spec import identify
+from analysis.tables.verdict import judge
+from cluster.plan.planner import plan
+from cse.site.content import RowId, Scale, Sheet, SheetState, Site
+from cse.tables.build import spec_of
+from cse.tables.explain import command, space_name
+from cse.tables.lookup import space_of_sweep
+from cse.tables.reproduction import Reproduction, judged, with_left_out
+from cse.tables.study import declared, of_space
+from cse_train.data_paths import DataPaths
+from search_spaces.catalog import ALL, load_all, profiles
+from search_spaces.cell_names import setting
+from search_spaces.cells import PAPER, PART, Cell, ResolvedSpace, full_key, resolve, sweep_name
+from search_spaces.space import Space
+
+
+def gather(ledger: Ledger, sources: Sequence[str]) -> Site:
+    """All published tables in their papers' order, then the ledger's other spaces; TableError where one cannot be made.
+
+    `sources` name the files or the ledger for the page's foot. The same ledger gives the same site.
+    """
+    swept: dict[str, list[ResolvedSpace]] = {}
+    for sweep in ledger.sweeps():
+        resolved = space_of_sweep(sweep)
+        if resolved is not None:
+            swept.setdefault(resolved.space.id, []).append(resolved)
+    published = load_all([ALL])
+    others = [each[0].space for id, each in sorted(swept.items()) if id not in {space.id for space in published}]
+    sheets = [_sheet(space, swept.get(space.id, ()), ledger) for space in [*published, *others]]
+    return Site([sheet for sheet in sheets if sheet.citation or sheet.scales], sources)
+
+
+def _sheet(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Sheet:
+    paper = space.paper
+    layout = _layout(space)
+    scales = list(_scales(space, swept, ledger))
+    lacking, blocked = _lacking(space)
+    return Sheet(
+        id=space.id,
+        title=space.title,
+        citation=paper.citation if paper else "",
+        where=paper.table if paper else "",
+        source=paper.source if paper else "",
+        metric=paper.metric if paper else "",
+        notes=layout.spec.notes,
+        methods=space.methods(),
+        suites=space.evaluate,
+        state=_state(space, scales, blocked),
+        layout=layout,
+        unrun=judge(layout, same_scale=True),
+        printed=_printed(space),
+        names=_names(space),
+        scales=scales,
+        lacking=lacking,
+    )
+
+
+def _layout(space: Space) -> Table:
+    """The table as the paper prints it; of a search its printed rows alone."""
+    resolved = resolve(space, PAPER)
+    table = with_left_out(aggregate(spec_of(resolved), []), resolved)
+    if space.search is None or space.paper is None:
+        return table
+    printed = {identify(full_key(resolved, row.key)) for row in space.paper.rows}
+    return replace(table, rows=[row for row in table.rows if identify(row.key) in printed])
+
+
+def _printed(space: Space) -> list[RowId]:
+    """The paper's rows; none for a search."""
+    if space.paper is None or space.search is not None:
+        return []
+    resolved = resolve(space, PAPER)
+    return [identify(full_key(resolved, row.key)) for row in space.paper.rows]
+
+
+def _names(space: Space) -> dict[RowId, str]:
+    """Row -> the label of a listed cell."""
+    if not space.cells:
+        return {}
+    resolved = resolve(space, PAPER)
+    return {identify(full_key(resolved, cell.key)): cell.label for cell in resolved.rows() if cell.label}
+
+
+def _scales(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Iterator[Scale]:
+    """Those with a value of ours, the one that decides most values first; of two with the same runs the first stays."""
+    # With the shipped profiles: a run of one table may be a run of another, whose sweep nobody has started.
+    by_name = {_scale_name(resolved): resolved for resolved in (*(resolve(space, name) for name in profiles()), *swept)}
+    pages = [(name, resolved, _page(resolved, ledger)) for name, resolved in by_name.items()]
+    scales = [
+        (_signatures(page), _scale(name, resolved, page))
+        for name, resolved, page in pages
+        if page.study.finished or page.table.untrained
+    ]
+    scales.sort(key=lambda pair: pair[1].rank, reverse=True)
+    kept: list[frozenset[str]] = []
+    for signatures, scale in scales:
+        if not any(signatures <= other for other in kept) or not signatures:
+            kept.append(signatures)
+            yield scale
+
+
+def _signatures(page: Reproduction) -> frozenset[str]:
+    return frozenset(run.signature for _, run in page.study.finished)
+
+
+def _scale_name(resolved: ResolvedSpace) -> str:
+    given = [setting(key, value) for key, value in sorted(resolved.overrides.items())]
+    return ", ".join([resolved.profile.name, *given])
+
+
+def _page(resolved: ResolvedSpace, ledger: Ledger) -> Reproduction:
+    study, made = of_space(resolved, ledger, None, None)
+    seeds = 1 + max((member.seed for member, _ in study.finished), default=len(resolved.space.seeds) - 1)
+    study = replace(study, command=_command(resolved, seeds, ledger.sweep_spec(sweep_name(resolved))))
+    planned = [(member.key, member.run.signature, member.seed) for member in study.members if member.run is not None]
+    return judged(resolved, study, made, ledger, planned)
+
+
+def _command(resolved: ResolvedSpace, seeds: int, spec: SweepSpec) -> str:
+    """What trains the table again and prints it."""
+    words = ["cse", "reproduce" if resolved.space.paper else "run", space_name(resolved)]
+    terms = declared_terms(spec)
+    words += ["--profile", resolved.profile.name, *(() if terms.looks else ("--seeds", str(seeds))), *declared(terms)]
+    words += [word for key, value in sorted(resolved.overrides.items()) for word in ("--set", setting(key, value))]
+    return shlex.join(words)
+
+
+def _scale(name: str, resolved: ResolvedSpace, page: Reproduction) -> Scale:
+    plain = json.dumps(page.as_dict(), indent=1, ensure_ascii=False, allow_nan=False, default=str) + "\n"
+    return Scale(
+        name=name,
+        table=page.table,
+        verdicts=page.verdicts,
+        ordering=page.ordering,
+        study=page.study,
+        spent=page.spent,
+        unlike=page.unlike,
+        headline=page.headline,
+        commands=_commands(resolved, page.study.members),
+        files={"json": plain, "csv": render(page.table, "csv", page.verdicts, page.ordering)},
+    )
+
+
+def _commands(resolved: ResolvedSpace, members: Sequence[Member]) -> Mapping[RowId, Sequence[str]]:
+    """Row -> what trains each of its cells again."""
+    by_cell: dict[tuple[RowId, str | None], tuple[Cell, list[Member]]] = {}
+    for member in members:
+        if member.run is not None:
+            part = member.key.get(PART)
+            key = {axis: value for axis, value in without_part(member.key).items() if value is not None}
+            cell = resolved.cell(key, part=None if part is None else str(part))
+            by_cell.setdefault((identify(without_part(member.key)), cell.part), (cell, []))[1].append(member)
+    commands: dict[RowId, list[str]] = {}
+    for (row, _), (cell, runs) in by_cell.items():
+        rows = [member.run for member in runs if member.run is not None]
+        commands.setdefault(row, []).append(command(resolved, cell, sorted(run.seed for run in rows), rows))
+    return commands
+
+
+def _lacking(space: Space) -> tuple[list[str], bool]:
+    """What cells lack where only the data are at hand that every user has; whether no cell is left to train."""
+    (planned,) = plan([space], None, None, None, DataPaths()).spaces
+    reasons = dict.fromkeys(why for cell in planned.incomplete for why in cell.reasons)
+    cells = {run.signature for run in planned.runs}
+    nothing = not planned.is_search and not cells and not any(resolve(space).evaluated().values())
+    return list(reasons), nothing or (bool(cells) and cells <= planned.incomplete_runs)
+
+
+def _state(space: Space, scales: Sequence[Scale], blocked: bool) -> SheetState:
+    if not scales:
+        return SheetState.BLOCKED if blocked else SheetState.NOT_RUN
+    return SheetState.DONE if any(_whole(space, scale) for scale in scales) else SheetState.PARTIAL
+
+
+def _whole(space: Space, scale: Scale) -> bool:
+    """Whether every run of the scale is done and every row that ran has all that a suite of ours can score."""
+    without = space.paper.unscored if space.paper else {}
+    models = scale.table.untrained.values()
+    ran = [row for row in scale.table.rows if scale.members(row)]
+    scored = all(entry.n for row in ran for column, entry in row.entries.items() if column not in without)
+    return scored and not scale.study.missing and all(model.values for model in models)

@@ -1,0 +1,108 @@
+"""A table in the paper's layout: entries hold our value, the paper's and the difference, of which radios show one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from analysis.render.formats.html import HTML
+from analysis.render.grid import NO_AXES, baseline_grid, grid, text_columns
+from analysis.report.facts import folder_name, slug
+from analysis.tables.aggregate import Table
+from analysis.tables.columns import Verdict
+from analysis.tables.verdict import Verdicts
+from cse.site.content import Scale, Sheet, tone
+
+
+@dataclass(frozen=True)
+class Value:
+    """One entry; each text may be empty."""
+
+    ours: str
+    paper: str = ""
+    delta: str = ""
+    verdict: str = ""
+    tone: str = ""
+    anchor: str = ""
+    """The place on the page where the runs behind it stand."""
+    from_reference: str = ""
+    """At another scale: our difference from the row of reference, and the paper's."""
+
+
+@dataclass(frozen=True)
+class SheetRow:
+    """One row; `is_ours` where it is trained here."""
+
+    keys: Sequence[str]
+    seeds: str
+    values: Sequence[Value]
+    is_ours: bool
+
+
+@dataclass(frozen=True)
+class SheetTable:
+    """A table as its page shows it."""
+
+    caption: str
+    axes: Sequence[str]
+    columns: Sequence[str]
+    has_seeds: bool
+    rows: Sequence[SheetRow]
+    """In the paper's order, those that are not trained last."""
+    baselines: Sequence[Sequence[str]]
+    """Our rows without training, which start where the runs start: a name, and a score for each column."""
+
+
+def values(table: Table) -> list[dict[str, Value]]:
+    """Column -> entry for every line of the table, the rows that are not trained last."""
+    header, body = grid(table, HTML)
+    first = text_columns(table) + 1
+    starts: dict[str, tuple[int, int]] = {}
+    place = first
+    for column in table.spec.columns:
+        width = 3 if header[place + 1 : place + 2] == [f"{column} paper"] else 1
+        starts[column] = (place, width)
+        place += width
+    return [{name: Value(*line[start : start + width]) for name, (start, width) in starts.items()} for line in body]
+
+
+def anchor(scale: str, row: int, column: str) -> str:
+    """The place on the page where the runs behind an entry stand."""
+    return f"{folder_name(scale)}-{row + 1}-{slug(column)}"
+
+
+def sheet_table(sheet: Sheet, table: Table, verdicts: Verdicts, scale: Scale | None) -> SheetTable:
+    """The table; entries of ours lead to the runs behind them."""
+    ours, texts = len(table.rows), text_columns(table)
+    rows = []
+    for index, (printed, line) in enumerate(zip(grid(table, HTML)[1], values(table), strict=True)):
+        keys = printed[:texts]
+        if sheet.names:
+            keys = [sheet.row_name(table.rows[index])] if index < ours else keys[:1]
+        entries = [
+            _judged(value, verdicts.get((index, column)), index, column, scale) for column, value in line.items()
+        ]
+        rows.append(SheetRow(keys, printed[texts], entries, index < ours))
+    return SheetTable(
+        caption=". ".join(part for part in (sheet.where, sheet.metric) if part),
+        axes=["row"] if sheet.names else list(table.spec.axes) or [NO_AXES],
+        columns=table.spec.columns,
+        has_seeds=scale is not None,
+        rows=[*(rows[index] for index in sheet.order(table)), *rows[ours:]],
+        baselines=baseline_grid(table, HTML)[1],
+    )
+
+
+def _judged(value: Value, verdict: Verdict | None, row: int, column: str, scale: Scale | None) -> Value:
+    """With what is said of it, and where it leads."""
+    if value.ours and scale is not None and row < len(scale.table.rows):
+        value = replace(value, anchor=anchor(scale.name, row, column))
+    if verdict is None:
+        return value
+    differs = _from_reference(verdict, scale)
+    return replace(value, verdict=verdict.word, tone=tone(verdict.word), from_reference=differs)
+
+
+def _from_reference(verdict: Verdict, scale: Scale | None) -> str:
+    if scale is None or scale.same or verdict.interval is None:
+        return ""
+    ours = sum(verdict.interval) / 2
+    return f"{ours:+.2f} from ○, paper {verdict.published:+.6g}".replace("-", "−")

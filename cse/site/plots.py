@@ -1,0 +1,75 @@
+"""The pictures of one table's columns: a forest of differences, and the paper's order against ours."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import markupsafe
+
+from analysis.tables.columns import Verdict
+from analysis.tables.directions import MARGIN
+from cse.site.content import Scale, Sheet, tone
+from cse.site.drawing import Mark, bump, forest
+from cse.site.grid import anchor
+
+NEEDED = 3
+"""Rows with both numbers from which they have an order."""
+
+
+def of_columns(sheet: Sheet, scale: Scale) -> Mapping[str, Sequence[markupsafe.Markup]]:
+    """The pictures of every column with verdicts on our values."""
+    columns = scale.table.spec.columns
+    drawn = {column: [*_forest(sheet, scale, column), *_bump(sheet, scale, column)] for column in columns}
+    return {column: pictures for column, pictures in drawn.items() if pictures}
+
+
+def _forest(sheet: Sheet, scale: Scale, column: str) -> list[markupsafe.Markup]:
+    order = sheet.order(scale.table)
+    judged = [(index, scale.verdicts[index, column]) for index in order if (index, column) in scale.verdicts]
+    compared = [(index, verdict) for index, verdict in judged if verdict.word not in ("reference", "not run")]
+    if not compared:
+        return []
+    marks = [_mark(sheet, scale, index, column, verdict) for index, verdict in compared]
+    if scale.same:
+        heads = ("row", "ours − paper's", "verdict")
+        return [forest(marks, heads, None, "□ at 0: the paper's value; ● ours with its 95% interval.")]
+    reference = next((index for index, verdict in judged if verdict.word == "reference"), None)
+    base = "the row of reference" if reference is None else sheet.row_name(scale.table.rows[reference])
+    band = MARGIN * scale.table.scale(column).point
+    key = (
+        f"Difference from {base}: □ the paper's; ● ours with the interval of its verdict, that of a tie within "
+        f"the grey, ±{band:g}. Seeds: how many would show the paper's difference in four of five tables."
+    )
+    return [forest(marks, ("row", "difference", "seeds"), band, key)]
+
+
+def _mark(sheet: Sheet, scale: Scale, index: int, column: str, verdict: Verdict) -> Mark:
+    name = sheet.row_name(scale.table.rows[index])
+    low, high = verdict.interval or (0.0, 0.0)
+    paper, shift = (0.0, verdict.published) if scale.same else (verdict.published, 0.0)
+    return Mark(
+        name=name,
+        anchor=anchor(scale.name, index, column),
+        verdict=verdict.word,
+        tone=tone(verdict.word),
+        paper=paper,
+        ours=(low + high) / 2 - shift if verdict.interval else None,
+        interval=(low - shift, high - shift) if verdict.interval else None,
+        note=verdict.word if scale.same else _needed(verdict.reason),
+        said=f"{name}: {verdict.word}; {verdict.reason}",
+    )
+
+
+def _needed(reason: str) -> str:
+    """How many seeds would show the paper's difference; empty where that is not said."""
+    needs = re.search(r"needs (over )?(\d+) seeds", reason)
+    return f"{'> ' if needs[1] else ''}{needs[2]}" if needs else ""
+
+
+def _bump(sheet: Sheet, scale: Scale, column: str) -> list[markupsafe.Markup]:
+    rows = [
+        (sheet.row_name(row), entry.mean, entry.published)
+        for row in scale.table.rows
+        if (entry := row.entries[column]).mean is not None and entry.published is not None
+    ]
+    both = [(name, ours, theirs) for name, ours, theirs in rows if ours is not None and theirs is not None]
+    return [bump(both, scale.table.best(column) == "min")] if len(both) >= NEEDED else []

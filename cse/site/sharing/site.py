@@ -1,0 +1,76 @@
+"""`cse site`: published tables and what became of them, as a static site."""
+
+import contextlib
+import functools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.bundles.reader import Bundle
+from analysis.ledger import Ledger, shown_url
+from analysis.ledger.exchange.merge import Source
+from cse.cli import ledgers, screen
+from cse.cli.loader import deferred
+from cse.tables.imported.strangers import checked_records
+from cse_train.fields import ConfigError
+from cse_train.files import replace_file
+
+with deferred(__name__):
+    from cse.site import files as pages
+    from cse.site import gallery
+
+Files = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="BUNDLE...", help="Files of cse bundle; without any, the ledger.", show_default=False),
+]
+To = Annotated[Path, typer.Option(help="Folder of the site, new or not; files of the same names are replaced.")]
+
+
+def site(to: To, files: Files = None, ledger: ledgers.LedgerUrl = None) -> None:
+    """Write a static site of all published tables with verdicts, curves and commands, from bundles or a ledger."""
+    _check(to, files or [], ledger)
+    screen.note("reading runs and comparing tables")
+    with _opened(files or [], ledger) as (opened, sources):
+        made = gallery.gather(opened, sources)
+        written = [_write(to / name, text) for name, text in pages.files(made)]
+    run = sum(bool(sheet.scales) for sheet in made.published)
+    print(f"wrote {to / 'index.html'}: {run} of {len(made.published)} tables with runs; {len(written)} files")
+
+
+def _check(to: Path, files: list[Path], ledger: str | None) -> None:
+    """ConfigError with every mistake in what was given."""
+    problems = []
+    if to.exists() and not to.is_dir():
+        problems.append(f"not a folder: --to={to}; name a folder, new or not")
+    if files and ledger:
+        problems.append(f"two sources: --ledger={shown_url(ledger)} beside {len(files)} bundles; give one of them")
+    absent = [file for file in files if not file.is_file()]
+    problems += [f"no such file: file={file}; name a bundle (cse bundle writes one)" for file in absent]
+    if problems:
+        raise ConfigError(problems)
+
+
+@contextlib.contextmanager
+def _opened(files: list[Path], url: str | None) -> Iterator[tuple[Ledger, list[str]]]:
+    """The ledger, and what it is called on the pages; bundles are taken over into one that is gone afterwards."""
+    if not files:
+        opened = ledgers.existing_ledger(url)
+        if opened is None:
+            raise ConfigError([f"no ledger yet: --ledger={ledgers.ledger_url(None)}; name bundles, or another ledger"])
+        yield opened, ["a ledger"]
+        return
+    with tempfile.TemporaryDirectory(prefix="cse-site-") as folder:
+        opened = Ledger.open(Path(folder) / "ledger.db")
+        with contextlib.closing(opened):
+            for file in sorted(files, key=lambda file: file.name):
+                bundle = Bundle(file)
+                opened.merge(checked_records(bundle), Source(file.name, bundle.header.sha256))
+            yield opened, sorted(file.name for file in files)
+
+
+def _write(path: Path, text: str) -> Path:
+    replace_file(path, functools.partial(Path.write_bytes, data=text.encode()))
+    return path

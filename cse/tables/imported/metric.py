@@ -1,0 +1,66 @@
+"""What the scores of imported runs mean, as it was declared when they were imported, else as their names say.
+
+The ledger's higher score always wins, so that a metric of which the lower value is better lies there with its sign
+turned; `Metric.measured` turns it back.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from analysis.ledger import Ledger, RunRow
+from analysis.sweep_spec import SweepSpec
+from analysis.tables.spec import MetricScale, Sense
+from cse.tables.imported import IMPORTED
+from cse_train.evaluate.metric_names import needs_direction, read_span
+from cse_train.fields import ConfigError, Scalar
+
+TURNED = "-"
+"""Stands before the name of a metric whose sign is turned."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The metric of an imported sweep."""
+
+    name: str
+    scale: MetricScale
+
+    @property
+    def turned(self) -> bool:
+        return self.scale.better == "lower"
+
+    def measured(self, run: RunRow) -> RunRow:
+        """The run with its score as the tool has it."""
+        return replace(run, best=-run.best) if self.turned and run.best is not None else run
+
+
+def declared(name: str, better: Sense | None, span: float | None, values: Iterable[float]) -> Metric:
+    """The metric as a person declares it; what is not declared is read. ConfigError for a loss without a direction."""
+    if better is None and needs_direction(name):
+        raise ConfigError([f"no direction: score={name}; give --better lower, or --better higher"])
+    return Metric(name, MetricScale(better or "higher", read_span(name, values) if span is None else span))
+
+
+def in_spec(metric: Metric) -> dict[str, Scalar]:
+    """What a sweep keeps of it."""
+    score = (TURNED if metric.turned else "") + metric.name
+    return {"score": score, "better": metric.scale.better, "span": metric.scale.span}
+
+
+def of_spec(spec: SweepSpec, runs: Sequence[RunRow]) -> Metric:
+    """The metric of an imported sweep with these runs; none is better of a loss that was imported undeclared."""
+    name, turned = spec.score.removeprefix(TURNED), spec.score.startswith(TURNED)
+    better: Sense | None = "lower" if turned else "higher"
+    if not spec.says_better and not turned and needs_direction(name):
+        better = None
+    values = [run.best for run in runs if run.best is not None]
+    return Metric(name, MetricScale(better, spec.span or read_span(name, values)))
+
+
+def of_runs(ledger: Ledger, runs: Sequence[RunRow]) -> Metric | None:
+    """The metric of runs of an imported sweep; None for runs that were trained here."""
+    names = {run.signature for run in runs if IMPORTED in run.identity}
+    for sweep in ledger.sweeps() if names else ():
+        if sweep.spec.imported and not names.isdisjoint(ledger.signatures(sweep.id)):
+            return of_spec(sweep.spec, ledger.runs(sweep=sweep.id))
+    return None

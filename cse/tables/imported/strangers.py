@@ -1,0 +1,37 @@
+"""The records of a bundle whose runs are what their signatures say, as far as that can be computed here."""
+
+from collections.abc import Iterator
+
+from analysis.bundles.errors import BundleError
+from analysis.bundles.reader import AGAIN, Bundle
+from analysis.ledger.exchange.columns import Record
+from cluster.plan.signature import possible_signatures
+from cse.tables.imported import IMPORTED
+from cse_train.config import completed, parse_run
+from cse_train.fields import ConfigError
+
+
+def checked_records(bundle: Bundle) -> Iterator[Record]:
+    """Each record, in order. BundleError as `Bundle.records`, and for a run whose settings have another signature."""
+    for record in bundle.records():
+        if record["kind"] == "run" and not _has_its_signature(record):
+            what = f"signature={record['signature']} is not that of its config and identity"
+            raise BundleError(f"wrong record: file={bundle.path} {what}; {AGAIN}")
+        yield record
+
+
+def _has_its_signature(run: Record) -> bool:
+    """Also true where nobody can tell: another tool's run, a method that is not here, a version that is newer.
+
+    Runs of before 0.2.0 say no version, and their signatures were made otherwise.
+    """
+    if IMPORTED in run["identity"]:
+        return True
+    try:
+        parsed = parse_run(completed({**run["config"], "method": run["method"], "train.seed": run["seed"]}))
+    except ConfigError:
+        return True
+    version = run["attempts"][-1]["details"].get("method_version") if run["attempts"] else None
+    signatures = possible_signatures(parsed, run["identity"])
+    newest = max(version for version, _, _ in signatures)
+    return not isinstance(version, int) or version > newest or run["signature"] in signatures.values()

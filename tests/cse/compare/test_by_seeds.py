@@ -1,0 +1,235 @@
+"""A against B by seeds: by hand, against scipy, and how often a word is wrong where the truth is known."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from analysis.statistics.looks import LOOKS
+from analysis.tables.aggregate import entry_of
+from analysis.tables.directions import Terms
+from analysis.tables.spec import MetricScale, TableError
+from cse.compare.by_seeds import ColumnComparison, Sides, compared, verdict_of
+
+T2 = 4.302653
+"""Student's t(0.975) at 2 degrees of freedom."""
+
+
+def sides(left: list[float], right: list[float], first: int = 0) -> Sides:
+    """Values by seed; B's seeds count from `first`."""
+    return Sides(entry_of(dict(enumerate(left))), entry_of(dict(enumerate(right, first))))
+
+
+def compare(left: list[float], right: list[float], terms: Terms | None = None, first: int = 0) -> ColumnComparison:
+    (made,) = compared({"sts_dev": sides(left, right, first)}, terms or Terms())
+    return made
+
+
+def test_better_by_hand() -> None:
+    """Differences 2, 3, 4: mean 3, sd 1, half interval 4.302653 / sqrt(3) = 2.484138."""
+    made = compare([62.0, 64.0, 66.0], [60.0, 61.0, 62.0])
+    assert (made.word, made.difference, made.common, made.more_seeds) == ("better", 3.0, 3, 0)
+    assert made.interval == pytest.approx((3 - T2 / math.sqrt(3), 3 + T2 / math.sqrt(3)), abs=1e-6)
+    assert compare([60.0, 61.0, 62.0], [62.0, 64.0, 66.0]).word == "worse"
+
+
+def test_what_is_surely_within_the_margin_is_a_tie_and_not_better() -> None:
+    """Differences 0.19, 0.20, 0.21: half interval 0.0248, so that 0 and 0.5 both lie outside of it."""
+    made = compare([60.19, 61.20, 62.21], [60.0, 61.0, 62.0])
+    assert (made.word, made.reason) == (
+        "tie",
+        "the 90% interval is within ±0.5, and the 95% interval above 0 (3 seeds)",
+    )
+    assert compare([60.19, 61.20, 62.21], [60.0, 61.0, 62.0], Terms(margin=0.1)).word == "better"
+
+
+def test_an_open_column_says_how_many_seeds_would_decide() -> None:
+    """Differences 0, 1, 2: mean 1, sd 1; (t(0.975) + t(0.8)) / sqrt(n) <= 1 first holds at n = 10."""
+    made = compare([60.0, 61.0, 62.0], [60.0, 60.0, 60.0])
+    reach = [n for n in range(2, 50) if (scipy.stats.t.ppf(0.975, n - 1) + scipy.stats.t.ppf(0.8, n - 1)) / n**0.5 <= 1]
+    assert made.word == "undecided" and (made.seeds_needed, made.more_seeds) == (reach[0], reach[0] - 3)
+    assert "about 7 more seeds would decide it" in made.reason and reach[0] == 10
+
+
+def test_lacking_seeds_are_those_of_a_look_that_was_named() -> None:
+    """At 0.025 a look, differences 0, 1, 2 need 12 seeds; the next look is at 20."""
+    looked = compare([60.0, 61.0, 62.0], [60.0, 60.0, 60.0], Terms(looks=(3, 20)))
+    assert (looked.word, looked.seeds_needed, looked.more_seeds) == ("undecided", 20, 17)
+    four = compare([60.0, 61.0, 62.0, 61.0], [60.0, 60.0, 60.0, 60.0], Terms(looks=(3, 20)))
+    assert (four.common, four.difference, four.more_seeds) == (4, 1.0, 16)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("level", [0.05, 0.01])
+def test_the_interval_is_scipys_paired_one_at_its_share_of_the_level(columns: int, level: float) -> None:
+    generator = np.random.default_rng(0)
+    for seeds in (3, 4, 8):
+        left, right = generator.normal(60, 1, (2, seeds))
+        many = {f"c{i}": sides(list(left), list(right)) for i in range(columns)}
+        made = compared(many, Terms(family=level))[-1]
+        oracle = scipy.stats.ttest_rel(left, right).confidence_interval(1 - level / columns)
+        assert made.interval == pytest.approx((oracle.low, oracle.high), rel=1e-9)
+
+
+def test_without_common_seeds_welch_compares_the_means() -> None:
+    left, right = [62.0, 63.0, 64.5], [60.0, 60.5, 61.5]
+    made = compare(left, right, first=3)
+    error = math.sqrt(np.var(left, ddof=1) / 3 + np.var(right, ddof=1) / 3)
+    middle = np.mean(left) - np.mean(right)
+    assert (made.common, made.word) == (0, "undecided") and "none in common" in made.reason
+    assert made.interval == pytest.approx((middle - T2 * error, middle + T2 * error), abs=1e-5)
+
+
+def test_seeds_that_only_one_side_has_do_not_count() -> None:
+    assert compare([62.0, 64.0, 66.0, 10.0], [60.0, 61.0, 62.0]).difference == 3.0
+
+
+def test_one_seed_says_that_seeds_are_not_covered() -> None:
+    made = compare([62.0], [60.0])
+    assert (made.word, made.difference, made.interval) == ("undecided", 2.0, None)
+    assert made.reason == "one seed on a side: what other seeds would give is not covered"
+    assert (made.seeds_needed, made.more_seeds) == (3, 2)
+    assert compare([62.0], [60.0, 61.0, 62.0]).more_seeds == 2
+    assert compare([62.0], [60.0, 61.0, 62.0], first=5).common == 0
+
+
+def test_seeds_that_do_not_differ_tell_nothing() -> None:
+    made = compare([61.0, 61.0, 61.0], [60.0, 60.0, 60.0])
+    assert made.word == "undecided" and "no two seeds differ" in made.reason and made.more_seeds == 1
+
+
+def test_equal_models_are_a_tie() -> None:
+    assert compare([60.0, 61.0, 62.0], [60.0, 61.0, 62.0]).word == "tie"
+
+
+def test_collapsed_seeds_are_counted_and_averaged_into_nothing() -> None:
+    made = compare([62.0, 64.0, 66.0, 63.0, 20.0], [60.0, 61.0, 62.0, 60.5, 60.0])
+    assert made.collapsed == (1, 0) and made.difference == pytest.approx(np.mean([2, 3, 4, 2.5]))
+    assert made.reason.endswith("; 1 of 5 seeds of A collapsed")
+    few = compare([62.0, 64.0, 20.0], [60.0, 61.0, 62.0])
+    assert few.word == "undecided" and few.reason.startswith("too few seeds are left") and few.more_seeds == 2
+
+
+def test_a_lower_value_may_be_the_better_one_and_a_point_small() -> None:
+    """Uniformity falls by 0.02, 0.03 and 0.04: two to four of its points."""
+    a, b = entry_of({0: -2.02, 1: -2.04, 2: -2.06}), entry_of({0: -2.0, 1: -2.01, 2: -2.02})
+    about = Sides(a, b, MetricScale("lower", 1.0))
+    (made,) = compared({"sts_test:uniformity": about}, Terms())
+    assert (made.word, made.point, made.digits) == ("better", 0.01, 4)
+    plain = Sides(about.left, about.right)
+    assert compared({"sts_test": plain}, Terms())[0].word == "tie"
+
+
+def test_the_gates_word_for_several_columns() -> None:
+    better, tie = sides([62.0, 64.0, 66.0], [60.0, 61.0, 62.0]), sides([60.01, 61.02, 62.0], [60.0, 61.0, 62.0])
+    worse, unknown = sides([60.0, 61.0, 62.0], [64.0, 66.0, 68.0]), sides([60.0, 61.0, 62.0], [60.0, 60.0, 60.0])
+
+    def gate(*columns: Sides) -> tuple[str, int | None]:
+        return verdict_of(compared(dict(zip("abcd", columns, strict=False)), Terms(family=0.2)))
+
+    assert gate(better, tie) == ("better", 0) and gate(tie, tie) == ("tie", 0)
+    assert gate(better, tie, unknown)[0] == "more-seeds" and gate(unknown, worse, better) == ("worse", 0)
+    lacking = [made.more_seeds for made in compared({"a": unknown, "b": sides([1.0], [2.0])}, Terms(family=0.2))]
+    assert gate(unknown, sides([1.0], [2.0])) == ("more-seeds", max(more for more in lacking if more is not None))
+    far = sides([65.0, 60.5, 56.0], [60.0, 60.0, 60.0])
+    assert gate(unknown, far) == ("more-seeds", None)
+
+
+@pytest.mark.parametrize("terms", [{"margin": 0.0}, {"margin": -1.0}, {"margin": math.nan}, {"margin": math.inf}])
+def test_a_margin_is_above_0(terms: dict[str, float]) -> None:
+    with pytest.raises(TableError, match="a tie needs a width"):
+        Terms(**terms)
+
+
+@pytest.mark.parametrize("level", [0.0, 0.5, -0.1, math.nan])
+def test_a_level_is_between_0_and_a_half(level: float) -> None:
+    with pytest.raises(TableError, match="level="):
+        Terms(family=level)
+
+
+@pytest.mark.parametrize("looks", [(1, 3), (5, 3), (3, 3)])
+def test_looks_grow(looks: tuple[int, ...]) -> None:
+    with pytest.raises(TableError, match="looks are growing"):
+        Terms(looks=looks)
+
+
+def test_before_the_first_look_nothing_is_decided() -> None:
+    made = compare([62.0, 64.0], [60.0, 62.1], Terms(looks=(3, 5)))
+    assert made.word == "undecided" and made.more_seeds == 1 and "the first look is at 3" in made.reason
+
+
+def words(
+    seeds: int, truth: list[float], terms: Terms, rho: float = 0.5, sd: float = 1.0, draws: int = 400
+) -> tuple[list[list[str]], list[str]]:
+    """The words for each column, and the gate's, of simulated models whose columns differ by `truth`."""
+    generator = np.random.default_rng(1)
+    by_column, gates = [], []
+    for _ in range(draws):
+        seed_S = generator.normal(0, math.sqrt(rho), seeds)
+        made = {}
+        for place, difference in enumerate(truth):
+            own = generator.normal(0, math.sqrt(1 - rho), (2, seeds))
+            left, right = 60 + difference + sd * (seed_S + own[0]), 60 + sd * (seed_S + own[1])
+            made[f"c{place}"] = sides(list(left), list(right))
+        comparisons = compared(made, terms)
+        by_column.append([comparison.word for comparison in comparisons])
+        gates.append(verdict_of(comparisons)[0])
+    return by_column, gates
+
+
+WRONG = {0.0: ("better", "worse"), 0.5: ("tie", "worse"), -0.5: ("tie", "better")}
+"""Difference -> the words that are wrong of it."""
+
+
+SETTINGS = [
+    (3, [0.0], {}),
+    (12, [0.0], {"looks": LOOKS}),
+    (5, [0.0], {"family": 0.1}),
+    (5, [0.5], {}),
+    (8, [-0.5], {}),
+    (5, [0.0, 0.5, -0.5, 0.0], {}),
+    (12, [0.5], {"looks": LOOKS}),
+    (12, [0.0], {"looks": LOOKS, "family": 0.1}),
+]
+
+
+def check_errors(seeds: int, truth: list[float], settings: dict[str, float], draws: int) -> None:
+    """With differences of exactly 0 and of exactly the margin, where errors are most frequent; three sd of chance."""
+    terms = Terms(**settings)  # type: ignore[arg-type]
+    sd = 0.3 if 0.5 in map(abs, truth) else 1.0
+    columns, gates = words(seeds, truth, terms, sd=sd, draws=draws)
+    wrong = [any(word in WRONG[t] for word, t in zip(row, truth, strict=True)) for row in columns]
+    bar = terms.family + 3 * math.sqrt(terms.family / draws)
+    assert 0 < np.mean(wrong) <= bar
+    if set(truth) == {0.0}:
+        assert np.mean([gate in ("better", "worse") for gate in gates]) <= bar
+
+
+@pytest.mark.parametrize(("seeds", "truth", "settings"), SETTINGS[:2])
+def test_any_word_is_wrong_at_most_as_often_as_the_level_says(
+    seeds: int, truth: list[float], settings: dict[str, float]
+) -> None:
+    check_errors(seeds, truth, settings, 400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seeds", "truth", "settings"), SETTINGS)
+def test_the_same_with_more_draws(seeds: int, truth: list[float], settings: dict[str, float]) -> None:
+    check_errors(seeds, truth, settings, 2000)
+
+
+def test_a_true_difference_passes_the_gate() -> None:
+    """Differences have sd sqrt(2 (1 - 0.5)) = 1: of 3 points with 5 seeds nearly all are shown, and none is `worse`."""
+    _, gates = words(5, [3.0], Terms())
+    assert np.mean([gate == "better" for gate in gates]) > 0.95 and "worse" not in gates
+
+
+def test_as_many_seeds_as_are_named_show_the_margin() -> None:
+    """Differences of sd 0.25 and a true 0.5: `seeds_for_margin` of known spread shows it in four of five."""
+    generator = np.random.default_rng(0)
+    spread = list(60 + np.array([-0.25, 0.0, 0.25]))
+    seeds = compare(spread, [60.0, 60.0, 60.0]).seeds_for_margin
+    assert seeds is not None
+    drawn = generator.normal(0.5, 0.25, (4000, seeds))
+    assert (scipy.stats.ttest_1samp(drawn, 0, axis=1).pvalue < 0.05).mean() >= 0.8 - 0.03

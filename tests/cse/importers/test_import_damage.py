@@ -1,0 +1,73 @@
+"""Damaged files of other tools: refused in clean lines, or what is taken over has a finite score."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+
+from analysis.ledger import Ledger
+from cse.importers import sources
+from cse.importers.take import Taking, take
+from tests.damage.boundaries import Boundary
+from tests.damage.damages import as_json, damaged
+from tests.damage.tries import FEW, MANY, try_many
+
+NAMES = ("runs.json", "runs.csv", "study.db", "study.log")
+
+
+@pytest.fixture(scope="module")
+def boundaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Boundary]:
+    made = all_boundaries(tmp_path_factory.mktemp("sound"))
+    assert [boundary.name for boundary in made] == list(NAMES)
+    return {boundary.name: boundary for boundary in made}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_damaged_files_are_refused_in_clean_lines(boundaries: dict[str, Boundary], name: str, capsys) -> None:
+    try_many(boundaries[name], FEW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_thousands_of_damaged_files(boundaries: dict[str, Boundary], name: str, capsys) -> None:
+    try_many(boundaries[name], MANY)
+
+
+def all_boundaries(folder: Path) -> list[Boundary]:
+    """Exported runs and a study: what is taken over has a finite score and is in the ledger."""
+    runs = [
+        {"id": str(n), "state": "finished", "config": {"method": "simcse", "lr": n / 7}, "summary": {"value": n / 3}}
+        for n in range(4)
+    ]
+    rows = "".join(f"{n},finished,{n / 7},{n / 3}\n" for n in range(4))
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    for storage in (f"sqlite:///{folder / 'study.db'}", _journal(folder / "study.log")):
+        study = optuna.create_study(storage=storage, study_name="s")
+        study.add_trials([optuna.trial.create_trial(value=float(n)) for n in range(4)])
+
+    def reader(tool: str, name: str) -> Callable[[Path, bytes], object]:
+        def read(place: Path, content: bytes) -> None:
+            (place / name).write_bytes(content)
+            finished = sources.load(tool).read(str(place / name), None)
+            ledger = Ledger.open(place / "ledger.db")
+            taking = Taking(tool=tool, source=name, sweep="s", score="value")
+            take(finished, taking, ledger)
+            assert all(run.best is not None and np.isfinite(run.best) for run in ledger.runs())
+            ledger.close()
+
+        return read
+
+    contents = {
+        "runs.json": ("wandb", as_json(runs)),
+        "runs.csv": ("wandb", f"ID,State,train.lr,value\n{rows}".encode()),
+        "study.db": ("optuna", (folder / "study.db").read_bytes()),
+        "study.log": ("optuna", (folder / "study.log").read_bytes()),
+    }
+    return [Boundary(name, damaged(content), reader(tool, name)) for name, (tool, content) in contents.items()]
+
+
+def _journal(file: Path) -> Any:
+    return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(file)))

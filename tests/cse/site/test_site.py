@@ -1,0 +1,226 @@
+"""The site's files: they say what the ledger says, lead somewhere, load nothing and run nothing of anybody's text."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.render.signs import GLYPHS
+from analysis.tables.labels import duration
+from cse.site.content import Site, counts
+from cse.site.files import files
+from cse.site.wall import banner, sentence
+from search_spaces.catalog import ALL, load_all
+from tests.cse.site.conftest import FOREIGN
+from tests.site_ledger import COMMIT
+
+MOST = 200_000
+"""Bytes of index.html."""
+
+
+class Reader(HTMLParser):
+    """What a page has: elements with their attributes, its text, and which tags were not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.words: list[str] = []
+        self.broken: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in ("meta", "link", "input", "br", "img"):
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self._open or self._open.pop() != tag:
+            self.broken.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def all(self, tag: str, **wanted: str) -> list[dict[str, str]]:
+        """Attributes of the elements of a tag whose attributes hold these words."""
+        fits = [attributes for name, attributes in self.elements if name == tag]
+        return [a for a in fits if all(word in a.get(key, "").split() for key, word in wanted.items())]
+
+
+def pages(folder: Path) -> dict[str, Reader]:
+    return {str(p.relative_to(folder)): Reader(p.read_text(encoding="utf8")) for p in sorted(folder.rglob("*.html"))}
+
+
+def listing(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "site.json").read_text(encoding="utf8")))
+
+
+def test_every_published_table_is_on_the_wall_once(folder: Path) -> None:
+    published = {space.id for space in load_all([ALL])}
+    links = [a["href"] for a in pages(folder)["index.html"].all("a") if a.get("href", "").startswith("tables/")]
+    assert Counter(links) == Counter(f"tables/{name}.html" for name in [*published, "systems"])
+    assert len(published) == 45
+
+
+def test_the_counts_on_the_wall_are_those_of_the_tables_json(folder: Path) -> None:
+    said: Counter[str] = Counter()
+    for table in listing(folder)["tables"]:
+        if not table["citation"]:
+            continue
+        if table["scales"]:
+            plain = json.loads((folder / table["scales"][0]["files"][0]).read_text(encoding="utf8"))
+            mine = Counter(verdict["word"] for verdict in plain["verdicts"])
+            assert dict(mine) == table["verdicts"], table["id"]
+            said += mine
+        else:
+            (space,) = load_all([table["id"]])
+            rows = space.paper.rows if space.paper else ()
+            said["not run"] += sum(len(row.cells) for row in rows)
+    assert dict(said) == listing(folder)["verdicts"]
+    text = (folder / "index.html").read_text(encoding="utf8")
+    for word, number in said.items():
+        assert re.search(rf"<b>{number:,}</b> {word}", text) or f"<b>{number:,}</b> ties" in text, word
+    assert f"Of {said.total() - said['reference']:,} published values" in text
+
+
+def test_a_strip_has_a_glyph_for_every_value(folder: Path, site: Site) -> None:
+    text = (folder / "index.html").read_text(encoding="utf8")
+    for sheet in site.published:
+        (card,) = re.findall(rf'<article [^>]*><h3><a href="tables/{sheet.id}\.html">.*?</article>', text, re.DOTALL)
+        drawn = re.findall(r'<div class="strip.*?</div>', card)
+        compared = [s for s in sheet.scales if {v.word for v in s.verdicts.values()} - {"not run", "reference"}]
+        wanted = [s.verdicts for s in compared[:2] or sheet.scales[:1]] or [sheet.unrun]
+        assert ("Also at " in card) == (len(sheet.scales) > len(wanted)), sheet.id
+        assert len(drawn) == sum(bool(verdicts) for verdicts in wanted), sheet.id
+        for strip, verdicts in zip(drawn, filter(None, wanted), strict=True):
+            glyphs = Counter(re.findall(r"<i[^>]*>([^< ])</i>", strip))
+            assert glyphs == Counter(GLYPHS[verdict.word] for verdict in verdicts.values()), sheet.id
+
+
+def test_the_wall_says_the_states_and_the_scale(site: Site) -> None:
+    states = {sheet.id: sheet.state for sheet in site.sheets}
+    assert (states["E7"], states["S3"], states["E8"], states["C2"]) == ("done", "done", "done", "not run")
+    assert states["systems"] == "partial"
+    assert banner(site).startswith("Not all at the papers' scale: profile small trains a smaller model")
+    none = Site([replace(sheet, scales=()) for sheet in site.sheets], [])
+    assert banner(none).startswith("No run of these tables")
+    alone = Site([replace(s, scales=[x for x in s.scales if not x.same]) for s in site.sheets], [])
+    assert banner(alone).startswith(
+        "Not the papers' scale. No table was run at its paper's own settings: profile small trains a far smaller model."
+    )
+    paper = Site([replace(s, scales=[x for x in s.scales if x.same]) for s in site.sheets], [])
+    assert banner(paper).startswith("Every run was made at its paper's own scale")
+    assert sentence(none).endswith(f"{counts(none.published)['not run']:,} not run.")
+    assert [duration(s) for s in (9, 90, 5400)] == ["9 s", "2 min", "1.5 h"]
+
+
+def test_scales_that_contradict_each_other_are_named(folder: Path, site: Site) -> None:
+    by_id = {sheet.id: sheet for sheet in site.sheets}
+    scales = [scale.name for scale in by_id["E7"].scales]
+    assert scales == ["small", "small, train.examples=640", "paper"], "E8's default row is E7's"
+    assert {scale.name for scale in by_id["E8"].scales} == {"paper", "small"}
+    assert "dup_rate=0.08, sts_dev: same direction at small, but opposite direction at small, train.examples=640" in (
+        by_id["E7"].contradictions
+    )
+    assert by_id["S3"].contradictions == []
+    page = (folder / "tables" / "E7.html").read_text(encoding="utf8")
+    assert "Two scales contradict each other" in page
+    assert page.index("E7 at profile small:") < page.index('<table class="sheet">')
+
+
+def test_a_page_has_the_runs_behind_every_entry(folder: Path, site: Site) -> None:
+    page = pages(folder)["tables/E7.html"]
+    text = (folder / "tables" / "E7.html").read_text(encoding="utf8")
+    scale = next(sheet for sheet in site.sheets if sheet.id == "E7").scales[0]
+    for index, row in enumerate(scale.table.rows):
+        assert page.all("li", id=f"small-{index + 1}-sts_dev") and page.all("a", href=f"#small-{index + 1}-sts_dev")
+        for value in row.entries["sts_dev"].values:
+            assert f"<td>{value:.2f}</td>" in text
+    assert text.count(COMMIT[:12]) == 8 * 3 + 8 * 3 + 3
+    assert "cse run E7 --set method.dup_rate=0.08 --seeds 3" in text
+    assert "cse reproduce E7 --profile small --seeds 3 --set train.examples=640" in text
+    assert text.count('<figure class="curve">') == 8 + 8 + 1 and text.count('<figure class="bump"') == 2
+    assert re.search(r"encoder [0-9a-f]{12}", text), "the data's hashes"
+    words = "".join(page.words)
+    assert "@inproceedings{esimcse2022," in words and "author = {Wu and others}" in words
+
+
+def test_the_paper_s_layout_is_kept(site: Site) -> None:
+    for sheet in site.published:
+        (space,) = load_all([sheet.id])
+        assert space.paper is not None
+        assert sheet.layout.spec.columns[: len(space.paper.columns)] == list(space.paper.columns), sheet.id
+        if not sheet.layout.spec.searched and space.paper.rows:
+            keys = [sheet.layout.rows[index].key for index in sheet.order(sheet.layout)]
+            axes = sheet.layout.spec.axes
+            printed = [{axis: row.key.get(axis) for axis in axes} for row in space.paper.rows]
+            assert keys[: len(printed)] == printed, sheet.id
+        if space.search is not None:
+            assert len(sheet.layout.rows) == len(space.paper.rows), "a search's other cells are not the paper's"
+        shown = [scale.table.spec.columns for scale in sheet.scales]
+        assert all(columns == sheet.layout.spec.columns for columns in shown), sheet.id
+
+
+def test_nothing_is_loaded_from_anywhere(folder: Path) -> None:
+    for name, page in pages(folder).items():
+        loads = [(tag, value) for tag, a in page.elements for key, value in a.items() if _loads(tag, key)]
+        assert [(tag, value) for tag, value in loads if not value.startswith("data:")] == [], name
+        (policy,) = page.all("meta", **{"http-equiv": "Content-Security-Policy"})
+        assert policy["content"].startswith("default-src 'none'; img-src data:")
+        assert len(page.all("script")) == (name == "index.html")
+    styles = re.findall(r"<style>(.*?)</style>", (folder / "index.html").read_text(encoding="utf8"), re.DOTALL)
+    assert styles and not any(word in "".join(styles) for word in ("url(", "@import", "http"))
+
+
+def _loads(tag: str, attribute: str) -> bool:
+    """Whether a browser fetches what the attribute names, without a click."""
+    return attribute in ("src", "srcset", "poster", "background", "action") or (attribute == "href" and tag != "a")
+
+
+def test_links_lead_somewhere_and_no_id_is_given_twice(folder: Path) -> None:
+    every = pages(folder)
+    ids = {name: [a["id"] for _, a in page.elements if "id" in a] for name, page in every.items()}
+    for name, page in every.items():
+        assert [id for id, number in Counter(ids[name]).items() if number > 1] == [], name
+        assert page.broken == [], name
+        for link in (a["href"] for a in page.all("a") if "://" not in a["href"]):
+            file, _, fragment = link.partition("#")
+            target = ((folder / name).parent / file).resolve() if file else folder / name
+            assert target.is_file(), (name, link)
+            assert not fragment or fragment in ids[str(target.relative_to(folder.resolve()))], (name, link)
+
+
+def test_a_foreign_text_does_not_run(folder: Path, site: Site) -> None:
+    index = (folder / "index.html").read_text(encoding="utf8")
+    assert "<script>document" not in index and "&lt;script&gt;document.title = 1&lt;/script&gt; &amp;" in index
+    named = replace(site.sheets[0], title=FOREIGN, where=FOREIGN, metric=FOREIGN, citation=FOREIGN, source=FOREIGN)
+    for name, text in files(Site([named], [FOREIGN])):
+        if name.endswith(".html"):
+            page = Reader(text)
+            assert "<script>document" not in text and page.broken == [], name
+            assert FOREIGN in "".join(page.words)
+
+
+def test_the_wall_is_small(folder: Path) -> None:
+    assert (folder / "index.html").stat().st_size < MOST
+
+
+def test_equal_sites_are_equal_bytes(folder: Path, site: Site) -> None:
+    assert dict(files(site)) == {
+        str(path.relative_to(folder)): path.read_text(encoding="utf8") for path in folder.rglob("*") if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("view", ["ours", "paper", "delta", "every"])
+def test_every_table_with_verdicts_has_its_radios(folder: Path, view: str) -> None:
+    page = pages(folder)["tables/S3.html"]
+    assert len(page.all("input", type="radio", **{"class": f"show-{view}"})) == 1

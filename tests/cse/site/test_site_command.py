@@ -1,0 +1,80 @@
+"""`cse site` as it is typed: from a bundle and from a ledger the same site, and a line for each mistake."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from analysis.ledger import Ledger
+from cse.cli.app import main
+from tests.site_ledger import noise, small, train
+
+REPO = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with lab.db and lab.jsonl.gz."""
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger.open(tmp_path / "lab.db")
+    train(ledger, small("E7"), 2, lambda run: 60 + noise(run, 1.0))
+    ledger.close()
+    assert main(["bundle", "E7", "--to", "lab.jsonl.gz", "--ledger", "lab.db"]) == 0
+    return tmp_path
+
+
+def test_a_bundle_and_its_ledger_give_the_same_tables(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["site", "lab.jsonl.gz", "--to", "site"]) == 0
+    out = capsys.readouterr().out
+    assert "wrote site/index.html:" in out and "of 45 tables with runs" in out
+    assert not (lab / "results").exists(), "no ledger of the user's"
+    assert main(["site", "--to", "again", "--ledger", "lab.db"]) == 0
+    first, again = (
+        {p.name: p.read_bytes() for p in sorted((lab / name / "tables").iterdir())} for name in ("site", "again")
+    )
+    assert first.keys() == again.keys() and "E7-small.json" in first
+    assert [name for name in first if first[name] != again[name]] == []
+    assert "from lab.jsonl.gz" in (lab / "site" / "index.html").read_text(encoding="utf8")
+
+
+@pytest.mark.parametrize("shown", ["E7.jsonl.gz", pytest.param("*.jsonl.gz", marks=pytest.mark.slow)])
+def test_the_workflow_builds_the_site_of_the_repository_s_bundles_beside_the_docs(
+    shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one bundle in every run of the tests, of all of them, which takes a minute, in the slow ones."""
+    workflow = yaml.safe_load((REPO / ".github" / "workflows" / "pages.yml").read_text(encoding="utf8"))
+    steps = workflow["jobs"]["build"]["steps"]
+    (command,) = (step["run"] for step in steps if step.get("run", "").startswith("cse "))
+    words, bundles = shlex.split(command)[1:], Path("docs", "results", "bundles")
+    at = words.index(str(bundles / "*.jsonl.gz"))
+    words[at : at + 1] = sorted(map(str, (REPO / bundles).glob(shown)))
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 0
+    (uploaded,) = (step["with"]["path"] for step in steps if "upload-pages-artifact" in step.get("uses", ""))
+    assert (tmp_path / uploaded / "tables" / "index.html").stat().st_size < 200_000
+    (docs,) = (step for step in steps if step.get("run", "").startswith("mkdocs "))
+    assert docs["run"].endswith(f"--strict --site-dir {uploaded}") and docs["env"]["CSE_TABLES"] == "tables/"
+    assert steps.index(docs) < next(i for i, step in enumerate(steps) if step.get("run") == command), (
+        "it clears its folder"
+    )
+
+
+def test_mistakes_are_one_line_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("", encoding="utf8")
+    assert main(["site", "no.jsonl.gz", "file", "--to", "file", "--ledger", "lab.db"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "cse: not a folder: --to=file; name a folder, new or not",
+        "cse: two sources: --ledger=lab.db beside 2 bundles; give one of them",
+        "cse: no such file: file=no.jsonl.gz; name a bundle (cse bundle writes one)",
+    ]
+    assert main(["site", "file", "--to", "site"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "cse: no bundle: file=file has no header; cse bundle writes one"
+    assert main(["site", "--to", "site"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("cse: no ledger yet: --ledger=") and line.endswith("name bundles, or another ledger")
+    assert not (tmp_path / "site").exists()
