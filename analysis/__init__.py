@@ -1,1 +1,3 @@
 """From the ledger to the page; imports neither torch nor Ray."""
+
+__all__ = ()

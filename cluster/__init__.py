@@ -1,1 +1,3 @@
 """Many runs: the only package that imports Ray and Optuna."""
+
+__all__ = ()

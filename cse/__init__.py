@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+__all__ = ["frames", "load_model", "plan", "reproduce", "run", "table"]
 COMMANDS = ("load_model", "plan", "reproduce", "run", "table")
 FRAMES = ("curves", "runs", "scores")
 PACKAGES = ("analysis", "cluster", "cse_train", "search_spaces")

@@ -1,1 +1,15 @@
 """What may vary: the YAML files of tables, searches and profiles, and the code that reads them."""
+
+__all__ = [
+    "catalog",
+    "cell_names",
+    "cells",
+    "domains",
+    "keys",
+    "paper",
+    "parse",
+    "profiles",
+    "space",
+    "strict_yaml",
+    "user_data",
+]

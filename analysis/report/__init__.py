@@ -1,1 +1,3 @@
 """A study as one HTML page that works offline."""
+
+__all__ = ["facts", "page", "report"]

@@ -1,1 +1,13 @@
 """Which runs are needed, which of them exist, and what the others cost."""
+
+__all__ = [
+    "data_sets",
+    "match",
+    "method_code",
+    "missing_inputs",
+    "plan",
+    "planner",
+    "run_source",
+    "signature",
+    "user_files",
+]

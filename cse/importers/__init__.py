@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from cse_train.fields import Scalar
 
+__all__ = ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class ForeignRun:

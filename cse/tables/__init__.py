@@ -1,1 +1,15 @@
 """A space's runs, from the ledger to a table."""
+
+__all__ = [
+    "baselines",
+    "build",
+    "coverage",
+    "explain",
+    "imported",
+    "looks",
+    "lookup",
+    "models",
+    "reproduction",
+    "selection",
+    "study",
+]

@@ -15,6 +15,8 @@ from analysis.ledger import schema
 from analysis.ledger.errors import LedgerError, shown_url
 from analysis.run_state import HELD
 
+__all__ = ()
+
 FIRST = 1
 """The version that no module makes."""
 KEY = "schema_version"

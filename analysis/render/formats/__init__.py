@@ -13,6 +13,8 @@ from analysis.tables.aggregate import Table
 from analysis.tables.ordering import Ordering
 from analysis.tables.verdict import Verdicts
 
+__all__ = ["html", "names", "render"]
+
 
 def names() -> list[str]:
     """Every format's name, sorted."""

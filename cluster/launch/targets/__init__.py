@@ -12,6 +12,8 @@ import importlib
 import pkgutil
 from types import ModuleType
 
+__all__ = ()
+
 
 def names() -> list[str]:
     """Every target as one gives it to `cse launch`, sorted."""

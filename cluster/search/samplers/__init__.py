@@ -12,6 +12,8 @@ from cluster.search.sampler import Sampler
 from search_spaces.cells import ResolvedSpace
 from search_spaces.space import SearchConfig
 
+__all__ = ()
+
 
 def names() -> frozenset[str]:
     """Of every sampler that there is."""

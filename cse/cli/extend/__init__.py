@@ -1,1 +1,3 @@
 """Commands for methods and spaces of a user's own."""
+
+__all__ = ()

@@ -1,1 +1,3 @@
 """Commands about one model."""
+
+__all__ = ()

@@ -1,1 +1,3 @@
 """Commands that read the ledger."""
+
+__all__ = ()

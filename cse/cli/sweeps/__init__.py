@@ -1,1 +1,3 @@
 """Commands that plan and train."""
+
+__all__ = ()

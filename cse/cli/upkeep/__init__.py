@@ -1,1 +1,3 @@
 """Commands about the machine and the disk."""
+
+__all__ = ()

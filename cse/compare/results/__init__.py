@@ -1,1 +1,3 @@
 """The commands."""
+
+__all__ = ()

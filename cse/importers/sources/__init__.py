@@ -13,6 +13,8 @@ from types import ModuleType
 from cse_train.fields import ConfigError
 from cse_train.reading import first_line
 
+__all__ = ()
+
 
 def names() -> list[str]:
     """Every tool's name, sorted."""

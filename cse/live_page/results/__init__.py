@@ -1,1 +1,3 @@
 """The command."""
+
+__all__ = ()

@@ -18,6 +18,8 @@ from analysis.run_state import RunState
 from cse_train.fields import ConfigError, Settings, nearest
 from cse_train.reading import first_line
 
+__all__ = ()
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrackedRun:
