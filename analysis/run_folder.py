@@ -22,8 +22,8 @@ from typing import Literal
 from cse_train.files import BEST_FOLDER, LAST_FOLDER
 
 RUNS = "runs"
-ATTEMPT, SET_ASIDE, FINAL = "attempt", "unbooked", "final"
-KINDS = (ATTEMPT, SET_ASIDE, FINAL)
+ATTEMPT, SET_ASIDE, FINAL_HOME = "attempt", "unbooked", "final"
+FOLDER_KINDS = (ATTEMPT, SET_ASIDE, FINAL_HOME)
 """How the name of an attempt's folder begins in the course of time."""
 
 Checkpoint = Literal["last", "best"]
@@ -58,14 +58,14 @@ class RunFolder:
     @classmethod
     def in_home(cls, home: Path) -> list["RunFolder"]:
         """All attempts' folders in a home, whichever ledger has them, by name. OSError where the home is gone."""
-        return [cls(path) for path in sorted(home.iterdir()) if path.name.startswith(KINDS) and _is_folder(path)]
+        return [cls(path) for path in sorted(home.iterdir()) if path.name.startswith(FOLDER_KINDS) and _is_folder(path)]
 
     @classmethod
     def finished_in(cls, home: Path) -> list["RunFolder"]:
         """Those of finished attempts, newest first; none where the home is gone."""
         folders = list[RunFolder]()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            paths = [Path(entry.path) for entry in os.scandir(home) if entry.name.startswith(FINAL)]
+            paths = [Path(entry.path) for entry in os.scandir(home) if entry.name.startswith(FINAL_HOME)]
             folders = [cls(path) for path in paths if _is_folder(path)]
         return sorted(folders, key=lambda folder: folder._numbers, reverse=True)
 
@@ -120,7 +120,7 @@ class RunFolder:
     @property
     def published(self) -> "RunFolder":
         """Where the folder lies once its attempt is finished."""
-        return RunFolder(self.path.with_name(f"{FINAL}-{self.end}"))
+        return RunFolder(self.path.with_name(f"{FINAL_HOME}-{self.end}"))
 
     def set_aside(self, attempt: int) -> "RunFolder":
         """Where the folder of a finished attempt lies whose run is trained once more."""
@@ -128,7 +128,7 @@ class RunFolder:
 
     def other_names(self) -> Iterator[Path]:
         """Where the same attempt's folder lies before or after."""
-        names = (self.path.with_name(f"{kind}-{self.end}" if self.end else kind) for kind in KINDS)
+        names = (self.path.with_name(f"{kind}-{self.end}" if self.end else kind) for kind in FOLDER_KINDS)
         return (path for path in names if path != self.path)
 
     @property

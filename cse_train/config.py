@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from cse_train import fields, methods
 from cse_train.fields import Added, ConfigError, Range, Scalar, Settings
 from cse_train.plugins.options import Options
-from cse_train.text.vector_files import WANTED, names_vectors
+from cse_train.text.vector_files import VECTORS_ADVICE, names_vectors
 
 ADDED = {
     "adamw": Added("torch"),
@@ -21,7 +21,7 @@ ADDED = {
     "prompt": Added(None),
 }
 """Shared settings that came later (`cse_train.plugins.options` says it of a method's)."""
-FIRST = Path(__file__).with_name("first_fields.json")
+FIRST_FIELDS = Path(__file__).with_name("first_fields.json")
 """The fields that signatures have held from the first release on: those of `train`, and of each released method. Any
 other field of theirs came later; where no `ADDED` has it, runs of before did what its default says."""
 
@@ -180,7 +180,7 @@ def _unnamed(part: str, config: Any) -> Mapping[str, Added]:
 @functools.cache
 def first_fields() -> Mapping[str, list[str]]:
     """`train` or a released method -> its fields at its release, those of `ADDED` left out."""
-    return dict(json.loads(FIRST.read_text(encoding="utf8")))
+    return dict(json.loads(FIRST_FIELDS.read_text(encoding="utf8")))
 
 
 def note_first_fields() -> None:
@@ -193,7 +193,7 @@ def note_first_fields() -> None:
         part: [field.name for field in dataclasses.fields(config) if field.name not in added]
         for part, (config, added) in parts.items()
     }
-    FIRST.write_text(json.dumps({**fresh, **first_fields()}, indent=1) + "\n", encoding="utf8")
+    FIRST_FIELDS.write_text(json.dumps({**fresh, **first_fields()}, indent=1) + "\n", encoding="utf8")
 
 
 def run_problems(flat: Mapping[str, object]) -> list[str]:
@@ -223,7 +223,7 @@ def _encoder_problems(flat: Mapping[str, object]) -> list[str]:
     if reads_words == names_vectors(encoder):
         return []
     if reads_words:
-        return [f"no word vectors: train.encoder={encoder} for method={method}; {WANTED}"]
+        return [f"no word vectors: train.encoder={encoder} for method={method}; {VECTORS_ADVICE}"]
     return [f"word vectors: train.encoder={encoder} for method={method}, which trains a transformer; choose one"]
 
 

@@ -153,7 +153,7 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     if close:
         near = [brief(word) for word in close[1:] if _alike(name, word) > _alike(name, close[0]) - CLOSE]
         return f"did you mean {brief(close[0])}?" + (f" (or {', '.join(near)})" if near else "")
-    if len(valid) <= LISTED:
+    if len(valid) <= NAMES_LISTED:
         return f"valid: {', '.join(map(brief, valid))}"
     some = difflib.get_close_matches(name, valid, n=NEAREST, cutoff=0.0)
     return f"the nearest of {len(valid)}: {', '.join(map(brief, some))}"
@@ -165,7 +165,7 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 NEAREST = 3
-LISTED = 24
+NAMES_LISTED = 24
 """Valid words that a hint lists; of more it names the nearest."""
 CLOSE = 0.15
 """How much less alike a word may be than the closest one to be named with it."""

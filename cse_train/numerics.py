@@ -24,7 +24,7 @@ from cse_train.files import cache_folder, replace_file
 ALLOWED_ERROR = 1e-5
 """Largest error of a 512-term product of unit normals relative to its scale; bf16 shows about 3e-3."""
 TORCH, ONEDNN, ROUNDED, CAST = "torch", "oneDNN", "oneDNN, which rounds fp32 tensors", "bf16 rows and weights"
-SHAPES = ((1024, 128, 512), (1024, 256, 1024), (1024, 768, 768))
+TIMED_SHAPES = ((1024, 128, 512), (1024, 256, 1024), (1024, 768, 768))
 """Rows, inputs and outputs of the products that are timed: a layer of 128, of 256 and of 768."""
 REPEATS = 5
 GAIN = 1.1
@@ -156,7 +156,7 @@ def _paths() -> dict[str, Product]:
 def _rate(product: Product) -> float:
     """GFLOP/s over SHAPES, each at the fastest of its repeats."""
     seconds = operations = 0.0
-    for rows, inputs, outputs in SHAPES:
+    for rows, inputs, outputs in TIMED_SHAPES:
         left, right = torch.ones(rows, inputs), torch.ones(inputs, outputs)
         product(left, right)
         took = []
@@ -208,10 +208,10 @@ def product_path(x: Tensor) -> str:
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """mallopt's names (malloc.h): free bytes at the heap's top, and the size of a block, that go back to the system."""
-LARGEST = 2**31 - 1
+LARGEST_INT = 2**31 - 1
 
 
 def keep_freed_memory() -> bool:
     """Ask glibc to keep what is freed, for the rest of the process; False where the C library is another."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return mallopt is not None and all(mallopt(name, LARGEST) == 1 for name in (TRIM_THRESHOLD, MMAP_THRESHOLD))
+    return mallopt is not None and all(mallopt(name, LARGEST_INT) == 1 for name in (TRIM_THRESHOLD, MMAP_THRESHOLD))

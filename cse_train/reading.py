@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cse_train.fields import ConfigError
 
-REASON = 160
+REASON_CHARACTERS = 160
 """Characters of a library's message that stand in ours."""
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 """Escapes that a terminal would obey, ends of lines, changes of direction, and halves of characters."""
@@ -18,7 +18,7 @@ def first_line(error: BaseException) -> str:
     """An error's message on one short line without control characters; its type where it says nothing."""
     lines = (CONTROL.sub(" ", line).strip() for line in str(error)[:10_000].splitlines())
     text = next((line for line in lines if line), "") or type(error).__name__
-    return text if len(text) <= REASON else text[: REASON - 3] + "..."
+    return text if len(text) <= REASON_CHARACTERS else text[: REASON_CHARACTERS - 3] + "..."
 
 
 @contextmanager

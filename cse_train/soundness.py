@@ -13,7 +13,7 @@ from cse_train.reading import of_content
 
 EXTRA = "_extra_state"
 """How the name ends under which a module keeps state of its own kind, which may have another shape at each step."""
-REMEDY = "train the run again, one that a ledger has as done after cse doctor --repair"
+RUN_REMEDY = "train the run again, one that a ledger has as done after cse doctor --repair"
 """Neither goes on from a damaged file."""
 
 
@@ -22,7 +22,7 @@ class CorruptCheckpoint(ValueError):
 
     def __init__(self, path: Path, reason: object) -> None:
         first = str(reason).strip().splitlines()[0][:120] if str(reason).strip() else type(reason).__name__
-        super().__init__(f"corrupt checkpoint: {path}: {first}; {REMEDY}")
+        super().__init__(f"corrupt checkpoint: {path}: {first}; {RUN_REMEDY}")
 
 
 class NoCheckpoint(ValueError):

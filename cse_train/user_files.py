@@ -10,12 +10,12 @@ from typing import Literal
 
 MISSING, CHANGED = "missing input: ", "changed input: "
 """How the reason begins of a run that failed for an input: it is none of the run's own, and is tried again."""
-HUB = "hf:"
+HUB_PREFIX = "hf:"
 """How the name of a data set of the Hugging Face hub begins."""
-TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
-PLAIN = ".txt"
-PACKED = ".gz"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}")
+TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+PLAIN_SUFFIX = ".txt"
+PACKED_SUFFIX = ".gz"
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}")
 """What a column of a table may be called: neither a comma nor a colon, which part names of suites."""
 
 Role = Literal["corpus", "dev", "test"]
@@ -48,7 +48,7 @@ class UserFile:
     @property
     def path(self) -> Path | None:
         """None for a data set of the hub."""
-        return None if self.file.startswith(HUB) else Path(self.file)
+        return None if self.file.startswith(HUB_PREFIX) else Path(self.file)
 
     @property
     def named(self) -> dict[str, str]:
@@ -70,20 +70,22 @@ class UserFile:
 
 def ending(name: str) -> str:
     """A file's ending in small letters, that of what is packed where it is: `.csv` of a.csv, a.CSV and a.csv.gz."""
-    return Path(name.lower().removesuffix(PACKED)).suffix
+    return Path(name.lower().removesuffix(PACKED_SUFFIX)).suffix
 
 
 def stem(file: str) -> str:
     """A file's name without folders and endings; of a data set of the hub the last part of its name."""
-    name = file.removeprefix(HUB).rstrip("/").rpartition("/")[2]
-    name = name[: -len(PACKED)] if name.lower().endswith(PACKED) else name
+    name = file.removeprefix(HUB_PREFIX).rstrip("/").rpartition("/")[2]
+    name = name[: -len(PACKED_SUFFIX)] if name.lower().endswith(PACKED_SUFFIX) else name
     end = ending(name)
-    return name[: -len(end)] if end in (*TABLES, PLAIN) else name
+    return name[: -len(end)] if end in (*TABLE_SUFFIXES, PLAIN_SUFFIX) else name
 
 
 def is_file_name(text: str) -> bool:
     """Whether a text means a file rather than a name: by its ending, or by a folder in it."""
-    return not text.startswith(HUB) and (ending(text) in (*TABLES, PLAIN) or text.startswith(("/", "./", "../", "~")))
+    return not text.startswith(HUB_PREFIX) and (
+        ending(text) in (*TABLE_SUFFIXES, PLAIN_SUFFIX) or text.startswith(("/", "./", "../", "~"))
+    )
 
 
 def named_files(files: Iterable[UserFile]) -> Mapping[tuple[bool, str], UserFile]:

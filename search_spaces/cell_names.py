@@ -10,7 +10,7 @@ from search_spaces import keys
 from search_spaces.cells import PART, Cell, ResolvedSpace
 from search_spaces.strict_yaml import parse_yaml
 
-SHOWN = 8
+VALUES_SHOWN = 8
 """Cells or values that an error line lists at most."""
 
 
@@ -118,4 +118,4 @@ def _some(cells: Sequence[Cell]) -> str:
 
 
 def _listed(words: Sequence[str], between: str = ", ") -> str:
-    return between.join([*words[:SHOWN], *(["..."] if len(words) > SHOWN else [])])
+    return between.join([*words[:VALUES_SHOWN], *(["..."] if len(words) > VALUES_SHOWN else [])])

@@ -292,7 +292,7 @@ def some_cells(resolved: ResolvedSpace) -> list[Cell]:
     return [resolved.sample(np.random.default_rng(0))] if resolved.size() is None else resolved.cells()
 
 
-PAPER = "paper"
+PAPER_PROFILE = "paper"
 
 
 def unlike_paper(resolved: ResolvedSpace) -> list[str]:
@@ -300,10 +300,10 @@ def unlike_paper(resolved: ResolvedSpace) -> list[str]:
 
     The text behind `corpus: file` and an encoder behind a path are not compared: a name stands for itself.
     """
-    plain = resolved.profile.name == PAPER and not resolved.overrides
+    plain = resolved.profile.name == PAPER_PROFILE and not resolved.overrides
     if plain or resolved.size() is None:
         return [] if plain else ["profile"]
-    twins = {cell.id: cell for cell in resolve(resolved.space, PAPER).cells()}
+    twins = {cell.id: cell for cell in resolve(resolved.space, PAPER_PROFILE).cells()}
     pairs = [(cell, twins[cell.id]) for cell in resolved.cells() if cell.id in twins]
     return list(dict.fromkeys(name for cell, twin in pairs for name in _differing(cell, twin)))
 

@@ -11,10 +11,10 @@ from cse_train import fields
 from cse_train.fields import Scalar
 
 CONTINUOUS = ("loguniform", "uniform")
-WORDS = (*CONTINUOUS, "randint", "choice", "grid")
+DOMAIN_WORDS = (*CONTINUOUS, "randint", "choice", "grid")
 """`randint: [a, b]` includes both ends; `grid` runs every value, `choice` lets a sampler pick among them."""
 
-KEYS = (*WORDS, "when")
+DOMAIN_KEYS = (*DOMAIN_WORDS, "when")
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,12 @@ def parse_domain(name: str, raw: Any) -> tuple[Domain | None, list[str]]:
     if not isinstance(raw, Mapping):
         example = ", ".join(map(str, raw)) if isinstance(raw, list) else raw
         return None, [f"wrong domain: {name}={raw!r}; give a mapping such as {{grid: [{example}]}}"]
-    words = [key for key in raw if key in WORDS]
-    problems = [f"unknown key: {name}.{key}; {fields.nearest(key, KEYS)}" for key in raw if key not in KEYS]
+    words = [key for key in raw if key in DOMAIN_WORDS]
+    problems = [
+        f"unknown key: {name}.{key}; {fields.nearest(key, DOMAIN_KEYS)}" for key in raw if key not in DOMAIN_KEYS
+    ]
     if len(words) != 1:
-        return None, [*problems, f"wrong domain: {name}={dict(raw)!r}; give exactly one of {', '.join(WORDS)}"]
+        return None, [*problems, f"wrong domain: {name}={dict(raw)!r}; give exactly one of {', '.join(DOMAIN_WORDS)}"]
     when, more = _parse_when(name, raw.get("when", {}))
     problems += more + _argument_problems(name, words[0], raw[words[0]])
     return (None, problems) if problems else (Domain(words[0], tuple(raw[words[0]]), when), [])

@@ -37,7 +37,7 @@ Text = Annotated[str, Strict()]
 Number = Annotated[float, Strict()]
 """A float, or an int that becomes one; never a bool."""
 Count = Annotated[int, Strict()]
-VERSION = Give("write `version: 1`", "wrong version")
+VERSION_ADVICE = Give("write `version: 1`", "wrong version")
 
 
 def brief(value: object) -> str:

@@ -53,7 +53,7 @@ class PublishedRow(PrintedRow):
         return {"key": dict(self.key), **super().as_dict()}
 
 
-EVALUATED = "give {encoder: bert-base-uncased, pooler: mean}, or {vectors: glove.840B.300d}"
+EVALUATED_ADVICE = "give {encoder: bert-base-uncased, pooler: mean}, or {vectors: glove.840B.300d}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +61,12 @@ class Evaluated:
     """A model that is scored as it is: an encoder under a pooler, or the average of a text's word vectors."""
 
     __pydantic_config__ = CLOSED
-    encoder: Annotated[str, Strict(), Give(EVALUATED)] = ""
+    encoder: Annotated[str, Strict(), Give(EVALUATED_ADVICE)] = ""
     """A name as `train.encoder` takes it."""
     pooler: Annotated[PlainPooler | None, Give(f"give one of {', '.join(get_args(PlainPooler))}", "unknown pooler")] = (
         None
     )
-    vectors: Annotated[str, Strict(), Give(EVALUATED)] = ""
+    vectors: Annotated[str, Strict(), Give(EVALUATED_ADVICE)] = ""
     """A file of the data folder's `vectors`, without its suffix."""
 
     @property
@@ -84,7 +84,7 @@ class Reference(PrintedRow):
     """The row of a model that is not trained here."""
 
     label: Text
-    evaluated: Annotated[Evaluated | None, Give(EVALUATED)] = None
+    evaluated: Annotated[Evaluated | None, Give(EVALUATED_ADVICE)] = None
     """The same model of ours, which is scored without any training; None for one that we do not have."""
     reason: Text = ""
     """Why none of our methods trains it, where that does not go without saying."""
@@ -212,9 +212,9 @@ def _evaluated_problems(row: Json) -> list[str]:
         return []
     value, name = row["evaluated"], f"paper.references.evaluated of {brief(row.get('label'))}"
     if not isinstance(value, dict):
-        return [Give(EVALUATED).line(name, value)]
+        return [Give(EVALUATED_ADVICE).line(name, value)]
     lines = read(Evaluated, value, "paper.references.evaluated.")[1]
     given = {field.name for field in fields(Evaluated) if value.get(field.name)}
     if lines or given in ({"encoder", "pooler"}, {"vectors"}):
         return [line.replace("=", f" of {brief(row.get('label'))}=", 1) for line in lines]
-    return [f"no single model: {name}={brief(value)}; {EVALUATED}"]
+    return [f"no single model: {name}={brief(value)}; {EVALUATED_ADVICE}"]

@@ -12,7 +12,7 @@ from cse_train import methods
 from cse_train.fields import ConfigError, Json, Scalar, nearest
 from search_spaces import keys
 from search_spaces.catalog import find_profile, profiles
-from search_spaces.file_shape import CLOSED, VERSION, Give, Text, read
+from search_spaces.file_shape import CLOSED, VERSION_ADVICE, Give, Text, read
 from search_spaces.strict_yaml import read_yaml
 from search_spaces.user_data.places import absolute
 from search_spaces.user_data.written import absolute_models
@@ -88,7 +88,7 @@ class Profile:
 class ProfileFile:
     """The YAML file of a profile."""
 
-    version: Annotated[Literal[1], VERSION]
+    version: Annotated[Literal[1], VERSION_ADVICE]
     title: Text = ""
     extends: Annotated[Text | None, Give("give a shipped profile such as small")] = None
     """A shipped profile, over which this one is laid key by key."""

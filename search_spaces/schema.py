@@ -13,7 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from cse_train import methods
 from cse_train.config import TrainConfig
 from search_spaces.catalog import shipped
-from search_spaces.domains import WORDS
+from search_spaces.domains import DOMAIN_WORDS
 from search_spaces.keys import SEED
 from search_spaces.paper import Paper
 from search_spaces.space import SearchConfig, SpaceFile
@@ -89,16 +89,16 @@ def _domain() -> Json:
     """The shape of any domain; `_axis` adds what its values are."""
     ends = {"type": "array", "minItems": 2, "maxItems": 2}
     listed = {"type": "array", "minItems": 1, "uniqueItems": True}
-    words = {word: listed if word in ("grid", "choice") else ends for word in WORDS}
+    words = {word: listed if word in ("grid", "choice") else ends for word in DOMAIN_WORDS}
     when = {
         "type": "object",
         "additionalProperties": {"anyOf": [SCALAR, {"type": "array", "items": SCALAR, "minItems": 1}]},
     }
-    return _closed({**words, "when": when}) | {"oneOf": [{"required": [word]} for word in WORDS]}
+    return _closed({**words, "when": when}) | {"oneOf": [{"required": [word]} for word in DOMAIN_WORDS]}
 
 
 def _axis(value: Json) -> Json:
-    return {"$ref": "#/$defs/domain", "patternProperties": {f"^({'|'.join(WORDS)})$": {"items": value}}}
+    return {"$ref": "#/$defs/domain", "patternProperties": {f"^({'|'.join(DOMAIN_WORDS)})$": {"items": value}}}
 
 
 def _paper_alone() -> Json:

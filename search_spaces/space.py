@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, Strict
 from cse_train.fields import Json, Range, Scalar
 from cse_train.user_files import UserFile
 from search_spaces.domains import Domain
-from search_spaces.file_shape import CLOSED, VERSION, Count, Give, Text
+from search_spaces.file_shape import CLOSED, VERSION_ADVICE, Count, Give, Text
 from search_spaces.paper import Key, Paper
 from search_spaces.user_data.references import FileShape
 
@@ -78,7 +78,7 @@ class SpaceFile:
     """The YAML file of a space: pydantic checks these types, the methods' `Config`s say what a dotted key may hold."""
 
     __pydantic_config__ = CLOSED
-    version: Annotated[Literal[1], VERSION]
+    version: Annotated[Literal[1], VERSION_ADVICE]
     id: Annotated[str, Strict(), Give("give the space a short name such as E7")]
     title: Text = ""
     notes: Text = ""

@@ -11,10 +11,10 @@ from yaml.composer import Composer
 from cse_train.fields import ConfigError
 from cse_train.reading import first_line, require_size
 
-BYTES = 10_000_000
+MOST_YAML_BYTES = 10_000_000
 """Of a file, at most: a shipped one has a few thousand."""
 Number = TypeVar("Number", int, float)
-DIGITS = 18
+MOST_DIGITS = 18
 """Digits of an integer, sign included, at most: what every part of ours holds without loss."""
 
 
@@ -56,7 +56,7 @@ def _mapping(loader: StrictLoader, node: yaml.MappingNode) -> dict[Any, Any]:
 
 def _decimal(loader: StrictLoader, node: yaml.ScalarNode) -> int:
     digits = loader.construct_scalar(node)
-    if len(digits) > DIGITS:
+    if len(digits) > MOST_DIGITS:
         raise yaml.constructor.ConstructorError(
             problem=f"a number of {len(digits)} digits", problem_mark=node.start_mark
         )
@@ -116,7 +116,7 @@ Written = dict[str, Any]
 
 def read_yaml(path: Path) -> Written:
     """The mapping in `path`; ConfigError names the file and the line of everything that is not plain strict YAML."""
-    require_size(path, BYTES, "write a shorter one")
+    require_size(path, MOST_YAML_BYTES, "write a shorter one")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

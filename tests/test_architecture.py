@@ -405,7 +405,7 @@ PLANTS = [
     (
         "cluster/plan/cost.py",
         "from cse_train.methods import PLUGINS\n",
-        "cluster.plan.cost: imports cse_train.methods.PLUGINS, which is past the face of cse_train.methods",
+        "cluster.plan.cost: imports cse_train.methods.PLUGINS_ADVICE, which is past the face of cse_train.methods",
     ),
     ("cse/tables/build.py", "import analysis.ledger.claims\n", "analysis.ledger.claims, which is past the face of"),
     ("cse/cli/app.py", "import cluster.sweep.dispatcher\n", "dispatcher, which is past the face of cluster.sweep"),

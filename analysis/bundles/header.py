@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from analysis.bundles.errors import BundleError
-from analysis.ledger.exchange.columns import KINDS
+from analysis.ledger.exchange.columns import RECORD_KINDS
 
-FORMAT = "cse-search bundle"
-VERSION = 1
-NAMES = {"format", "version", "counts", "sha256"}
+BUNDLE_FORMAT = "cse-search bundle"
+BUNDLE_VERSION = 1
+HEADER_NAMES = {"format", "version", "counts", "sha256"}
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class Header:
 
 def read_header(path: Path, content: Any) -> Header:
     """The header of a parsed first line. BundleError for none, and for another version."""
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    if not isinstance(content, dict) or content.get("format") != BUNDLE_FORMAT:
         raise BundleError(f"no bundle: file={path} does not begin with a bundle's header; cse bundle writes one")
-    if content.get("version") != VERSION:
+    if content.get("version") != BUNDLE_VERSION:
         raise BundleError(
-            f"bundle version: version={content.get('version')!r} of file={path}, this cse-search reads {VERSION}; "
-            "use the cse-search that wrote it, or a newer one"
+            f"bundle version: version={content.get('version')!r} of file={path}, this cse-search reads "
+            f"{BUNDLE_VERSION}; use the cse-search that wrote it, or a newer one"
         )
-    if content.keys() == NAMES and isinstance(content["counts"], dict) and isinstance(content["sha256"], str):
+    if content.keys() == HEADER_NAMES and isinstance(content["counts"], dict) and isinstance(content["sha256"], str):
         counts = content["counts"]
-        if all(kind in KINDS and isinstance(count, int) for kind, count in counts.items()):
+        if all(kind in RECORD_KINDS and isinstance(count, int) for kind, count in counts.items()):
             return Header(counts, content["sha256"])
-    raise BundleError(f"broken header: file={path} needs {', '.join(sorted(NAMES))}; have it made again")
+    raise BundleError(f"broken header: file={path} needs {', '.join(sorted(HEADER_NAMES))}; have it made again")

@@ -14,13 +14,13 @@ from analysis.bundles.header import Header, read_header
 from analysis.ledger import schema
 from analysis.ledger.exchange.columns import Record, place, problem
 
-LIMIT = 10**9
+MOST_UNPACKED = 10**9
 """Bytes of an unpacked bundle: some ten thousand runs with their pairs."""
-LINE = 64 * 10**6
+LONGEST_RECORD = 64 * 10**6
 """Bytes of one line."""
-CHUNK = 2**20
+BYTES_AT_ONCE = 2**20
 """Bytes of which the sum is taken at once: of a bomb of empty lines each line would cost as much."""
-SMALL, RATIO = 16 * 10**6, 200
+SMALL_BUNDLE, RATIO = 16 * 10**6, 200
 """What every file may unpack to, and how many times its own size a larger one; 10 to 30 times is usual."""
 DEEPEST = 40
 """Lists and objects inside each other: a record of ours has 6, and Python cannot follow some hundred."""
@@ -50,7 +50,7 @@ class Bundle:
             yield record
 
     def _checked(self) -> Header:
-        parts = self._read(CHUNK)
+        parts = self._read(BYTES_AT_ONCE)
         first = next(parts, b"")
         try:
             header = read_header(self.path, json.loads(first))
@@ -75,20 +75,20 @@ class Bundle:
         return header
 
     def _lines(self) -> Iterator[bytes]:
-        return self._read(LINE + 1, lines=True)
+        return self._read(LONGEST_RECORD + 1, lines=True)
 
     def _read(self, size: int, *, lines: bool = False) -> Iterator[bytes]:
         """The first line, then lines or parts of a size. A file is trusted to be RATIO times its size unpacked."""
-        left = most = min(LIMIT, max(SMALL, RATIO * self.path.stat().st_size))
+        left = most = min(MOST_UNPACKED, max(SMALL_BUNDLE, RATIO * self.path.stat().st_size))
         try:
             with gzip.open(self.path, "rb") as file:
-                part = file.readline(LINE + 1)
+                part = file.readline(LONGEST_RECORD + 1)
                 while part:
                     left -= len(part)
-                    if len(part) > LINE or left < 0:
+                    if len(part) > LONGEST_RECORD or left < 0:
                         raise BundleError(
                             f"bundle too large: file={self.path} unpacks to more than {most:,} bytes, or a line of it "
-                            f"to more than {LINE:,}; bundle fewer sweeps"
+                            f"to more than {LONGEST_RECORD:,}; bundle fewer sweeps"
                         )
                     yield part
                     part = file.readline(size) if lines else file.read(size)

@@ -6,16 +6,16 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.canvas import GREY, MANY, OURS, PAPER, canvas, log_scaled, thin_ticks
+from analysis.figures.canvas import GREY, MANY_POINTS, OUR_COLOUR, PAPER_COLOUR, canvas, log_scaled, thin_ticks
 from analysis.figures.words import literal, metric_name, wrapped
 from analysis.statistics.basics import mean_and_sd, t_interval
-from analysis.statistics.importance import LEVELS, Importance
+from analysis.statistics.importance import IMPORTANCE_LEVELS, Importance
 from analysis.tables.labels import axis_text
 from analysis.tables.spec import Key, plain
 
 ACROSS = 3
 """Panels beside each other."""
-WORDS, LETTERS = 12, 30
+WORD_LENGTHS, LETTERS = 12, 30
 """Characters of a line of a value that is a word; of all words that stand beside each other in a panel."""
 
 
@@ -26,14 +26,16 @@ def importance_plot(effects: Importance) -> Figure:
     shares = [axis.share for axis in axes_shares]
     more = [(name, x) for name, x in (("seeds", effects.seeds), ("interactions", effects.rest)) if x is not None]
     figure, (axes,) = canvas(size=(7.0, 1.0 + 0.32 * (len(names) + 2)))
-    axes.barh(range(len(names)), shares, color=OURS, height=0.6)
+    axes.barh(range(len(names)), shares, color=OUR_COLOUR, height=0.6)
     rest = [(len(names) + i, value) for i, (_, value) in enumerate(more)]
     axes.barh(
         [place for place, _ in rest], [value for _, value in rest], color="white", edgecolor=GREY, hatch="///",
         height=0.6,
     )  # fmt: skip
     floors = [(axis.floor, place) for place, axis in enumerate(axes_shares) if axis.floor is not None]
-    axes.scatter([f for f, _ in floors], [p for _, p in floors], marker="|", s=160, color=PAPER, zorder=3, linewidths=2)
+    axes.scatter(
+        [f for f, _ in floors], [p for _, p in floors], marker="|", s=160, color=PAPER_COLOUR, zorder=3, linewidths=2
+    )
     axes.set_yticks(range(len(names) + len(more)), [literal(n) for n in (*names, *(name for name, _ in more))])
     axes.invert_yaxis()
     mark = "; the upright mark: what seeds alone reach in 1 of 20" if floors else ""
@@ -70,17 +72,21 @@ def _effect(panel: Axes, values: Sequence[Any], scores: Sequence[float]) -> None
     order = sorted(groups) if numeric else sorted(groups, key=lambda value: (type(value).__name__, str(value)))
     place = {value: value if numeric else number for number, value in enumerate(order)}
     xs = [place[value] for value in values]
-    panel.scatter(xs, scores, s=10, facecolors="none", edgecolors=GREY, linewidths=0.7, rasterized=len(xs) > MANY)
+    panel.scatter(
+        xs, scores, s=10, facecolors="none", edgecolors=GREY, linewidths=0.7, rasterized=len(xs) > MANY_POINTS
+    )
     best = max(range(len(scores)), key=scores.__getitem__)
-    panel.scatter([xs[best]], [scores[best]], marker="D", s=26, facecolors="none", edgecolors=PAPER, linewidths=1.4)
+    panel.scatter(
+        [xs[best]], [scores[best]], marker="D", s=26, facecolors="none", edgecolors=PAPER_COLOUR, linewidths=1.4
+    )
     if numeric and log_scaled(list(groups)):
         panel.set_xscale("log")
-    if len(order) <= LEVELS or not numeric:
+    if len(order) <= IMPORTANCE_LEVELS or not numeric:
         means = [mean_and_sd(groups[value])[0] or 0.0 for value in order]
         ends = [t_interval(groups[value]) for value in order]
         halves = [(high - low) / 2 for low, high in (end or (0.0, 0.0) for end in ends)]
-        panel.errorbar([place[v] for v in order], means, yerr=halves, fmt="o", color=OURS, ms=4, lw=1.4, zorder=3)
-        names = [wrapped(axis_text(value).replace("_", " "), WORDS) for value in order]
+        panel.errorbar([place[v] for v in order], means, yerr=halves, fmt="o", color=OUR_COLOUR, ms=4, lw=1.4, zorder=3)
+        names = [wrapped(axis_text(value).replace("_", " "), WORD_LENGTHS) for value in order]
         upright = not numeric and sum(max(map(len, name.split("\n"))) + 1 for name in names) > LETTERS
         panel.set_xticks([place[value] for value in order], names, rotation=90 if upright else 0)
         if not numeric:

@@ -14,18 +14,18 @@ from matplotlib.figure import Figure
 
 from analysis.figures.words import wrapped
 
-OURS, PAPER, GREY, INK = "#0072b2", "#d55e00", "#767676", "#1b1f24"
-COLOURS = (OURS, PAPER, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", GREY)
+OUR_COLOUR, PAPER_COLOUR, GREY, INK = "#0072b2", "#d55e00", "#767676", "#1b1f24"
+SERIES_COLOURS = (OUR_COLOUR, PAPER_COLOUR, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", GREY)
 """Okabe and Ito's, ours first."""
-SHAPES = ("o", "s", "^", "D", "v", "P", "X", "h")
+MARKER_SHAPES = ("o", "s", "^", "D", "v", "P", "X", "h")
 """One beside each colour: what a colour says, its shape says too."""
-MANY = 500
+MANY_POINTS = 500
 """Marks above which a figure keeps them as pixels: ten thousand circles are a slow picture."""
 DECADES = 20.0
 """Numbers on a log axis: the largest is at least this many times the smallest."""
 UNDATED: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 """No date in a file: equal figures are equal bytes."""
-TITLE = 88
+TITLE_CHARACTERS = 88
 """Characters of a line of a title over the whole width."""
 
 
@@ -36,7 +36,7 @@ def canvas(
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(down, across, squeeze=False, **shared)
     if title:
-        figure.suptitle(wrapped(title, TITLE), fontsize=10)
+        figure.suptitle(wrapped(title, TITLE_CHARACTERS), fontsize=10)
     for panel in panels.flat:
         panel.spines[["top", "right"]].set_visible(False)
         panel.tick_params(labelsize=8)

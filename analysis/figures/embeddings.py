@@ -6,14 +6,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.canvas import COLOURS, INK, MANY, SHAPES, canvas, thin_ticks
+from analysis.figures.canvas import INK, MANY_POINTS, MARKER_SHAPES, SERIES_COLOURS, canvas, thin_ticks
 from analysis.figures.words import distinct, metric_name, wrapped
 from analysis.study.alignment import Plane
-from analysis.study.rating_groups import EDGES, GROUPS, RatingHistogram
+from analysis.study.rating_groups import EDGES, RATING_GROUPS, RatingHistogram
 
-NAMED = 8
+RUNS_NAMED = 8
 """Cells above which the plane names none."""
-NAME = 34
+EMBEDDING_NAME_CHARACTERS = 34
 """Characters of a line of a cell's name."""
 
 
@@ -22,14 +22,14 @@ def plane_plot(plane: Plane, metric: str) -> Figure:
     cells = list(dict.fromkeys(point.cell for point in plane.points))
     figure, (axes,) = canvas(size=(7.0, 4.4))
     scores = [point.score for point in plane.points]
-    few = len(cells) <= NAMED
+    few = len(cells) <= RUNS_NAMED
     low, high = min(scores), max(scores)
     for number, cell in enumerate(cells if few else [""]):
         points = [point for point in plane.points if not few or point.cell == cell]
         dots = axes.scatter(
             [p.uniformity for p in points], [p.alignment for p in points], c=[p.score for p in points], s=40,
-            marker=SHAPES[number], cmap="viridis", vmin=low, vmax=high if high > low else low + 1, edgecolors=INK,
-            linewidths=0.5, rasterized=len(points) > MANY,
+            marker=MARKER_SHAPES[number], cmap="viridis", vmin=low, vmax=high if high > low else low + 1,
+            edgecolors=INK, linewidths=0.5, rasterized=len(points) > MANY_POINTS,
         )  # fmt: skip
     bar = figure.colorbar(dots, ax=axes)
     bar.set_label(wrapped(f"best {metric_name(metric)}", 40), fontsize=8)
@@ -43,9 +43,9 @@ def plane_plot(plane: Plane, metric: str) -> Figure:
 
 def _list_of_shapes(figure: Figure, axes: Axes, cells: Sequence[str]) -> None:
     """The shapes' names in two columns under the axes."""
-    names = [wrapped(name, NAME) for name in distinct(cells)]
+    names = [wrapped(name, EMBEDDING_NAME_CHARACTERS) for name in distinct(cells)]
     marks = [
-        axes.scatter([], [], marker=SHAPES[number], s=30, facecolors="none", edgecolors=INK, label=name)
+        axes.scatter([], [], marker=MARKER_SHAPES[number], s=30, facecolors="none", edgecolors=INK, label=name)
         for number, name in enumerate(names)
     ]
     figure.legend(handles=marks, loc="outside lower center", ncols=2, fontsize=7.5, frameon=False)
@@ -54,18 +54,18 @@ def _list_of_shapes(figure: Figure, axes: Axes, cells: Sequence[str]) -> None:
 def histogram_plot(histograms: Sequence[RatingHistogram]) -> Figure:
     """A column per cell, a row per rating group; the vertical line is the group's mean cosine."""
     figure, flat = canvas(
-        down=len(GROUPS), across=len(histograms), size=(7.0, 5.2), sharex=True, sharey="col"
+        down=len(RATING_GROUPS), across=len(histograms), size=(7.0, 5.2), sharex=True, sharey="col"
     )  # fmt: skip
-    panels = np.array(flat).reshape(len(GROUPS), len(histograms))
+    panels = np.array(flat).reshape(len(RATING_GROUPS), len(histograms))
     widths, centres = np.diff(EDGES), (EDGES[1:] + EDGES[:-1]) / 2
     names = distinct([histogram.label for histogram in histograms])
     for column, histogram in enumerate(histograms):
         panels[0, column].set_title(
             wrapped(f"{names[column]} (n\u00a0{histogram.seeds})", 76 // len(histograms)), fontsize=8
         )
-        for group, name in enumerate(GROUPS):
+        for group, name in enumerate(RATING_GROUPS):
             panel, mean = panels[group, column], histogram.means[group]
-            panel.bar(centres, histogram.counts[group], width=widths, color=COLOURS[0])
+            panel.bar(centres, histogram.counts[group], width=widths, color=SERIES_COLOURS[0])
             if mean is not None:
                 panel.axvline(mean, color=INK, lw=1.2)
             panel.set_yticks([])

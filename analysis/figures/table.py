@@ -11,18 +11,18 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.canvas import GREY, INK, OURS, PAPER, canvas, log_scaled, save, thin_ticks
+from analysis.figures.canvas import GREY, INK, OUR_COLOUR, PAPER_COLOUR, canvas, log_scaled, save, thin_ticks
 from analysis.figures.words import brief, literal, metric_name, wrapped
 from analysis.statistics.basics import Spread
-from analysis.tables.aggregate import UNTRAINED, Entry, Row, Table
+from analysis.tables.aggregate import UNTRAINED_CLS, Entry, Row, Table
 from analysis.tables.labels import axis_text, label, short
 from analysis.tables.spec import plain
 
-NAME = 42
+TABLE_NAME_CHARACTERS = 42
 """Characters of a line of a row's name."""
 OWN = 3
 """Seeds from which a row's interval is made of its own spread; with fewer, of the column's."""
-FAR = 1.5
+FAR_AWAY = 1.5
 """The line of reference is drawn where it widens the scale by at most this many times what the rows take."""
 ABOUT_OURS, ABOUT_PAPER = "ours: ● mean, 95% interval; ○ a seed", "the paper's: □, a scale of its own"
 
@@ -59,11 +59,11 @@ def _numbers(table: Table, rows: Sequence[Row]) -> list[float] | None:
 
 
 def _by_name(table: Table, rows: Sequence[Row], column: str, title: str, has_paper: bool) -> Figure:
-    names = [wrapped(_name(table, row), NAME) for row in rows]
+    names = [wrapped(_name(table, row), TABLE_NAME_CHARACTERS) for row in rows]
     start = table.starting_point(column)
     shown = start is not None and _near(table, rows, column, start)
     if start is not None:
-        names.append(UNTRAINED if shown else f"{UNTRAINED}: {start:.2f},\nfar off this scale")
+        names.append(UNTRAINED_CLS if shown else f"{UNTRAINED_CLS}: {start:.2f},\nfar off this scale")
     lines = sum(name.count("\n") + 1.4 for name in names)
     size = (7.0, 1.3 + 0.16 * max(lines, 4))
     figure, panels = canvas(title, across=1 + has_paper, size=size, sharey=True)
@@ -96,9 +96,9 @@ def _by_number(
     note = ""
     if start is not None and _near(table, rows, column, start):
         ours.axhline(start, color=INK, lw=1.0, linestyle="--", zorder=1)
-        note = f"; dashed: {UNTRAINED}"
+        note = f"; dashed: {UNTRAINED_CLS}"
     elif start is not None:
-        note = f"; {UNTRAINED}, {start:.2f}, is far off this scale"
+        note = f"; {UNTRAINED_CLS}, {start:.2f}, is far off this scale"
     _about(ours, ABOUT_OURS + note, narrow=False)
     ours.set_ylabel(wrapped(metric_name(column, table.spec.metric), 24), fontsize=8)
     if has_paper:
@@ -134,7 +134,7 @@ def _near(table: Table, rows: Sequence[Row], column: str, start: float) -> bool:
     if not ends:
         return True
     span = max(ends) - min(ends)
-    return max(*ends, start) - min(*ends, start) <= (1 + FAR) * max(span, 1e-9)
+    return max(*ends, start) - min(*ends, start) <= (1 + FAR_AWAY) * max(span, 1e-9)
 
 
 def _draw_ours(
@@ -147,13 +147,15 @@ def _draw_ours(
     halves = [half_interval(table, column, entry) for _, entry in entries if entry.mean is not None]
     if means:
         reach: Mapping[str, Any] = {"yerr" if upright else "xerr": halves}
-        axes.errorbar(*_turned(means, upright), fmt="o", color=OURS, ms=5, lw=1.6, zorder=3, **reach)
+        axes.errorbar(*_turned(means, upright), fmt="o", color=OUR_COLOUR, ms=5, lw=1.6, zorder=3, **reach)
 
 
 def _draw_paper(axes: Axes, rows: Sequence[Row], column: str, places: Sequence[float], *, upright: bool) -> None:
     points = [(place, row.entries[column].published) for place, row in zip(places, rows, strict=True)]
     printed = [(place, value) for place, value in points if value is not None]
-    axes.scatter(*_turned(printed, upright), marker="s", s=26, facecolors="none", edgecolors=PAPER, linewidths=1.6)
+    axes.scatter(
+        *_turned(printed, upright), marker="s", s=26, facecolors="none", edgecolors=PAPER_COLOUR, linewidths=1.6
+    )
     _about(axes, ABOUT_PAPER, narrow=not upright)
 
 

@@ -119,14 +119,14 @@ def _server(url: URL) -> Engine:
     return engine
 
 
-IDLE_S, LOCK_S = 20, 30
+POOL_IDLE_S, LOCK_S = 20, 30
 """Seconds after which the server ends a transaction whose driver says nothing (it was stopped, or its host has gone),
 and after which a driver that waits for another's lock tries again."""
 
 
 def _limit_waits(connection: Any, record: Any) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_S}s'")
+        cursor.execute(f"SET idle_in_transaction_session_timeout = '{POOL_IDLE_S}s'")
         cursor.execute(f"SET lock_timeout = '{LOCK_S}s'")
     connection.commit()
 
@@ -278,7 +278,7 @@ def _create(engine: Engine) -> None:
     with transaction(engine, writes=True) as connection:
         if schema.meta.name not in inspect(connection).get_table_names():
             schema.metadata.create_all(connection)
-            connection.execute(insert(schema.meta).values(key=migrations.KEY, value=str(migrations.newest())))
+            connection.execute(insert(schema.meta).values(key=migrations.VERSION_KEY, value=str(migrations.newest())))
 
 
 NETWORK_FILE_SYSTEMS = frozenset(

@@ -20,17 +20,17 @@ from cse_train.results import Json
 log = logging.getLogger(__name__)
 
 NUMBERS = (int, float)
-TIMES = ("created", "updated", "at", "began", "ended", "lease_until")
+TIME_COLUMNS = ("created", "updated", "at", "began", "ended", "lease_until")
 YEAR_3000 = 32_503_680_000
 STATE_OF = {state.value: state for state in RunState}
 """Text -> the state that it is."""
-KINDS: dict[type, tuple[tuple[type, ...], str]] = {
+COLUMN_KINDS: dict[type, tuple[tuple[type, ...], str]] = {
     Integer: ((int,), "a whole number"),
     Float: ((int, float), "a number"),
     String: ((str,), "a text"),
     JSON: ((dict,), "a JSON object"),
 }
-OTHERS: Mapping[str, tuple[tuple[type, ...], str]] = {
+OTHER_SHAPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "suites": ((list,), "a JSON list"),
     "rows": ((object,), "a list of [name, number]"),  # `baselines` looks into it
 }
@@ -49,7 +49,7 @@ def intact(table: Table, row: Json) -> None:
             raise edited(table, row, f"{column.name}={shortened(value)} has a null byte")
         if isinstance(value, float) and not math.isfinite(value):
             raise edited(table, row, f"{column.name}={value} is not finite")
-        if column.name in TIMES and isinstance(value, int | float) and not 0 <= value <= YEAR_3000:
+        if column.name in TIME_COLUMNS and isinstance(value, int | float) and not 0 <= value <= YEAR_3000:
             raise edited(table, row, f"{column.name}={value:g} is no time in seconds since 1970")
         if column.name == "cell" and isinstance(value, dict) and any(isinstance(v, dict) for v in value.values()):
             raise edited(table, row, f"cell={shortened(value)} has an object for a value")
@@ -75,7 +75,7 @@ def _sound(column: Column[Any], values: Sequence[Any]) -> bool:
     if isinstance(column.type, String):
         return kinds <= {str} and "\0" not in "".join(given) and (column.name != "state" or {*given} <= STATE_OF.keys())
     finite = kinds <= ({int} if isinstance(column.type, Integer) else {*NUMBERS}) and all(map(math.isfinite, given))
-    return finite and (column.name not in TIMES or not given or (min(given) >= 0 and max(given) <= YEAR_3000))
+    return finite and (column.name not in TIME_COLUMNS or not given or (min(given) >= 0 and max(given) <= YEAR_3000))
 
 
 def intact_point(row: Json) -> None:
@@ -91,24 +91,26 @@ def intact_point(row: Json) -> None:
             raise edited(schema.curves, row, f"{name}={shortened(value)} is not a number")
 
 
-SPEC: Mapping[str, tuple[type, ...]] = {
+SPEC_TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("title", "space", "file", "profile"), (str,)),
     **{"set": (dict,), "seeds": (list,), "blocked": (dict, list), "asked": (int,), "margin": NUMBERS, "looks": (list,)},
     **dict.fromkeys(("yaml", "profile_yaml", "inputs"), (dict,)),
 }
 """Keys of a sweep's description that commands read, and what they are."""
-COUNTS = ("seeds", "looks")
+LISTS_OF_COUNTS = ("seeds", "looks")
 """Of these, the lists of whole numbers."""
 
 
 def intact_spec(row: Json) -> None:
     """`intact` of a sweep, and of what its description holds under the keys of SPEC."""
     intact(schema.sweeps, row)
-    for name, kinds in SPEC.items():
+    for name, kinds in SPEC_TYPES.items():
         value = row["spec"].get(name)
         if value is None:
             continue
-        counts = not isinstance(value, list) or name not in COUNTS or all(type(count) is int for count in value)
+        counts = (
+            not isinstance(value, list) or name not in LISTS_OF_COUNTS or all(type(count) is int for count in value)
+        )
         if not isinstance(value, kinds) or isinstance(value, bool) or not counts:
             raise edited(schema.sweeps, row, f"spec.{name}={shortened(value)} is no {kinds[0].__name__}")
 
@@ -153,9 +155,9 @@ MEND = "cse doctor --repair --yes takes it out"
 @cache
 def _columns(table: Table) -> tuple[tuple[Column[Any], tuple[type, ...], str], ...]:
     kinds = (
-        (column, OTHERS.get(column.name, KINDS[kind]))
+        (column, OTHER_SHAPES.get(column.name, COLUMN_KINDS[kind]))
         for column in table.columns
-        for kind in KINDS
+        for kind in COLUMN_KINDS
         if isinstance(column.type, kind)
     )
     return tuple((column, types, words) for column, (types, words) in kinds)

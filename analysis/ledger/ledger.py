@@ -30,7 +30,7 @@ from analysis.sweep_spec import SweepSpec
 from cse_train.results import Json, Point, Score, Settings
 
 LEASE_SECONDS = 60.0
-PROGRESS = ("examples", "best", "best_examples", "seconds")
+PROGRESS_FIELDS = ("examples", "best", "best_examples", "seconds")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -181,7 +181,7 @@ class Ledger:
         if points:
             last = max(points, key=attrgetter("examples"))
             with self._writes() as connection:
-                self._change(connection, claim, {name: getattr(last, name) for name in PROGRESS})
+                self._change(connection, claim, {name: getattr(last, name) for name in PROGRESS_FIELDS})
                 self._store_curve(connection, claim, points)
 
     def finish(
@@ -202,7 +202,7 @@ class Ledger:
         Raises LostClaim; the same end said twice is none.
         """
         assert state in NOT_HELD, state
-        reached = dict(zip(PROGRESS, (examples, best, best_examples, seconds), strict=True))
+        reached = dict(zip(PROGRESS_FIELDS, (examples, best, best_examples, seconds), strict=True))
         values = {**reached, "state": state, "reason": reason, **claims.folder_value(folder, claim.signature)}
         storage = places.storage_of(folder, claim.signature)
         with self._writes() as connection:

@@ -15,11 +15,11 @@ from sqlalchemy import Connection, select
 from analysis.ledger import schema
 from analysis.run_folder import RUNS, home_of, runs_folder
 
-KEY = "storage"
+STORAGE_KEY = "storage"
 """Of the table of facts: the storages in which drivers put files, but for the folder of a SQLite file."""
 GIVEN = "cse_storage"
 """Execution option of an engine: the storage that a person named."""
-FEW = 32
+FEW_FOLDERS = 32
 """Runs that are looked for one by one; of more a folder is listed once."""
 
 
@@ -43,7 +43,7 @@ class Places:
 
     def _has(self, root: Path, signature: str) -> bool:
         self._asked += 1
-        if self._asked <= FEW:
+        if self._asked <= FEW_FOLDERS:
             return home_of(root, signature).is_dir()
         if root not in self._listed:
             folder = runs_folder(root)
@@ -78,7 +78,7 @@ def note_storage(connection: Connection, root: Path) -> None:
     recorded = _recorded(connection)
     if root != (recorded[-1] if recorded else None):
         value = json.dumps([str(folder) for folder in recorded if folder != root] + [str(root)])
-        statement = schema.insert_for(connection.dialect.name)(schema.meta).values(key=KEY, value=value)
+        statement = schema.insert_for(connection.dialect.name)(schema.meta).values(key=STORAGE_KEY, value=value)
         connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
 
 
@@ -95,5 +95,5 @@ def _beside(connection: Connection) -> Path | None:
 
 
 def _recorded(connection: Connection) -> list[Path]:
-    text = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == KEY))
+    text = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == STORAGE_KEY))
     return [Path(folder) for folder in json.loads(text)] if text else []

@@ -41,7 +41,7 @@ from analysis.run_state import standing as standing_of
 from analysis.sweep_spec import SweepSpec
 from cse_train.results import Json
 
-CHUNK = 500
+NAMES_A_QUERY = 500
 """Signatures in one statement: below every database's limit of bound values."""
 
 LATE_S = 60.0
@@ -137,8 +137,8 @@ def by_signature(
         yield query
         return
     unique = list(dict.fromkeys(signatures))
-    for start in range(0, len(unique), CHUNK):
-        yield query.where(column.in_(unique[start : start + CHUNK]))
+    for start in range(0, len(unique), NAMES_A_QUERY):
+        yield query.where(column.in_(unique[start : start + NAMES_A_QUERY]))
 
 
 def states(connection: Connection, signatures: Iterable[str]) -> dict[str, RunState]:

@@ -13,11 +13,11 @@ from analysis.run_state import FINAL, UNCLAIMED, RunState, Standing
 from analysis.tables.labels import axis_text, label, short, varying
 from cse_train.results import Json
 
-PAGE = 100
+PAGE_ROWS = 100
 """Runs, or cells, of a page."""
 PLOTTED = 2000
 """Cells of a figure, the best half and as many spread over the others."""
-MEMBERS = 30
+MEMBERS_SHOWN = 30
 """Runs of a cell that its line names."""
 BY_INTEREST: Sequence[Standing] = (
     *(RunState.RUNNING, RunState.CLAIMED, RunState.FAILED, RunState.LOST, RunState.DONE, RunState.STOPPED),
@@ -90,9 +90,9 @@ def page(listing: Listing, wanted: Wanted) -> dict[str, object]:
 
 def _part(lines: Sequence[Line], offset: int, shown: Callable[[Line], object]) -> dict[str, object]:
     """The page on which line `offset` stands, the last one where there are fewer."""
-    start = max(0, min(offset, (len(lines) - 1) // PAGE * PAGE)) // PAGE * PAGE
-    page = [shown(line) for line in lines[start : start + PAGE]]
-    return {"lines": len(lines), "offset": start, "size": PAGE, "page": page}
+    start = max(0, min(offset, (len(lines) - 1) // PAGE_ROWS * PAGE_ROWS)) // PAGE_ROWS * PAGE_ROWS
+    page = [shown(line) for line in lines[start : start + PAGE_ROWS]]
+    return {"lines": len(lines), "offset": start, "size": PAGE_ROWS, "page": page}
 
 
 def _without_values(line: Json) -> Json:
@@ -182,8 +182,8 @@ def _cell(listing: Listing, rows: Sequence[ProgressRow]) -> Json:
         "n": len(scores),
         "best": mean,
         "sd": None if mean is None else _spread(scores, mean),
-        "runs": sorted(members[:MEMBERS], key=lambda member: member["seed"]),
-        "more": max(0, len(members) - MEMBERS),
+        "runs": sorted(members[:MEMBERS_SHOWN], key=lambda member: member["seed"]),
+        "more": max(0, len(members) - MEMBERS_SHOWN),
     }
 
 

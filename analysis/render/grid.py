@@ -12,11 +12,11 @@ from analysis.tables.spec import SettingDifference, TableSpec, identify
 
 NO_AXES = "model"
 """Heads the names of a table whose rows are all the paper's."""
-REFERENCE = "paper: "
+REFERENCE_PREFIX = "paper: "
 """Stands before the name of a row that has no numbers of ours."""
-UNTRAINED = "without training: "
+UNTRAINED_PREFIX = "without training: "
 """Stands before the name of a row of the paper whose model is scored as it is."""
-NO_SEEDS = "-"
+NO_SEEDS_TEXT = "-"
 """In place of the number of seeds."""
 SIC = " sic"
 """Stands behind a printed number that cannot be right."""
@@ -32,7 +32,7 @@ def grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
     rows = [[*key, _count(row.entries)] for key, row in zip(keys, table.rows, strict=True)]
     blank = [""] * (text_columns(table) - 1)
     rows += [
-        [markup.escape(reference_name(table, row["label"])), *blank, NO_SEEDS * (row["label"] in table.untrained)]
+        [markup.escape(reference_name(table, row["label"])), *blank, NO_SEEDS_TEXT * (row["label"] in table.untrained)]
         for row in spec.references
     ]
     blocks = [rows]
@@ -45,7 +45,7 @@ def grid(table: Table, markup: Markup) -> tuple[list[str], list[list[str]]]:
 
 def reference_name(table: Table, label: str) -> str:
     """What a row that is not trained is called."""
-    return (UNTRAINED if label in table.untrained else REFERENCE) + label
+    return (UNTRAINED_PREFIX if label in table.untrained else REFERENCE_PREFIX) + label
 
 
 def untrained_values(table: Table, column: str) -> list[float | None]:
@@ -162,9 +162,9 @@ def _printed_remarks(table: Table) -> list[str]:
         for column, value in row.get("recomputed", {}).items()
     ]
     alone = any(row["label"] not in table.untrained for row in spec.references)
-    about = [f'Rows that begin with "{REFERENCE.strip()}" are models that are not trained here'] * alone
+    about = [f'Rows that begin with "{REFERENCE_PREFIX.strip()}" are models that are not trained here'] * alone
     if table.untrained:
-        scored = f'Rows that begin with "{UNTRAINED.strip()}" are scored as they are, once and without seeds'
+        scored = f'Rows that begin with "{UNTRAINED_PREFIX.strip()}" are scored as they are, once and without seeds'
         each = [f"{model.label}: {model.model}, {_stated(model.protocol())}" for model in table.untrained.values()]
         about += [f"{scored}: the difference is that of one number that does not vary", *each]
     return about + wrong

@@ -8,12 +8,12 @@ from dataclasses import replace
 from analysis.render.signs import GLYPHS, counted
 from analysis.tables.aggregate import Table
 from analysis.tables.labels import MINUTE, duration, label, number_of, some
-from analysis.tables.ordering import LEVEL, Ordering, PairDifference
+from analysis.tables.ordering import ORDER_LEVEL, Ordering, PairDifference
 from analysis.tables.verdict import Verdicts
 
-LACKING = 2
+LACKING_SHOWN = 2
 """Reasons that are given in full why rows are not compared by sentence pairs."""
-PAIRS = 8
+PAIRS_SHOWN = 8
 """Pairs of rows that are named in a line."""
 
 
@@ -95,14 +95,14 @@ def _pairs(order: Ordering, names: Sequence[str]) -> list[str]:
     differing = [pair for pair in order.pairs if pair.differs]
     alike = [pair for pair in order.pairs if not pair.differs]
     said = f"{len(differing)} of {len(order.pairs)} pairs of rows differ on resampled sentence pairs"
-    said += f" (these runs' mean over seeds, Holm at {LEVEL:g})"
-    if len(differing) <= max(PAIRS, len(alike)):
-        listed = some([_told_apart(pair, names) for pair in differing], PAIRS, "; ")
+    said += f" (these runs' mean over seeds, Holm at {ORDER_LEVEL:g})"
+    if len(differing) <= max(PAIRS_SHOWN, len(alike)):
+        listed = some([_told_apart(pair, names) for pair in differing], PAIRS_SHOWN, "; ")
     else:
-        listed = some([f"{names[pair.left]} and {names[pair.right]}" for pair in alike], PAIRS, "; ")
+        listed = some([f"{names[pair.left]} and {names[pair.right]}" for pair in alike], PAIRS_SHOWN, "; ")
         listed = f"not told apart: {listed}" if alike else ""
     compared = [said + (f": {listed}" if listed else "")]
-    lacking = [f"not compared by sentence pairs: {some(order.lacking, LACKING, '; ')}"]
+    lacking = [f"not compared by sentence pairs: {some(order.lacking, LACKING_SHOWN, '; ')}"]
     return [*(compared if order.pairs else []), *(lacking if order.lacking else [])]
 
 

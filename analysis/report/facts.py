@@ -14,9 +14,9 @@ from analysis.tables.aggregate import Table
 from analysis.tables.labels import axis_text, label, some
 from analysis.tables.verdict import Verdicts
 
-EXAMPLES = 3
+FACT_EXAMPLES = 3
 """Runs named beside a reason that many share."""
-MOST = 50
+MOST_LISTED = 50
 """Lines of one table; the rest is counted."""
 
 
@@ -69,15 +69,15 @@ def missing(study: Study) -> Grid:
         reason = (member.run.reason if member.run else None) or ""
         groups[member.state, reason].append(f"{member.cell} seed {member.seed}")
     named = sorted(groups.items())
-    body = [[state, reason, some(runs, EXAMPLES, "; "), str(len(runs))] for (state, reason), runs in named]
+    body = [[state, reason, some(runs, FACT_EXAMPLES, "; "), str(len(runs))] for (state, reason), runs in named]
     return Grid("Runs without a result", ["state", "reason", "runs", "number"], _most(body, 4), texts=3)
 
 
 def _most(body: list[list[str]], width: int) -> list[list[str]]:
     """The first lines, and one that counts the others."""
-    if len(body) <= MOST:
+    if len(body) <= MOST_LISTED:
         return body
-    return [*body[:MOST], [f"and {len(body) - MOST} more", *[""] * (width - 1)]]
+    return [*body[:MOST_LISTED], [f"and {len(body) - MOST_LISTED} more", *[""] * (width - 1)]]
 
 
 def environment(study: Study) -> Grid:

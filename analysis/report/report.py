@@ -18,7 +18,7 @@ from analysis.statistics.importance import Importance, importance
 from analysis.study.alignment import plane
 from analysis.study.budget import budget
 from analysis.study.cost import spent
-from analysis.study.learning_curves import SHOWN, learning_bands
+from analysis.study.learning_curves import CURVES_SHOWN, learning_bands
 from analysis.study.rating_groups import kept_cosines, rating_histogram
 from analysis.study.study import Study
 from analysis.tables.aggregate import Table
@@ -26,9 +26,9 @@ from analysis.tables.ordering import Ordering
 from analysis.tables.spec import plain
 from analysis.tables.verdict import Verdicts
 
-ROWS = 40
+LISTED_ROWS = 40
 """Rows above which one axis plot is no picture any more."""
-COLUMNS = 3
+CURVE_COLUMNS = 3
 """Columns of the table that get an axis plot."""
 PANELS = 9
 """Axes that get a panel of their own."""
@@ -134,10 +134,10 @@ def _summary(study: Study) -> str:
 def _results(table: Table, verdicts: Verdicts) -> Section:
     grids = [facts.verdicts(table, verdicts)] if verdicts else []
     columns = [c for c in table.spec.columns if any(row.entries[c].mean is not None for row in table.rows)]
-    if len(table.rows) > ROWS:
+    if len(table.rows) > LISTED_ROWS:
         text = f"{len(table.rows)} rows are too many for one axis; each axis has its own panel below."
         return Section("Results", [text], table, grids=grids)
-    pictures = [_axis_picture(table, column) for column in columns[:COLUMNS]]
+    pictures = [_axis_picture(table, column) for column in columns[:CURVE_COLUMNS]]
     lacking = [column for column in table.spec.columns if column not in columns]
     texts = [f"No run has a score on {', '.join(lacking)}."] if lacking else []
     return Section("Results", texts, table, pictures, grids)
@@ -161,7 +161,11 @@ def _learning(study: Study) -> Section:
     bands = learning_bands(study)
     if not bands:
         return Section("Learning curves", ["The ledger has no curve of a finished run."])
-    few = f"The {SHOWN - 1} best of {len(study.cells)} cells, and the worst. " if len(study.cells) > SHOWN else ""
+    few = (
+        f"The {CURVES_SHOWN - 1} best of {len(study.cells)} cells, and the worst. "
+        if len(study.cells) > CURVES_SHOWN
+        else ""
+    )
     ends = [band.means[-1] for band in bands]
     reached = f"at the end from {min(ends):.2f} to {max(ends):.2f}"
     alt = f"{study.dev} over training examples for {len(bands)} cells; {reached}"

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-DRAWS = 4000
+AGREEMENT_DRAWS = 4000
 ROWS_NEEDED = 3
-SEEDS_NEEDED = 2
+SEEDS_TO_AGREE = 2
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,14 @@ class Concordance:
     """Correlation of two rows' values over seeds: what part of a seed's effect all rows share."""
 
 
-def concordance(values_SR: np.ndarray, generator: np.random.Generator, draws: int = DRAWS) -> Concordance | None:
+def concordance(
+    values_SR: np.ndarray, generator: np.random.Generator, draws: int = AGREEMENT_DRAWS
+) -> Concordance | None:
     """Kendall and Babington Smith's W (1939), corrected for ties; its p value by shuffling, as seeds are few.
 
     None with fewer than two seeds or three rows, and where every seed has all rows equal.
     """
-    if values_SR.ndim != 2 or len(values_SR) < SEEDS_NEEDED or values_SR.shape[1] < ROWS_NEEDED:
+    if values_SR.ndim != 2 or len(values_SR) < SEEDS_TO_AGREE or values_SR.shape[1] < ROWS_NEEDED:
         return None
     seeds, rows = values_SR.shape
     centred_SR = scipy.stats.rankdata(values_SR, axis=1) - (rows + 1) / 2

@@ -20,7 +20,7 @@ def mean_and_sd(values: Sequence[float]) -> tuple[float | None, float | None]:
 
 CONFIDENCE = 0.95
 """Of every interval."""
-NORMAL = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
+NORMAL_QUANTILE = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
 """Student's quantile is above it at any degrees of freedom."""
 
 
@@ -39,7 +39,7 @@ class Spread:
 
     def excludes(self, difference: float) -> bool:
         """Whether a difference with this standard error is beyond its interval around 0."""
-        return abs(difference) > NORMAL * self.sd and abs(difference) > self.t() * self.sd
+        return abs(difference) > NORMAL_QUANTILE * self.sd and abs(difference) > self.t() * self.sd
 
 
 def pooled(spreads: Iterable[Spread]) -> Spread | None:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-POINTS = 10.0
+COLLAPSE_POINTS = 10.0
 """A collapsed seed lies more than so many points below its row's others; seeds of one setting are up to 6.6 apart."""
 DEVIATIONS = 6.0
 """And more than so many of the table's deviations."""
@@ -12,7 +12,7 @@ RANGES = 4.0
 SEEDS_NEEDED = 3
 SEEDS_TO_COMPARE = 5
 """With fewer, the seeds that are left are no basis for a comparison: a noisy row loses its lowest seed too often."""
-NORMAL = 1.4826
+NORMAL_SCALE = 1.4826
 """Normal deviations in a median absolute deviation."""
 
 Array = NDArray[np.float64]
@@ -28,7 +28,7 @@ def collapsed(values_TRS: Array, point: float = 1.0) -> NDArray[np.bool_]:
     known_TR = np.isfinite(values_TRS).sum(axis=2)
     sorted_TRS = np.sort(values_TRS, axis=2)
     top_TR = np.take_along_axis(sorted_TRS, np.maximum(known_TR - 1, 0)[:, :, None], axis=2)[:, :, 0]
-    limit_T = np.maximum(POINTS * point, DEVIATIONS * _deviation(values_TRS))
+    limit_T = np.maximum(COLLAPSE_POINTS * point, DEVIATIONS * _deviation(values_TRS))
     highest_TR = np.full(known_TR.shape, -np.inf)
     with np.errstate(invalid="ignore"):
         for lowest in range(1, (values_TRS.shape[2] - 1) // 2 + 1):
@@ -56,4 +56,4 @@ def _deviation(values_TRS: Array) -> Array:
     distances = np.abs(filled_TRS - np.nanmedian(filled_TRS, axis=2, keepdims=True)).reshape(len(values_TRS), -1)
     distances = np.where(distances > 0, distances, np.nan)
     some_T1 = np.isfinite(distances).any(axis=1, keepdims=True)
-    return np.asarray(NORMAL * np.nanmedian(np.where(some_T1, distances, 0.0), axis=1))
+    return np.asarray(NORMAL_SCALE * np.nanmedian(np.where(some_T1, distances, 0.0), axis=1))

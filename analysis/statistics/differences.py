@@ -9,7 +9,7 @@ from analysis.statistics.basics import Spread, welch
 from analysis.statistics.collapse import comparable
 from analysis.statistics.contrasts import Array, contrasts, student
 
-EQUAL = 1e-18
+EQUAL_VARIANCE = 1e-18
 """A variance below this, in points, is rounding; where the reference does not vary either, no seed tells anything."""
 
 
@@ -86,7 +86,7 @@ def _at_look(values_RS: Array, reference: int, point: float, level: float) -> di
         if seeds == 0:
             apart = _without_common_seeds(kept[0, row], kept[0, reference], level)
             by_row.update({int(row): apart} if apart else {})
-        elif np.isfinite(variance) and (varies or variance > EQUAL * point**2):
+        elif np.isfinite(variance) and (varies or variance > EQUAL_VARIANCE * point**2):
             weight = max(1.0, made.freedom[0, place] / max(1, seeds - 1))
             by_row[int(row)] = Difference(
                 float(made.difference[0, place]), float(halves[place]), float(tie_halves[place]),

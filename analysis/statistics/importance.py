@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-LEVELS = 8
+IMPORTANCE_LEVELS = 8
 """Numeric axes with more distinct values are cut into quarters of equal counts."""
 CONFIDENCE = 0.95
 
@@ -89,7 +89,7 @@ def _levels(values: Sequence[Any]) -> np.ndarray:
     """Codes of an axis' values: the value itself, or its quarter where there are many numbers."""
     given = [value for value in values if value is not None]
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in given)
-    if not numeric or len(set(given)) <= LEVELS:
+    if not numeric or len(set(given)) <= IMPORTANCE_LEVELS:
         return _codes(values)
     edges = np.quantile(np.asarray(given, dtype=float), [0.25, 0.5, 0.75])
     return _codes([None if value is None else int(np.searchsorted(edges, value)) for value in values])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 FAMILY = 0.05
 """How often a table may say anything wrong."""
-MARGIN = 0.5
+TIE_MARGIN = 0.5
 """Points: a difference that is surely smaller is a tie."""
 LOOKS = (3, 5, 8, 12)
 """Seeds of every row at which a table that is made until it is decided is looked at."""

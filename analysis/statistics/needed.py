@@ -11,9 +11,9 @@ from analysis.statistics.looks import level
 
 POWER = 0.8
 """How often as many seeds as are named would decide."""
-MOST = 200
+MOST_SEEDS_NEEDED = 200
 """Seeds; more are named as none."""
-DRAWS = 400
+NEEDED_DRAWS = 400
 """Tables that an expectation is the mean of."""
 
 
@@ -22,7 +22,7 @@ def seeds_needed(gap: float, variance: float, weight: float, level: float) -> in
 
     `variance` is that of the difference within a seed, with `weight` degrees of freedom for each seed but one.
     """
-    seeds = np.arange(2, MOST + 1, dtype=np.float64)
+    seeds = np.arange(2, MOST_SEEDS_NEEDED + 1, dtype=np.float64)
     freedom = weight * (seeds - 1.0)
     reach = (student(level, freedom) + scipy.special.stdtrit(freedom, POWER)) * np.sqrt(variance / seeds)
     enough = seeds[reach <= abs(gap)]
@@ -48,12 +48,12 @@ def expected_seeds(
 
     `means_R`: what rows are taken to be; `deviation`: of a row's difference from the reference within one seed.
     """
-    noise_TRS = np.random.default_rng(0).normal(size=(DRAWS, len(means_R), looks[-1])) * deviation / np.sqrt(2)
+    noise_TRS = np.random.default_rng(0).normal(size=(NEEDED_DRAWS, len(means_R), looks[-1])) * deviation / np.sqrt(2)
     values_TRS = np.asarray(means_R)[:, None] + noise_TRS
     share = level(len(means_R) - 1, columns, looks)
     others = np.delete(np.arange(len(means_R)), reference)
-    seeds_TR = np.full((DRAWS, len(means_R)), looks[0])
-    open_TC = np.ones((DRAWS, len(others)), bool)
+    seeds_TR = np.full((NEEDED_DRAWS, len(means_R)), looks[0])
+    open_TC = np.ones((NEEDED_DRAWS, len(others)), bool)
     for look, coming in pairwise(looks):
         made = contrasts(values_TRS[:, :, :look], reference)
         size_TC = np.abs(made.difference)

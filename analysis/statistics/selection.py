@@ -9,7 +9,7 @@ import numpy as np
 
 from analysis.statistics.basics import Spread, mean_and_sd, pooled
 
-DRAWS = (1, 5, 10)
+DRAWN_CELLS = (1, 5, 10)
 """Numbers of draws at which the expected best is shown, beside all."""
 
 
@@ -79,7 +79,7 @@ def select(cells: Sequence[Sequence[float]], picked: int) -> Selection:
     """The selection of cell `picked` among cells of one value per seed each; needs at least one value in every cell."""
     assert cells and all(cells) and 0 <= picked < len(cells)
     means, scores = [fmean(values) for values in cells], sorted(cells[picked])
-    draws = sorted({*(n for n in DRAWS if n <= len(cells)), len(cells)})
+    draws = sorted({*(n for n in DRAWN_CELLS if n <= len(cells)), len(cells)})
     return Selection(
         candidates=len(cells),
         value=means[picked],

@@ -10,17 +10,17 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-CHUNK = 64
+RESAMPLES_A_TASK = 64
 """Resamples held at once: 1,500 pairs of them stay in a core's cache."""
-BLOCK = 32
+RESAMPLES_AT_ONCE = 32
 """Rows that are cumulated by one small product of matrices, which takes half of numpy's time along that axis."""
-HALF_BEFORE_KK = np.tril(np.ones((BLOCK, BLOCK))) - np.eye(BLOCK) / 2
+HALF_BEFORE_KK = np.tril(np.ones((RESAMPLES_AT_ONCE, RESAMPLES_AT_ONCE))) - np.eye(RESAMPLES_AT_ONCE) / 2
 
 
 def draws_of(pairs: int, draws: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
     """Counts [P, B] of `draws` resamples in all, in chunks."""
-    for start in range(0, draws, CHUNK):
-        drawn_BP = generator.multinomial(pairs, np.full(pairs, 1 / pairs), size=min(CHUNK, draws - start))
+    for start in range(0, draws, RESAMPLES_A_TASK):
+        drawn_BP = generator.multinomial(pairs, np.full(pairs, 1 / pairs), size=min(RESAMPLES_A_TASK, draws - start))
         yield np.ascontiguousarray(drawn_BP.T, dtype=float)
 
 
@@ -66,7 +66,7 @@ class Order:
     def ranks(self, counts_PB: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Average ranks less 1/2 [P, B], in this order; and the sum of the drawn ranks' squared deviations [B]."""
         pairs = len(counts_PB)
-        drawn_PB = np.zeros((-(-pairs // BLOCK) * BLOCK, counts_PB.shape[1]))
+        drawn_PB = np.zeros((-(-pairs // RESAMPLES_AT_ONCE) * RESAMPLES_AT_ONCE, counts_PB.shape[1]))
         drawn_PB[:pairs] = counts_PB[self.order_P]
         ranks_PB = _middles(drawn_PB)[:pairs]
         cubes_B = np.einsum("pb,pb,pb->b", drawn_PB, drawn_PB, drawn_PB)
@@ -83,7 +83,7 @@ class Order:
 
 def _middles(drawn_PB: np.ndarray) -> np.ndarray:
     """Of each pair, the sum of all counts before it and half of its own; P is a multiple of BLOCK."""
-    blocks = drawn_PB.reshape(-1, BLOCK, drawn_PB.shape[1])
+    blocks = drawn_PB.reshape(-1, RESAMPLES_AT_ONCE, drawn_PB.shape[1])
     middles: np.ndarray = np.matmul(HALF_BEFORE_KK, blocks)
     middles[1:] += np.cumsum(middles[:-1, -1] + blocks[:-1, -1] / 2, axis=0)[:, None]
     return middles.reshape(drawn_PB.shape)

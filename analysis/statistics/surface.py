@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 BROKEN = 2.0
 """Median absolute deviations below the median at which a score is cut."""
-FITTED = 200
+FITTED_POINTS = 200
 """Runs, drawn at random, whose scores decide the kernel: the time of a fit grows with their third power."""
 DOUBT = 0.5
 """Deviations of the expected score that its lower bound lies below it."""
@@ -36,7 +36,7 @@ def lower_bounds(cells: Sequence[Mapping[str, object]], scores: Sequence[float])
     if not spread or not inputs_ND.size:
         return np.asarray(scores, dtype=float)
     targets_N = (values_N - centre) / spread
-    fitted = np.random.default_rng(0).permutation(len(targets_N))[:FITTED]
+    fitted = np.random.default_rng(0).permutation(len(targets_N))[:FITTED_POINTS]
     lengths = np.full(inputs_ND.shape[1], 0.5)
     kernel = ConstantKernel(1.0, (0.1, 10.0)) * Matern(lengths, (0.2, 5.0), nu=2.5) + WhiteKernel(0.1, (0.01, 2.0))
     with warnings.catch_warnings():

@@ -9,7 +9,7 @@ from analysis.statistics.basics import mean_and_sd
 from analysis.study.study import Study
 from analysis.tables.results import DEV
 
-SHOWN = 8
+CURVES_SHOWN = 8
 """Cells in one figure; more lines cannot be told apart."""
 
 
@@ -25,7 +25,7 @@ class Band:
     """0 for a single seed."""
 
 
-def learning_bands(study: Study, shown: int = SHOWN) -> list[Band]:
+def learning_bands(study: Study, shown: int = CURVES_SHOWN) -> list[Band]:
     """Bands of the dev metric, cells by their rank: all of them, or the best and, last, the worst."""
     ranked = study.ranked if len(study.ranked) <= shown else [*study.ranked[: shown - 1], study.ranked[-1]]
     bands = [

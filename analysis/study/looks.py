@@ -10,7 +10,7 @@ from analysis.tables.aggregate import Entry, Table
 from analysis.tables.directions import Terms
 from analysis.tables.spec import identify
 
-DEVIATION = 1.0
+SEED_DEVIATION = 1.0
 """Points by which a row's difference from the reference moves between seeds, where no seeds of ours tell: seeds of a
 point each that rows share by half."""
 
@@ -31,7 +31,7 @@ def seeds_until_decided(table: Table, terms: Terms) -> tuple[list[float], bool]:
         ours |= deviation is not None
         point = table.scale(name).point
         means = np.array([entry.published if deviation is None else entry.mean for entry in entries], dtype=float)
-        between = DEVIATION * (point or 1.0) if deviation is None else deviation
+        between = SEED_DEVIATION * (point or 1.0) if deviation is None else deviation
         took = expected_seeds(means, reference, between, terms.margin * point, len(columns), terms.looks)
         for place, count in zip(places, took, strict=True):
             seeds[place] = max(seeds[place], float(count))

@@ -10,7 +10,7 @@ from analysis.study.study import Study
 from analysis.tables.pair_cosines import read_cosines
 from analysis.tables.spec import TableError
 
-GROUPS = ("0-1", "1-2", "2-3", "3-4", "4-5")
+RATING_GROUPS = ("0-1", "1-2", "2-3", "3-4", "4-5")
 """Fifths of the STS scale; a rating on a border belongs to the upper group, 5 to the last."""
 EDGES = np.linspace(-1.0, 1.0, 41)
 """Bins of the cosine."""
@@ -32,8 +32,8 @@ def rating_histogram(label: str, runs: Sequence[tuple[np.ndarray, np.ndarray]]) 
     """The histogram of (cosines, gold), each [pairs], of every seed of a cell; gold on the scale 0 to 5."""
     assert runs and all(cosines.shape == gold.shape for cosines, gold in runs)
     cosines = np.clip(np.concatenate([cosines for cosines, _ in runs]), -1.0, 1.0)
-    groups = np.clip(np.floor(np.concatenate([gold for _, gold in runs])), 0, len(GROUPS) - 1).astype(int)
-    parts = [cosines[groups == group] for group in range(len(GROUPS))]
+    groups = np.clip(np.floor(np.concatenate([gold for _, gold in runs])), 0, len(RATING_GROUPS) - 1).astype(int)
+    parts = [cosines[groups == group] for group in range(len(RATING_GROUPS))]
     counts = np.array([np.histogram(part, EDGES)[0] for part in parts])
     return RatingHistogram(label, len(runs), counts, tuple(float(p.mean()) if p.size else None for p in parts))
 
@@ -53,6 +53,6 @@ def kept_cosines(study: Study, cells: Sequence[str]) -> tuple[str, dict[str, lis
     for signature, score in newest.items():
         with contextlib.suppress(TableError):
             cosines, gold = read_cosines(score)
-            if gold.min() >= 0 and gold.max() <= len(GROUPS):  # a user's ratings may have another scale
+            if gold.min() >= 0 and gold.max() <= len(RATING_GROUPS):  # a user's ratings may have another scale
                 kept[wanted[signature]].append((cosines, gold))
     return suite, kept

@@ -33,7 +33,7 @@ OWN_FIELD = "pooler"
 """The protocol field that is a method's own: in a table of several methods each has its test-time representation."""
 IDLE = "never beat their first evaluation or their encoder without training"
 """What is said of idle runs: nothing that was trained shows in their score."""
-UNTRAINED = "untrained [CLS]"
+UNTRAINED_CLS = "untrained [CLS]"
 """How the row without training begins that figures draw as their line of reference."""
 
 
@@ -137,7 +137,7 @@ class Table:
     def starting_point(self, column: str) -> float | None:
         """A column's value of the untrained encoder's [CLS], with which training starts; None where none is stored."""
         starts = (
-            row.values[column] for row in self.baselines if row.label.startswith(UNTRAINED) and column in row.values
+            row.values[column] for row in self.baselines if row.label.startswith(UNTRAINED_CLS) and column in row.values
         )
         return next(starts, None)
 

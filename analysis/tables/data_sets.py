@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from cse_train.results import Settings
 
-DIGITS = 8
+DATA_DIGITS = 8
 """Hexadecimal digits shown of a content hash."""
 LENGTH = "examples"
 """The input that follows from the corpus."""
@@ -38,7 +38,7 @@ def told_apart(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
     if not differing and not other_code:
         return {}
     return {
-        name: {part: str(inputs.get(part, ""))[:DIGITS] for part in differing}
-        | ({"run": name[:DIGITS]} if other_code else {})
+        name: {part: str(inputs.get(part, ""))[:DATA_DIGITS] for part in differing}
+        | ({"run": name[:DATA_DIGITS]} if other_code else {})
         for name, _, _, inputs in rows
     }

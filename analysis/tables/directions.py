@@ -9,8 +9,8 @@ from analysis.statistics.basics import sureness
 from analysis.statistics.collapse import collapsed
 from analysis.statistics.differences import Difference, differences
 from analysis.statistics.looks import FAMILY, LOOKS, NOMINAL, level
-from analysis.statistics.looks import MARGIN as MARGIN
-from analysis.statistics.needed import MOST, seeds_needed, seeds_to_decide
+from analysis.statistics.looks import TIE_MARGIN as TIE_MARGIN
+from analysis.statistics.needed import MOST_SEEDS_NEEDED, seeds_needed, seeds_to_decide
 from analysis.sweep_spec import SweepSpec
 from analysis.tables.aggregate import IDLE, Entry
 from analysis.tables.columns import Column, Verdict, Word, by_seed
@@ -24,7 +24,7 @@ SEED_NOISE = 2.0
 class Terms:
     """What verdicts are given on, declared before the runs. TableError for a margin of 0 and for too many looks."""
 
-    margin: float = MARGIN
+    margin: float = TIE_MARGIN
     """Points."""
     looks: Sequence[int] | None = None
     """Numbers of seeds at which the table is looked at; None for one look at all seeds."""
@@ -40,7 +40,8 @@ class Terms:
             line = f"a level is how often a word may be wrong: level={self.family:g}"
             raise TableError(f"{line}; give a number above 0 and below 0.5, such as {FAMILY:g}")
         if not 0 < self.margin < math.inf:
-            raise TableError(f"a tie needs a width: margin={self.margin:g}; give points above 0, such as {MARGIN:g}")
+            how = f"give points above 0, such as {TIE_MARGIN:g}"
+            raise TableError(f"a tie needs a width: margin={self.margin:g}; {how}")
         if self.looks is not None and len(self.looks) not in NOMINAL:
             raise TableError(f"at most {max(NOMINAL)} looks: looks={list(self.looks)}; leave some out")
         if self.looks is not None and not all(a < b for a, b in itertools.pairwise((1, *self.looks))):
@@ -49,7 +50,7 @@ class Terms:
 
     def declared(self) -> dict[str, object]:
         """What a sweep keeps of them, so that every page of it judges alike; empty for the usual ones."""
-        margin: dict[str, object] = {} if self.margin == MARGIN else {"margin": self.margin}
+        margin: dict[str, object] = {} if self.margin == TIE_MARGIN else {"margin": self.margin}
         return margin if self.looks is None else margin | {"looks": list(self.looks)}
 
     def share(self, contrasts: int, columns: int) -> float:
@@ -59,7 +60,7 @@ class Terms:
 
 def declared_terms(spec: SweepSpec, seconds: float | None = None) -> Terms:
     """The terms of a sweep, by what is kept of it. TableError as `Terms`."""
-    return Terms(margin=MARGIN if spec.margin is None else spec.margin, looks=spec.looks, seconds=seconds)
+    return Terms(margin=TIE_MARGIN if spec.margin is None else spec.margin, looks=spec.looks, seconds=seconds)
 
 
 def directions(
@@ -162,7 +163,11 @@ def _word(
     more = None if total is None else max(1, total - ours.count)
     below = theirs and (needed is None or needed > ours.count)
     why = "; the paper's own gap is below what seeds do" if below else "; ours is too wide"
-    return "undecided", f"{why}; {f'about {more}' if more else f'over {MOST}'} more seeds would decide it", more
+    return (
+        "undecided",
+        f"{why}; {f'about {more}' if more else f'over {MOST_SEEDS_NEEDED}'} more seeds would decide it",
+        more,
+    )
 
 
 def _fallen(column: Column, index: int) -> int:
@@ -172,7 +177,7 @@ def _fallen(column: Column, index: int) -> int:
 
 
 def _needs(seeds: int | None) -> str:
-    return f"needs {seeds} seeds" if seeds else f"needs over {MOST} seeds"
+    return f"needs {seeds} seeds" if seeds else f"needs over {MOST_SEEDS_NEEDED} seeds"
 
 
 def _faint(difference: float, column: Column, needs: str = "") -> str:

@@ -60,9 +60,9 @@ def differing(rows: Sequence[tuple[Key, Key]], axes: Iterable[str]) -> list[Sett
     return sorted(made, key=lambda difference: (alone[difference.name] > 0, alone[difference.name]))
 
 
-SETTINGS = 6
+SETTINGS_NAMED = 6
 """Settings that are named in a line; the rest is counted."""
-ROWS = 3
+ROWS_SHOWN = 3
 """Rows that are named beside a value."""
 
 
@@ -73,11 +73,11 @@ def differing_line(differences: Sequence[SettingDifference], names: Callable[[Ke
     """
     parts = []
     for difference in (each for each in differences if each.is_varied):
-        values = [f"{value}: {some([*map(names, keys)], ROWS)}" for value, keys in difference.values.items()]
+        values = [f"{value}: {some([*map(names, keys)], ROWS_SHOWN)}" for value, keys in difference.values.items()]
         parts.append(f"{difference.name} ({'; '.join(values)})")
     lacking = len(differences) - len(parts)
     counted = [f"{number_of(lacking, 'option')} that not all have"] if lacking else []
-    named = [some(parts, SETTINGS)] if parts else []
+    named = [some(parts, SETTINGS_NAMED)] if parts else []
     return f"{what} also differ in: {'; '.join([*named, *counted])}" if named or counted else ""
 
 

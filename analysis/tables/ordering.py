@@ -20,7 +20,7 @@ from analysis.tables.columns import Interval
 from analysis.tables.pair_cosines import ColumnCosines
 
 Word = Literal["ordering supported", "not supported", "undecided", "no signal"]
-LEVEL = 0.05
+ORDER_LEVEL = 0.05
 TAU_DRAWS = 4000
 ALL_ORDERS = 7
 """Rows up to which chance is asked by every order of them; beyond, by `TAU_DRAWS` random ones."""
@@ -44,7 +44,7 @@ class PairDifference:
 
     @property
     def differs(self) -> bool:
-        return self.corrected <= LEVEL
+        return self.corrected <= ORDER_LEVEL
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _tau(
         return tau, None, chance, "undecided", f"tau {tau:.2f}; no row has two seeds, so that its interval is not known"
     low, high = interval
     word: Word = "undecided"
-    if chance < LEVEL and not low <= 0 <= high:
+    if chance < ORDER_LEVEL and not low <= 0 <= high:
         word = "ordering supported" if low > 0 else "not supported"
     measured = f"tau {tau:.2f}, interval {low:.2f} to {high:.2f} over seeds, {len(printed)} rows"
     return tau, interval, chance, word, f"{measured}; rows in random order reach it with p {chance:.2g}"

@@ -16,7 +16,7 @@ from analysis.tables.results import Planned, behind, without_part
 from analysis.tables.spec import Key, TableError, identify
 from cse_train.evaluate.correlation import rounded, spearman, unranked
 
-LARGEST = 10**9
+LARGEST_FILE = 10**9
 """Bytes of a file that is read: some sixty million pairs."""
 
 
@@ -46,7 +46,7 @@ def read_cosines(score: ScoreRow) -> tuple[np.ndarray, np.ndarray]:
     path = Path(score.cosines_file or "")
     again = "score the run again (cse eval)"
     try:
-        if path.stat().st_size > LARGEST or path.is_fifo() or path.is_char_device():
+        if path.stat().st_size > LARGEST_FILE or path.is_fifo() or path.is_char_device():
             raise OSError(errno.EFBIG, "no file of cosines")  # an imported ledger may name any path
         content = path.read_bytes()
     except OSError as error:

@@ -7,7 +7,7 @@ from analysis.run_state import UNCLAIMED, RunState, Standing
 from analysis.tables.spec import Key, RunValue, identify
 from cse_train.results import Protocol, Scalar
 
-BEST = "best"
+BEST_COLUMN = "best"
 """The column name that always means the run's best dev score."""
 DEV = "train.dev"
 """The setting that names the dev set."""
@@ -72,6 +72,6 @@ def _cell(run: RunRow | None, suite: str, score: ScoreRow | None, scored: bool) 
         return float("nan"), None
     if score is not None:
         return float("nan") if score.value is None else score.value, score.protocol
-    if suite == BEST or (suite == run.config.get(DEV) and not scored):
+    if suite == BEST_COLUMN or (suite == run.config.get(DEV) and not scored):
         return float("nan") if run.best is None else run.best, None
     return float("nan"), None

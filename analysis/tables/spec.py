@@ -59,13 +59,13 @@ class MetricScale:
         return max(0, 2 - math.floor(math.log10(self.unit(values))))
 
 
-POINTS, UNITS = MetricScale(), MetricScale(span=1.0)
+POINTS, UNIT_SCALE = MetricScale(), MetricScale(span=1.0)
 """Of percent, and of cosines and shares."""
 
 
 def printed_scale(printed: Sequence[float]) -> MetricScale:
     """Of a column that nobody describes, by its published values."""
-    return UNITS if printed and all(abs(value) < UNIT_VALUES for value in printed) else POINTS
+    return UNIT_SCALE if printed and all(abs(value) < UNIT_VALUES for value in printed) else POINTS
 
 
 @dataclass(frozen=True)
@@ -129,13 +129,13 @@ class TableSpec:
     """Column -> what its numbers mean; a column left out is in points, or as its published values look."""
 
 
-PLAIN = frozenset((bool, int, str, type(None)))
+PLAIN_TYPES = frozenset((bool, int, str, type(None)))
 """Types of values that YAML writes as they are."""
 
 
 def plain(value: Any) -> Any:
     """An axis value as YAML would write it: numpy scalars become Python's, NaN becomes None, 2.0 becomes 2."""
-    if type(value) in PLAIN:
+    if type(value) in PLAIN_TYPES:
         return value
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float):

@@ -15,7 +15,7 @@ from analysis.tables.spec import identify
 SHARP = 1.0
 """Points: a wider half interval of our mean is too blunt for `reproduced`."""
 
-LEVEL = round(1 - CONFIDENCE, 12)
+VERDICT_LEVEL = round(1 - CONFIDENCE, 12)
 """How often an interval of a mean or of one further seed may miss."""
 
 Verdicts = Mapping[tuple[int, str], Verdict]
@@ -71,12 +71,12 @@ def _level(column: Column, entry: Entry) -> Verdict:
     if _holds(of_mean, published, column.rounding) and half <= SHARP * column.point:
         mean = f"{entry.mean:.{digits}f} ± {half:.{digits}f} ({source})"
         reason = f"{published:g} lies in the interval of our mean, {mean}"
-        return Verdict("reproduced", of_mean, published, reason, level=LEVEL)
+        return Verdict("reproduced", of_mean, published, reason, level=VERDICT_LEVEL)
     where = f"the interval of one further seed, {entry.mean:.{digits}f} ± {further:.{digits}f} ({source})"
     if _holds(of_seed, published, column.rounding):
-        return Verdict("within seed noise", of_seed, published, f"{published:g} lies in {where}", level=LEVEL)
+        return Verdict("within seed noise", of_seed, published, f"{published:g} lies in {where}", level=VERDICT_LEVEL)
     side = "above" if published > entry.mean else "below"
-    return Verdict("different", of_seed, published, f"{published:g} lies {side} {where}", level=LEVEL)
+    return Verdict("different", of_seed, published, f"{published:g} lies {side} {where}", level=VERDICT_LEVEL)
 
 
 def _holds(interval: Interval, published: float, rounding: float) -> bool:

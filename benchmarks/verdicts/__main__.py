@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.statistics.looks import MARGIN
+from analysis.statistics.looks import TIE_MARGIN
 from benchmarks.verdicts.simulate import TOLD_AT, Setting, simulated
 
 RHOS = (0.0, 0.5, 0.9)
@@ -40,7 +40,7 @@ def errors(rows: int) -> Iterator[tuple[str, Setting]]:
         yield from ((f"{name}, rho {rho:g}", Setting(s, rho)) for name, s in spreads(rows).items())
         yield f"a collapsed seed, rho {rho:g}", Setting([1.0] * rows, rho, fall=25)
         yield f"a seed 8 points low, rho {rho:g}", Setting([1.0] * rows, rho, fall=8)
-        edges = [0.0, *np.resize([MARGIN, -MARGIN, 0.0], rows - 1)]
+        edges = [0.0, *np.resize([TIE_MARGIN, -TIE_MARGIN, 0.0], rows - 1)]
         yield f"differences of 0 and of the margin, sd 0.2, rho {rho:g}", Setting([0.2] * rows, rho, edges)
 
 
@@ -48,19 +48,19 @@ def measured(rows: int, tables: int) -> dict[str, Any]:
     """Family errors, and shares of decided contrasts where one row differs by 1 and one by 2 deviations."""
     wrong: dict[str, Any] = {}
     for number, (name, setting) in enumerate(errors(rows)):
-        words = simulated(setting, tables, np.random.default_rng([rows, number]), MARGIN)
+        words = simulated(setting, tables, np.random.default_rng([rows, number]), TIE_MARGIN)
         truth = np.broadcast_to(setting.means, rows)[1:] - setting.means[0]
-        wrong[name] = {rule: [words[rule, when].wrong(truth, MARGIN) for when in TOLD_AT] for rule in RULES}
+        wrong[name] = {rule: [words[rule, when].wrong(truth, TIE_MARGIN) for when in TOLD_AT] for rule in RULES}
         print(rows, name, *(f"{share:.3f}" for share in wrong[name]["ours"]), flush=True)
     power: dict[str, Any] = {}
     for number, rho in enumerate(RHOS):
         apart = Setting([1.0] * rows, rho, [0.0, 1.0, 2.0] + [0.0] * (rows - 3))
-        words = simulated(apart, tables, np.random.default_rng([rows, 100 + number]), MARGIN)
+        words = simulated(apart, tables, np.random.default_rng([rows, 100 + number]), TIE_MARGIN)
         for place, size in enumerate((1, 2)):
             power[f"rho {rho:g}, a difference of {size} sd"] = {
                 rule: [float((words[rule, when].direction[:, place] > 0).mean()) for when in TOLD_AT] for rule in RULES
             }
-        equal = simulated(Setting([0.3] * rows, rho), tables, np.random.default_rng([rows, 200 + number]), MARGIN)
+        equal = simulated(Setting([0.3] * rows, rho), tables, np.random.default_rng([rows, 200 + number]), TIE_MARGIN)
         power[f"rho {rho:g}, equal rows of sd 0.3, tie"] = {
             "ours": [float(equal["ours", w].tie.mean()) for w in TOLD_AT]
         }

@@ -13,7 +13,7 @@ from cluster.launch import targets
 from cse_train.fields import ConfigError, nearest
 from search_spaces.strict_yaml import read_yaml
 
-NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+CLUSTER_NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """What Kubernetes, Slurm and Ray all take as a name; KubeRay appends to it, so 40 characters at most."""
 GONE = "ray_up"
 """A block of the example until commit 7250940; copies of that have it."""
@@ -54,7 +54,7 @@ class ClusterConfig(Block):
     @field_validator("name")
     @classmethod
     def _check_name(cls, name: str) -> str:
-        if not NAME.fullmatch(name):
+        if not CLUSTER_NAME.fullmatch(name):
             raise ValueError(f"wrong name: name={name}; lower-case letters, digits and -, at most 40, a letter first")
         return name
 

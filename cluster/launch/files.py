@@ -25,11 +25,11 @@ from search_spaces.space import Space
 from search_spaces.strict_yaml import read_yaml
 from search_spaces.user_data.written import absolute_models
 
-MOST = 100_000
+MOST_FILES = 100_000
 """Characters of all files, packed: Linux takes 131,072 in one word of a command line."""
 
 
-LARGEST = 20 * MOST
+LARGEST_UPLOAD = 20 * MOST_FILES
 """Bytes of a file of data that is packed at all: text shrinks to a third."""
 
 
@@ -51,10 +51,11 @@ def brought(ids: Sequence[str], profile: str | None, plugins: Sequence[str]) -> 
     named by their absolute paths, which the nodes must see.
     """
     sent = _brought(ids, profile, plugins, data=True)
-    if len(packed(sent.files)) > MOST:
+    if len(packed(sent.files)) > MOST_FILES:
         sent = _brought(ids, profile, plugins, data=False)
-    if len(packed(sent.files)) > MOST:
-        line = f"too much to bring: {len(sent.files)} files={len(packed(sent.files))} characters packed, {MOST} at most"
+    if len(packed(sent.files)) > MOST_FILES:
+        size = f"files={len(packed(sent.files))} characters packed, {MOST_FILES} at most"
+        line = f"too much to bring: {len(sent.files)} {size}"
         raise ConfigError([f"{line}; install the methods on the cluster as a package (docs/your_method.md)"])
     return sent
 
@@ -108,7 +109,7 @@ def _add(files: dict[str, str], place: str, text: str, file: Path) -> None:
 
 def _text(path: Path, folder: Path) -> str | None:
     """The text of a file below `folder`; None for any other, for one that is no text, and for a large one."""
-    if not path.is_relative_to(folder) or not path.is_file() or path.stat().st_size > LARGEST:
+    if not path.is_relative_to(folder) or not path.is_file() or path.stat().st_size > LARGEST_UPLOAD:
         return None
     try:
         return path.read_bytes().decode()

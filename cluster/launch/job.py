@@ -10,12 +10,12 @@ from pathlib import Path
 
 from cluster.launch.config import ClusterConfig
 from cluster.launch.files import packed
-from cluster.runtime.ray_internals import HEAD
+from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cse_train.fields import ConfigError
 
 RESOURCES = '{"trial_slot": 1024}'
 """Each node brings as many places for slots as it may ever need: CPUs, GPUs and RAM are what limits them."""
-ON_HEAD = json.dumps({HEAD: 0.001})
+ON_HEAD = json.dumps({HEAD_RESOURCE: 0.001})
 """Keeps a driver on the head, which is the last node to be taken away."""
 
 

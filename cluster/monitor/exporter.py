@@ -18,7 +18,7 @@ from cluster.monitor.samples import Board, Sample
 from cluster.runtime import ray_internals
 from cluster.sweep.events import EventKind, OnEvent, SweepEvent
 
-PERIOD_S = 2.0
+EXPORT_PERIOD_S = 2.0
 log = logging.getLogger(__name__)
 
 
@@ -81,7 +81,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._over.set()
         if self._thread.is_alive():
-            self._thread.join(2 * PERIOD_S)
+            self._thread.join(2 * EXPORT_PERIOD_S)
         if self._cluster:
             self._tell_ledger(lambda ledger: ledger.leave_cluster(self._totals))
 
@@ -102,7 +102,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             exporter = start_exporter(", ".join(self._totals))
             while ray.is_initialized() and not self._over.is_set():
                 exporter.take.remote(self.board.samples(self._now()))
-                self._over.wait(PERIOD_S)
+                self._over.wait(EXPORT_PERIOD_S)
         except Exception as error:
             if not ray.is_initialized():
                 return

@@ -7,16 +7,16 @@ from typing import Any
 from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY, Metric
 
 Json = dict[str, Any]
-FILE = Path(__file__).with_name("grafana_dashboard.json")
+GRAFANA_FILE = Path(__file__).with_name("grafana_dashboard.json")
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-UNITS = {"cse_seconds_left": "s", "cse_run_share": "percentunit"}
+GRAFANA_UNITS = {"cse_seconds_left": "s", "cse_run_share": "percentunit"}
 WIDTH, HEIGHT = 12, 8
 """Of a panel, in Grafana's grid of 24 columns."""
 
 
 def dashboard() -> Json:
     """One panel per metric of a sweep, and one for the memory of GPUs."""
-    panels = [_panel(m.help, [_query(m)], m.labels[1:], UNITS.get(m.name, "none")) for m in METRICS]
+    panels = [_panel(m.help, [_query(m)], m.labels[1:], GRAFANA_UNITS.get(m.name, "none")) for m in METRICS]
     memory = [f"sum by (instance) ({name})" for name in RAY_GPU_MEMORY]
     panels.append(_panel("GPU memory used and available", memory, ("instance",), "decmbytes"))
     return {
@@ -71,4 +71,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf8")
+    GRAFANA_FILE.write_text(text(), encoding="utf8")

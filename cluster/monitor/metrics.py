@@ -8,9 +8,9 @@ from typing import Literal
 
 from analysis.run_state import RunState
 
-WAITING = "waiting"
+WAITING_STATE = "waiting"
 """Neither begun nor ended."""
-COUNTED = (WAITING, RunState.RUNNING, RunState.DONE, RunState.STOPPED, RunState.FAILED)
+COUNTED = (WAITING_STATE, RunState.RUNNING, RunState.DONE, RunState.STOPPED, RunState.FAILED)
 """How the runs of a sweep are counted in `cse_runs`; reused runs are `done`."""
 
 

@@ -14,11 +14,11 @@ from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 
 UNSPOKEN = (EventKind.REUSED, EventKind.STARTED, EventKind.POINT, EventKind.SCORED)
 """Events that are not worth a line in a log."""
-BAR = 40
+PROGRESS_BAR = 40
 """Characters of the bar. A bar as wide as the terminal would break into two lines when the window becomes narrower."""
-LISTED = 12
+MARKS_LISTED = 12
 """Running runs that are named; the others are counted."""
-COLOURS = {
+EVENT_COLOURS = {
     EventKind.DONE: "green",
     EventKind.FAILED: "red",
     EventKind.STOPPED: "yellow",
@@ -64,7 +64,7 @@ class Progress:
             self.tally.add(event, self._now())
             line = self.line(event)
         if event.kind not in UNSPOKEN and not (self.console.is_terminal and event.kind == EventKind.DONE):
-            self.console.print(Text(line, style=COLOURS.get(event.kind, "")))
+            self.console.print(Text(line, style=EVENT_COLOURS.get(event.kind, "")))
 
     def line(self, event: SweepEvent) -> str:
         """An event in words, with where the sweep stands after it."""
@@ -85,11 +85,11 @@ class Progress:
     def _drawn(self) -> Group:
         running = list(self.tally.running)
         lines = [self._bar(), Text(self.tally.summary(self._now()))]
-        for signature in running[:LISTED]:
+        for signature in running[:MARKS_LISTED]:
             share, name = self.tally.share(signature), self._labels.get(signature, signature)
             lines.append(Text(f"  {share:4.0%}  {name}", style="dim"))
-        if len(running) > LISTED:
-            lines.append(Text(f"  and {len(running) - LISTED} more", style="dim"))
+        if len(running) > MARKS_LISTED:
+            lines.append(Text(f"  and {len(running) - MARKS_LISTED} more", style="dim"))
         for line in lines:
             line.no_wrap, line.overflow = True, "ellipsis"
         return Group(*lines)
@@ -99,11 +99,11 @@ class Progress:
         count, total = self.tally.count, max(self.tally.total, 1)
         ended = {kind: count(kind) for kind in RUN_ENDS}
         ended[EventKind.DONE] += count(EventKind.REUSED)
-        parts = [(number, COLOURS[kind]) for kind, number in ended.items()]
+        parts = [(number, EVENT_COLOURS[kind]) for kind, number in ended.items()]
         under_way = self.tally.work_done() - sum(ended.values()) + count(EventKind.REUSED)
         bar, so_far = Text(), 0.0
         for number, colour in [*parts, (under_way, "cyan")]:
-            length = round(BAR * min(1.0, (so_far + number) / total)) - len(bar)
+            length = round(PROGRESS_BAR * min(1.0, (so_far + number) / total)) - len(bar)
             so_far += number
             bar.append("━" * max(0, length), style=colour)
-        return bar.append("━" * (BAR - len(bar)), style="bright_black")
+        return bar.append("━" * (PROGRESS_BAR - len(bar)), style="bright_black")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from analysis.run_state import RunState
-from cluster.monitor.metrics import WAITING
+from cluster.monitor.metrics import WAITING_STATE
 from cluster.monitor.tally import Tally
 from cluster.sweep.events import RUN_ENDS, EventKind, SweepEvent
 
@@ -67,7 +67,7 @@ class Figures:
             RunState.STOPPED: count(EventKind.STOPPED),
             RunState.FAILED: count(EventKind.FAILED),
         }
-        return {WAITING: max(0, self.tally.total - sum(counts.values())), **counts}
+        return {WAITING_STATE: max(0, self.tally.total - sum(counts.values())), **counts}
 
 
 class Board:

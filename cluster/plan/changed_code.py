@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from analysis.ledger import Ledger, RunRow
 from analysis.run_state import RunState
-from cluster.plan.data_sets import DIGITS
+from cluster.plan.data_sets import DATA_DIGITS
 from cluster.plan.match import RunMatcher
 from cluster.plan.method_code import AS_RELEASED, ChangedCode, released
 from cluster.plan.plan import PlannedRun
@@ -113,7 +113,7 @@ def _reason(run: RunConfig, row: RunRow, now: Mapping[str, str | int]) -> str:
         return ""
     named: dict[str, str] = {}
     for part in dict.fromkeys(parts):
-        old, new = (str(inputs.get(part, "none"))[:DIGITS] for inputs in (row.identity, now))
+        old, new = (str(inputs.get(part, "none"))[:DATA_DIGITS] for inputs in (row.identity, now))
         name = named_by(part)
         named.setdefault(f"{name}={run.flat().get(name)}" if name else part, f"{part} {old} -> {new}")
     if named:

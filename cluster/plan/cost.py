@@ -11,7 +11,7 @@ from analysis.ledger import RunRow
 from analysis.run_state import RunState
 from cse_train.config import RunConfig
 
-REFERENCE = "wiki-l4-h128"
+REFERENCE_ENCODER = "wiki-l4-h128"
 """The encoder of the measured runs below."""
 EXAMPLES_PER_SECOND = {
     **{"simcse": 251, "esimcse": 211, "dcpcse": 296, "diffcse": 95, "d2cse": 112, "declutr": 17},
@@ -25,7 +25,7 @@ profile small, whose examples are three sentences. The last two lines have no su
 ratio of CPU seconds, some steps of each in turn."""
 UNMEASURED = statistics.median(EXAMPLES_PER_SECOND.values())
 """Of a method without such runs, a user's for one, until a ledger has some of its own."""
-BYTES = {
+CHECKPOINT_BYTES = {
     "simcse": 30.9e6,
     "esimcse": 38.7e6,
     "dcpcse": 15.8e6,
@@ -46,10 +46,10 @@ BYTES = {
 }
 """What the same runs left on disk: best checkpoint, the state to go on from, and cosines; the last nine by counting
 parameters and moments."""
-SHAPES = {
+ENCODER_SHAPES = {
     "wiki-l1-h64": (1, 64, 0.3),
     "wiki-l2-h128": (2, 128, 0.8),
-    REFERENCE: (4, 128, 1.9),
+    REFERENCE_ENCODER: (4, 128, 1.9),
     "bert-base-uncased": (12, 768, 110),
     "bert-large-uncased": (24, 1024, 335),
     "roberta-base": (12, 768, 125),
@@ -63,7 +63,7 @@ SHAPES = {
     "crawl-300d-2M.vec": (1, 2048, 47),
 }
 """Encoder -> layers, width, millions of parameters; for word vectors InferSent's LSTM, and its classifier with it."""
-RULE = "layers x width^2"
+COST_RULE = "layers x width^2"
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ class Rates:
         if measured:
             return examples / measured
         shipped, scale = EXAMPLES_PER_SECOND.get(run.method, UNMEASURED), _relative(run.train.encoder)
-        reference = self.measured.get((run.method, REFERENCE), shipped)
+        reference = self.measured.get((run.method, REFERENCE_ENCODER), shipped)
         return None if scale is None else examples * scale / reference
 
     def cost(self, run: RunConfig) -> Cost:
         """Of one run; the bytes of an encoder that is not known are those of the reference."""
-        seconds, size = self.seconds(run), BYTES.get(run.method, max(BYTES.values()))
-        parameters = SHAPES.get(run.train.encoder, SHAPES[REFERENCE])[2]
-        scaled = round(size * parameters / SHAPES[REFERENCE][2])
+        seconds, size = self.seconds(run), CHECKPOINT_BYTES.get(run.method, max(CHECKPOINT_BYTES.values()))
+        parameters = ENCODER_SHAPES.get(run.train.encoder, ENCODER_SHAPES[REFERENCE_ENCODER])[2]
+        scaled = round(size * parameters / ENCODER_SHAPES[REFERENCE_ENCODER][2])
         cores = self.workers * (seconds or 0.0)
         examples = run.train.examples if isinstance(run.train.examples, int) else 0
         return Cost(examples, cores, scaled, int(seconds is None))
@@ -125,7 +125,7 @@ class Rates:
         cores = os.cpu_count() or 1
         return (
             f"time on {cores} cores, one run a core, by the examples per second of {measured}{shipped} (wiki-l4-h128); "
-            f"other encoders by {RULE}, methods without such runs by the median; without the scoring of suites"
+            f"other encoders by {COST_RULE}, methods without such runs by the median; without the scoring of suites"
         )
 
 
@@ -142,7 +142,7 @@ def rates(rows: Sequence[RunRow], workers: int = 1) -> Rates:
 
 def _relative(encoder: str) -> float | None:
     """Arithmetic of an encoder relative to the reference's, at least 1: small ones are bound by other things."""
-    if encoder not in SHAPES:
+    if encoder not in ENCODER_SHAPES:
         return None
-    (layers, width, _), (base_layers, base_width, _) = SHAPES[encoder], SHAPES[REFERENCE]
+    (layers, width, _), (base_layers, base_width, _) = ENCODER_SHAPES[encoder], ENCODER_SHAPES[REFERENCE_ENCODER]
     return max(1.0, layers * width**2 / (base_layers * base_width**2))

@@ -23,7 +23,7 @@ NAMED_BY = {
 }
 """Input -> the setting that names it; an input of the method itself is named by its option."""
 NO_HASH = ("version", "workers")
-DIGITS = 8
+DATA_DIGITS = 8
 """Hexadecimal digits shown of a content hash."""
 
 Content = tuple[str, str, str]
@@ -102,7 +102,7 @@ def one_data_set(runs: Sequence[RunRow], every: Sequence[RunRow], data_hash: str
 
 def shown(value: str) -> str:
     """The beginning of a hash; other values whole."""
-    return value[:DIGITS] if len(value) >= 2 * DIGITS else value
+    return value[:DATA_DIGITS] if len(value) >= 2 * DATA_DIGITS else value
 
 
 def _has(held: Iterable[Content], beginning: str) -> bool:

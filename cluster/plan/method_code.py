@@ -13,12 +13,12 @@ from pathlib import Path
 from cse_train import methods
 from cse_train.config import RunConfig, note_first_fields
 from cse_train.plugins import registry, source
-from cse_train.plugins.source import OURS, installed, reached
+from cse_train.plugins.source import OUR_PACKAGES, installed, reached
 
 RELEASED = Path(__file__).with_name("released_methods.json")
 AS_RELEASED = "released"
 METHODS = "cse_train.methods"
-CONTRACT = (METHODS, f"{METHODS}.base", f"{METHODS}.loading", f"{METHODS}.options")
+CONTRACT_MODULES = (METHODS, f"{METHODS}.base", f"{METHODS}.loading", f"{METHODS}.options")
 """Of all methods alike."""
 
 
@@ -90,10 +90,10 @@ def _modules_of(method: str) -> list[str]:
 def _is_own(of_release: bool, module: str) -> bool:
     """Whether a module that a method imports is its own or the user's, and not shared code or a library."""
     top = module.partition(".")[0]
-    if top not in OURS:
+    if top not in OUR_PACKAGES:
         return not installed(top)
     if module.startswith(f"{METHODS}."):
-        return module not in CONTRACT
+        return module not in CONTRACT_MODULES
     return not of_release and module not in _of_released_methods()
 
 
@@ -101,7 +101,7 @@ def _is_own(of_release: bool, module: str) -> bool:
 def _of_released_methods() -> frozenset[str]:
     """Modules of ours that some released method reaches."""
     roots = [module for method in released() for module in _modules_of(method)]
-    return frozenset(reached([*roots, *CONTRACT], lambda module: module.partition(".")[0] in OURS))
+    return frozenset(reached([*roots, *CONTRACT_MODULES], lambda module: module.partition(".")[0] in OUR_PACKAGES))
 
 
 def write() -> None:

@@ -12,8 +12,8 @@ from cse_train.config import RunConfig, with_examples
 from cse_train.fields import Scalar
 from search_spaces.cells import ResolvedSpace
 
-COUNTS = ("cells", "seeds", "runs", "unique", RunState.DONE, "to_run", "missing_input")
-EVALUATED = ("retrieval", "geometry", "lengths", "repetition", "edits")
+PLAN_COLUMNS = ("cells", "seeds", "runs", "unique", RunState.DONE, "to_run", "missing_input")
+EXTRA_SUITES = ("retrieval", "geometry", "lengths", "repetition", "edits")
 """Suites that make a table one of finished models: it trains nothing that a main result would not."""
 MAIN = ("sts", "transfer", "senteval")
 
@@ -79,7 +79,7 @@ class SpacePlan:
         suites = self.resolved.space.evaluate
         if self.is_search or not self.runs:
             return "search" if self.is_search else "published"
-        named = ((EVALUATED, "evaluation"), (MAIN, "main"))
+        named = ((EXTRA_SUITES, "evaluation"), (MAIN, "main"))
         return next((kind for group, kind in named if any(suite in group for suite in suites)), "training")
 
     @property
@@ -184,7 +184,7 @@ def counts(spaces: Sequence[SpacePlan]) -> dict[str, int]:
     finished = min(len(done), distinct)
     without = len(lacking) + sum(space.proposals for space in spaces if space.incomplete)
     values = (cells, seeds, runs, distinct, finished, distinct - finished - without, without)
-    return dict(zip(COUNTS, values, strict=True))
+    return dict(zip(PLAN_COLUMNS, values, strict=True))
 
 
 def unique(runs: Iterable[PlannedRun]) -> list[PlannedRun]:

@@ -176,7 +176,7 @@ def _lacking(resolved: ResolvedSpace, seed: int, inputs: Inputs) -> Iterator[Inc
         said.update(why)
 
 
-DRAWS = 20
+PLANNED_DRAWS = 20
 """Random cells among which one is looked for that has an axis which counts under a condition."""
 
 
@@ -188,7 +188,7 @@ def _every_value(resolved: ResolvedSpace) -> Iterator[Cell]:
         for value in domain.arguments if domain.word in ("grid", "choice") else ():
             fixed = dataclasses.replace(domain, word="grid", arguments=(value,))
             narrowed = dataclasses.replace(resolved, axes={**resolved.axes, axis: fixed})
-            drawn = (narrowed.sample(rng) for _ in range(DRAWS))
+            drawn = (narrowed.sample(rng) for _ in range(PLANNED_DRAWS))
             yield from itertools.islice((cell for cell in drawn if axis in cell.key), 1)
 
 

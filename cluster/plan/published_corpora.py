@@ -2,8 +2,8 @@
 
 DATASETS = "https://huggingface.co/datasets/princeton-nlp/datasets-for-simcse"
 SNLI_MNLI = f"SNLI and MNLI, nli_for_simcse.csv of {DATASETS}"
-SENTEVAL = "SentEval, https://github.com/facebookresearch/SentEval"
-SOURCES = {
+SENTEVAL_SOURCE = "SentEval, https://github.com/facebookresearch/SentEval"
+CORPUS_SOURCES = {
     "file": f"wiki1m_for_simcse.txt of {DATASETS}",
     "wiki": f"wiki1m_for_simcse.txt of {DATASETS}",
     "documents": "OpenWebText, https://skylion007.github.io/OpenWebTextCorpus",
@@ -13,10 +13,10 @@ SOURCES = {
     "pairs:paranmt": "ParaNMT-50M, https://www.cs.cmu.edu/~jwieting",
     "pairs:nli": SNLI_MNLI,
     "pairs:nli_anli": "ANLI, https://github.com/facebookresearch/anli",
-    "target:": SENTEVAL,
+    "target:": SENTEVAL_SOURCE,
 }
 """Beginning of a corpus's name -> where its text is published; the longest that fits counts."""
-ROWS = {
+PUBLISHED_ROWS = {
     "nli": 275_601,
     "pairs:qqp": 134_000,
     "pairs:flickr30k": 318_000,
@@ -35,10 +35,10 @@ SAMPLE_ROWS = 134_000
 
 def source_of(corpus: str) -> str | None:
     """Where the text is published; None where no paper names it."""
-    names = [start for start in SOURCES if corpus.startswith(start)]
-    return SOURCES[max(names, key=len)] if names else None
+    names = [start for start in CORPUS_SOURCES if corpus.startswith(start)]
+    return CORPUS_SOURCES[max(names, key=len)] if names else None
 
 
 def printed_rows(corpus: str) -> int | None:
     """Rows that the papers print of a corpus, for counting what is not at hand; None where they print none."""
-    return SAMPLE_ROWS if corpus.startswith("pairs:") and corpus.endswith(SAMPLE) else ROWS.get(corpus)
+    return SAMPLE_ROWS if corpus.startswith("pairs:") and corpus.endswith(SAMPLE) else PUBLISHED_ROWS.get(corpus)

@@ -36,13 +36,13 @@ PROMPT = "prompt"
 """What stands in front of every text, among a run's inputs where something does."""
 CODE = "code"
 """The digest of a method's own code, among its inputs where the method is not as released (`method_code`)."""
-DIGITS = 24
+SIGNATURE_DIGITS = 24
 """Hexadecimal digits of a signature."""
 PLACE = "\0seed"
 """Stands for a seed in a text into which many are put."""
 TRAINING = 1
 """Raised whenever the loop's numbers change for every method."""
-RULES = {
+SIGNED_RULES = {
     "training": TRAINING,
     "best": "first strict maximum of dev Spearman",
     "evaluations": "evenly spaced in examples",
@@ -191,7 +191,7 @@ def possible_signatures(run: RunConfig, identity: Mapping[str, str | int]) -> di
     return {
         (version, training, code): _of_seed(
             payload
-            | {"version": version, "rules": RULES | {"training": training}}
+            | {"version": version, "rules": SIGNED_RULES | {"training": training}}
             | {"protocol": PROTOCOL | {"code_version": str(code)}}
         )(run.train.seed)
         for version in range(today, 0, -1)
@@ -207,7 +207,7 @@ def _of_seed(payload: Json) -> Callable[[int], str]:
     def signed(seed: int) -> str:
         whole = begun.copy()
         whole.update(f"{seed:d}{after}".encode())
-        return whole.hexdigest()[:DIGITS]
+        return whole.hexdigest()[:SIGNATURE_DIGITS]
 
     return signed
 
@@ -217,7 +217,7 @@ def _text(payload: Mapping[str, object]) -> str:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+    return hashlib.sha256(text.encode()).hexdigest()[:SIGNATURE_DIGITS]
 
 
 def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def described(run: RunConfig, identity: Mapping[str, str | int]) -> dict[str, An
         "train": {k: v for k, v in train.items() if k not in NAMED_BY_HASH},
         "options": {k: v for k, v in options.items() if f"method.{k}" not in identity},
         "inputs": dict(identity),
-        "rules": RULES,
+        "rules": SIGNED_RULES,
         "protocol": PROTOCOL,
     }
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-OURS = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
+OUR_PACKAGES = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
 _CODE = (".py", ".yaml", ".json", ".txt")
 _VERSIONED = ("torch", "ray", "transformers", "tokenizers", "numpy", "optuna", "sqlalchemy", "cse-search")
 
@@ -26,14 +26,14 @@ def package_folder(name: str) -> Path:
 
 def package_parents() -> list[Path]:
     """Folders to put on `sys.path` so that the five packages are found, most often one."""
-    return list(dict.fromkeys(package_folder(name).parent for name in OURS))
+    return list(dict.fromkeys(package_folder(name).parent for name in OUR_PACKAGES))
 
 
 @cache
 def code_digest() -> str:
     """sha256 (16 hex digits) over relative path and bytes of every code and data file of the five packages."""
     total = hashlib.sha256()
-    for name in OURS:
+    for name in OUR_PACKAGES:
         folder = package_folder(name)
         for path in sorted(p for p in folder.rglob("*") if p.suffix in _CODE and p.is_file()):
             total.update(f"{name}/{path.relative_to(folder).as_posix()}\0".encode())
@@ -89,7 +89,7 @@ def _commit() -> str | None:
         return None
     try:
         head = _git(where, "rev-parse", "HEAD")
-        return head + ("+" if _git(where, "status", "--porcelain", "--", *OURS) else "")
+        return head + ("+" if _git(where, "status", "--porcelain", "--", *OUR_PACKAGES) else "")
     except (OSError, subprocess.SubprocessError):
         return None
 

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 
 from cluster.runtime.background import background
-from cluster.runtime.ray_internals import HEAD
+from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cse_train.fields import Json
 
-PERIOD_S = 5.0
-GRACE_S = 60.0
+HEAD_PERIOD_S = 5.0
+HEAD_GRACE_S = 60.0
 """A head that is away for less is taken for a slow one."""
 
 
@@ -28,10 +28,10 @@ def cluster_watch(over: threading.Event) -> Iterator[None]:
 
     def watch(done: threading.Event) -> None:
         seen = time.monotonic()
-        while not lost.is_set() and not done.wait(PERIOD_S):
+        while not lost.is_set() and not done.wait(HEAD_PERIOD_S):
             if _head_lives():
                 seen = time.monotonic()
-            elif time.monotonic() - seen > GRACE_S:
+            elif time.monotonic() - seen > HEAD_GRACE_S:
                 lost.set()
                 over.set()
 
@@ -44,7 +44,7 @@ def cluster_watch(over: threading.Event) -> Iterator[None]:
 
 def _head_lives() -> bool:
     try:
-        return any(node["Alive"] and HEAD in node["Resources"] for node in ray_nodes())
+        return any(node["Alive"] and HEAD_RESOURCE in node["Resources"] for node in ray_nodes())
     except Exception:  # a Ray that does not answer is as good as none
         return False
 

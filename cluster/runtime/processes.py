@@ -18,7 +18,7 @@ SCRIPTS = {"dashboard.py": "dashboard", "monitor.py": "autoscaler", "log_monitor
 """Ray's own Python programs by their file."""
 TEMP = Path("/tmp/ray")
 """Where Ray keeps its sessions by default."""
-FOLDER = re.compile(r"^(/.*/pymp-[^/]+)/listener-[^/]+$")
+LISTENER_FOLDER = re.compile(r"^(/.*/pymp-[^/]+)/listener-[^/]+$")
 """The socket of a server that Python's multiprocessing starts, in a folder of its own."""
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ def listener_folders(processes: Iterable[psutil.Process]) -> set[Path]:
         Path(match[1])
         for process in processes
         for socket in _readable(process.net_connections, "unix")
-        if (match := FOLDER.match(str(socket.laddr)))
+        if (match := LISTENER_FOLDER.match(str(socket.laddr)))
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.ray_internals import HEAD
+from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cse_train.fields import ConfigError, Json
 
 GROUP_GB = 0.6
@@ -23,7 +23,7 @@ SLOT = "trial_slot"
 """The resource of nodes on which slots may live."""
 MUCH = 1e6
 """More of a resource than any cluster has."""
-NAMED = 4
+NODES_NAMED = 4
 """Nodes that a message names; the others are counted."""
 _GB = 1024**3
 
@@ -185,7 +185,7 @@ def _node(facts: Json) -> Node:
         gpus=resources.get("GPU", 0),
         memory_gb=resources.get("memory", 0) / _GB,
         name=facts.get("NodeManagerHostname") or facts.get("NodeManagerAddress", "a node"),
-        head=HEAD in resources,
+        head=HEAD_RESOURCE in resources,
         slots=resources.get(SLOT, 0),
     )
 
@@ -210,8 +210,8 @@ def _misfit(options: SweepOptions, nodes: Sequence[Node]) -> str:
 
 
 def _listed(nodes: Sequence[Node]) -> str:
-    more = [f"and {len(nodes) - NAMED} more"] if len(nodes) > NAMED else []
-    return "; ".join([*map(str, nodes[:NAMED]), *more]) or "no node"
+    more = [f"and {len(nodes) - NODES_NAMED} more"] if len(nodes) > NODES_NAMED else []
+    return "; ".join([*map(str, nodes[:NODES_NAMED]), *more]) or "no node"
 
 
 def _gpus() -> int:

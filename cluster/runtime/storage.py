@@ -124,7 +124,7 @@ def _writing(folder: Path, name: str, keep: bool = False) -> str:
     return ""
 
 
-FULL = "disk full"
+DISK_FULL = "disk full"
 """How the reason of a rank that found no space begins."""
 
 
@@ -135,9 +135,9 @@ class StorageFailed(RuntimeError):
 def storage_problem(storage: Path, reason: str) -> str:
     """What is wrong with the storage after a run failed for this reason; empty where nothing is."""
     advice = "runs are given back, the same command continues"
-    if reason.startswith(FULL):
+    if reason.startswith(DISK_FULL):
         said = reason.partition(";")[0]
-        return f"{said}{f': storage={storage}' if said == FULL else ''}; free some space: {advice}"
+        return f"{said}{f': storage={storage}' if said == DISK_FULL else ''}; free some space: {advice}"
     try:
         check_here(storage)
     except ConfigError as error:

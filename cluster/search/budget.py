@@ -22,8 +22,8 @@ from cluster.plan.run_source import RunSource
 from cluster.plan.signature import examples_in
 from cse_train.fields import ConfigError
 
-UNITS = ("runs", "examples", "hours")
-MOST = 1e15
+BUDGET_UNITS = ("runs", "examples", "hours")
+MOST_BUDGET = 1e15
 """Below it every whole number is a float of its own."""
 LOOK_S = 1.0
 """Seconds between two looks for what comes back of the money that is set aside."""
@@ -49,7 +49,7 @@ def parse_budget(text: str, methods: Sequence[str]) -> Budget:
     parts = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-z]+?)s?", text.strip().lower())
     unit = f"{parts[2]}s" if parts else ""
     amount = float(parts[1]) if parts else 0.0
-    if not parts or unit not in UNITS or not 0 < amount <= MOST or (unit != "hours" and "." in parts[1]):
+    if not parts or unit not in BUDGET_UNITS or not 0 < amount <= MOST_BUDGET or (unit != "hours" and "." in parts[1]):
         raise ConfigError([f"wrong budget: budget={text}; give a number such as 40runs, 500000examples or 2hours"])
     budget, count = Budget(amount, unit), len(methods)
     if unit != "hours" and budget.share(count) < 1:

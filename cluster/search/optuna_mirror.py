@@ -25,11 +25,11 @@ from search_spaces.cells import ResolvedSpace
 from search_spaces.domains import Domain
 
 log = logging.getLogger(__name__)
-SET = 100
+TRIALS_A_CALL = 100
 """Trials that are added before others may add theirs."""
-AGAIN_S = 5.0
+MIRROR_AGAIN_S = 5.0
 """Seconds after which a database that was away is tried again."""
-CLOSE_S = 10.0
+MIRROR_CLOSE_S = 10.0
 """Seconds for which the end of a search waits for its copy."""
 LOCK = 0x637365
 """Key of the lock in PostgreSQL under which one driver at a time compares and adds."""
@@ -68,7 +68,7 @@ class StudyMirror:
         with self._news:
             self._closing = True
             self._news.notify()
-        self._thread.join(CLOSE_S)
+        self._thread.join(MIRROR_CLOSE_S)
 
     def add(self, observation: Observation) -> None:
         """Have one finished run added, if the study lacks it."""
@@ -82,7 +82,7 @@ class StudyMirror:
         while True:
             with self._news:
                 self._news.wait_for(lambda: self._left or self._closing)
-                chosen = self._left[:SET]
+                chosen = self._left[:TRIALS_A_CALL]
                 if not chosen:
                     return
             try:
@@ -91,7 +91,7 @@ class StudyMirror:
                 self._say(error)
                 with self._news:
                     self._study, self._left = None, list(self._every)
-                    if self._closing or self._news.wait_for(lambda: self._closing, AGAIN_S):
+                    if self._closing or self._news.wait_for(lambda: self._closing, MIRROR_AGAIN_S):
                         return
                 continue
             with self._news:

@@ -31,11 +31,11 @@ from cluster.slots.health import Losses, Pace, Quarantine
 from cluster.slots.idle_timer import IdleTimer
 from cse_train.results import Outcome, Point, Scalar, Score
 
-HEARTBEAT_S = 1.0
+SLOT_HEARTBEAT_S = 1.0
 """Seconds without news after which a slot looks whether its group is still there."""
 ECHO_S = 3.0
 """Seconds to wait for the real error after one that only says that a rank is gone."""
-IDLE_S = 20.0
+SLOT_IDLE_S = 20.0
 """Seconds without a job after which the group gives its CPUs and GPUs to another slot that may wait for them."""
 REST_S = 2.0
 """Seconds between two results of a slot in quarantine: so long the sweep's end waits for it."""
@@ -84,7 +84,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
             return self._next_result()
 
     def _called(self) -> AbstractContextManager[None]:
-        return self.idle_timer.call(lambda: IDLE_JOB_S if self.running else IDLE_S)
+        return self.idle_timer.call(lambda: IDLE_JOB_S if self.running else SLOT_IDLE_S)
 
     def _sleep(self) -> None:
         """Let the group go; a job that runs stops at its next report, and goes on from there at Tune's next call."""
@@ -170,7 +170,7 @@ class Slot(tune.Trainable):  # type: ignore[misc]
 
     def _next_event(self) -> Event | None:
         if not self.events:
-            self.events.extend(self.group.events(HEARTBEAT_S))
+            self.events.extend(self.group.events(SLOT_HEARTBEAT_S))
         return self.events.popleft() if self.events else None
 
     def _on_event(self, event: Event) -> SlotResult | None:

@@ -16,20 +16,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.run_folder import RunFolder
-from cluster.runtime.code_version import OURS, digest_problem
+from cluster.runtime.code_version import OUR_PACKAGES, digest_problem
 from cluster.slots.fault import fault_of
 from cluster.slots.group_api import ErrorEvent, Job, ScoreEvent
 from cluster.slots.mailbox import RankFacts
 from cluster.slots.process_state import job_log, process_settings
 from cse_train.fields import ConfigError, Scalar
 from cse_train.plugins import registry
-from cse_train.plugins.faults import LIBRARIES
+from cse_train.plugins.faults import LIBRARY_PATHS
 from cse_train.plugins.registry import Plugin
 from cse_train.plugins.snapshot import code_problem
 from cse_train.reading import first_line, out_of_memory
 from cse_train.results import Outcome, Point, Score
 
-GRACE_S = 2.0
+WORKER_GRACE_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -199,23 +199,26 @@ def _one_line(error: BaseException, text: str) -> str:
     return f"{said} ({', '.join(frames)})" if frames else said
 
 
-FRAMES = 3
+TRACEBACK_FRAMES = 3
 """Places of an error that its reason names; the log has all."""
 
 
 def places(error: BaseException) -> list[str]:
     """`FILE:LINE in FUNCTION` of the last frames outside libraries, the innermost first; of all if there are none."""
     frames = traceback.extract_tb(error.__traceback__)
-    users = [frame for frame in frames if not any(part in frame.filename for part in LIBRARIES)] or list(frames)
-    return [f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}" for frame in reversed(users[-FRAMES:])]
+    users = [frame for frame in frames if not any(part in frame.filename for part in LIBRARY_PATHS)] or list(frames)
+    return [
+        f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
+        for frame in reversed(users[-TRACEBACK_FRAMES:])
+    ]
 
 
 def _is_message(error: BaseException) -> bool:
     """Whether our own code raised it, for a person to read: one of our errors, or from a module but a method's."""
-    if type(error).__module__.partition(".")[0] in OURS:
+    if type(error).__module__.partition(".")[0] in OUR_PACKAGES:
         return True
     raised = [str(frame.f_globals.get("__name__", "")) for frame, _ in traceback.walk_tb(error.__traceback__)][-1:]
-    return any(name.partition(".")[0] in OURS and not name.startswith("cse_train.methods.") for name in raised)
+    return any(name.partition(".")[0] in OUR_PACKAGES and not name.startswith("cse_train.methods.") for name in raised)
 
 
 def _leave_when_aborted(channel: Channel) -> None:
@@ -227,5 +230,5 @@ def _leave_when_aborted(channel: Channel) -> None:
         except Exception:
             ended = "aborted"
     if ended == "aborted":
-        time.sleep(GRACE_S)
+        time.sleep(WORKER_GRACE_S)
         os._exit(1)

@@ -17,7 +17,7 @@ from cluster.slots.mailbox import RankFacts, start_mailbox
 from cluster.slots.worker import serve
 from cse_train.fields import ConfigError
 
-CLOSE_S = 5.0
+GROUP_CLOSE_S = 5.0
 STOP_S = 60.0
 LEFTOVER = "cluster.slots.leftover_room.LeftoverRoom"
 
@@ -180,7 +180,7 @@ class WorkerGroup:
         self._call("end", self.life.generation, "aborted")
         self.life = None
 
-    def close(self, wait_s: float = CLOSE_S) -> None:
+    def close(self, wait_s: float = GROUP_CLOSE_S) -> None:
         """Let the ranks leave on their own, and abort those that do not."""
         life = self.life
         if life is None:

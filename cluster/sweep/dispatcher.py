@@ -31,7 +31,7 @@ POLL_S = 2.0
 """Seconds between two looks at runs that other drivers hold."""
 AHEAD = 200
 """Runs of a list that are looked at together where others hold or ended some."""
-NEAR = 4
+NEAR_RUNS = 4
 """Free runs for each other driver, among which one chooses where to go on in a list that they share."""
 SLOTS_A_RUN = 3
 """Slots that try a run before it counts as lost."""
@@ -176,7 +176,7 @@ class Dispatcher:
         if others:
             taken = [run for run in coming if is_taken(entries[run.signature].row)]
             free = [run for run in coming if not is_taken(entries[run.signature].row)]
-            near, far = free[: NEAR * len(others)], free[NEAR * len(others) :]
+            near, far = free[: NEAR_RUNS * len(others)], free[NEAR_RUNS * len(others) :]
             self.source.reorder([*taken, *self._order.sample(near, len(near)), *far])
         return entries
 

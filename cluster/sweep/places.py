@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.ray_internals import HEAD
+from cluster.runtime.ray_internals import HEAD_RESOURCE
 from cluster.runtime.resources import (
     GROUP_GB,
     SLOT,
@@ -36,7 +36,7 @@ def slot_bundle(options: SweepOptions, slots: int) -> dict[str, float]:
     if any(node.head for node in nodes) and (
         fit_on_head(options, nodes, slots) or not any(node.slots for node in nodes)
     ):
-        bundle[HEAD] = 0.001
+        bundle[HEAD_RESOURCE] = 0.001
         return bundle | ({SLOT: 1} if any(node.head and node.slots for node in nodes) else {})
     return bundle | ({SLOT: 1} if any(node.slots for node in nodes) else {})
 
@@ -52,7 +52,7 @@ def follow_nodes(options: SweepOptions, slots: int, resize: Callable[[int, str],
 
     For a thread. With no room at all, the slots that there are wait for nodes (`wait_for_nodes_s`).
     """
-    before, on_head = slots, HEAD in slot_bundle(options, slots)
+    before, on_head = slots, HEAD_RESOURCE in slot_bundle(options, slots)
     while not done.wait(FOLLOW_S):
         with contextlib.suppress(Exception):  # Ray ends with the sweep, while this thread still asks
             nodes = cluster_nodes()

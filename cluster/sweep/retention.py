@@ -24,7 +24,7 @@ from cluster.sweep.events import EventKind, SweepEvent
 from cse_train.fields import ConfigError
 
 Kind = Literal["superseded"] | Checkpoint
-UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+SIZE_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def parse_size(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]B)", text.strip(), re.IGNORECASE)
     if not match:
         raise ConfigError([f"no size: disk_quota={text}; write a number and KB, MB, GB or TB, such as 20GB"])
-    return int(float(match[1]) * UNITS[match[2].upper()])
+    return int(float(match[1]) * SIZE_UNITS[match[2].upper()])
 
 
 def plan_cleaning(
@@ -145,7 +145,7 @@ def _may_go(row: RunRow, item: Removable) -> bool:
     return item.kind != "superseded" or (row.state == RunState.DONE and row.folder != str(item.folder))
 
 
-PERIOD_S = 30.0
+RETENTION_PERIOD_S = 30.0
 """Least time between two looks at the disk."""
 
 
@@ -159,7 +159,7 @@ class Pruner(AbstractContextManager["Pruner"]):
     def __init__(self, ledger: str, options: SweepOptions, now: Callable[[], float] = time.monotonic) -> None:
         self._url, self._options, self._now = ledger, options, now
         self._wanted = options.keep_top is not None or options.disk_quota is not None
-        self._next = now() + PERIOD_S
+        self._next = now() + RETENTION_PERIOD_S
         self._disk = DiskUse(options.storage)
         self._thread = threading.Thread()
         self.freed = 0
@@ -179,7 +179,7 @@ class Pruner(AbstractContextManager["Pruner"]):
             and self._now() >= self._next
             and not self._thread.is_alive()
         ):
-            self._next = self._now() + PERIOD_S
+            self._next = self._now() + RETENTION_PERIOD_S
             self._thread = threading.Thread(target=self._prune, name="pruner", daemon=True)
             self._thread.start()
 

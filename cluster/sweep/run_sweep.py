@@ -31,8 +31,8 @@ from cluster.sweep.places import described, wait_for_nodes
 from cluster.sweep.tune import run_trials
 from cse_train.data_paths import DataPaths
 
-HEARTBEAT_S = 10.0
-AGAIN_S = 1.0
+LEASE_HEARTBEAT_S = 10.0
+SWEEP_AGAIN_S = 1.0
 """Seconds between two tries of a heartbeat while the database is away."""
 PROMPT_S = 5.0
 """Seconds after a stop was requested in which runs may still report, before others may have them."""
@@ -164,10 +164,10 @@ def _heartbeats(
             return
         try:
             ledger.heartbeat(owner)
-            wait_s = HEARTBEAT_S
+            wait_s = LEASE_HEARTBEAT_S
         except LedgerError:
             retrying.away()
-            wait_s = AGAIN_S
+            wait_s = SWEEP_AGAIN_S
 
 
 def _given_back(ledger: Ledger, owner: str, over: threading.Event, done: threading.Event) -> None:

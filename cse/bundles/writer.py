@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from analysis.bundles.errors import BundleError
-from analysis.bundles.header import FORMAT, VERSION
+from analysis.bundles.header import BUNDLE_FORMAT, BUNDLE_VERSION
 from analysis.ledger import schema
 from analysis.ledger.exchange.columns import problem
 from cse.bundles.contents import Contents
@@ -29,7 +29,7 @@ def write(path: Path, contents: Contents) -> None:
         body.append(f"{schema.dumps(record)}\n".encode())
     digest = hashlib.sha256(b"".join(body)).hexdigest()
     counts = Counter(str(record["kind"]) for record in contents.records)
-    header = {"format": FORMAT, "version": VERSION, "counts": counts, "sha256": digest}
+    header = {"format": BUNDLE_FORMAT, "version": BUNDLE_VERSION, "counts": counts, "sha256": digest}
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with aside.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:

@@ -33,7 +33,7 @@ FOLDERS = {
 """Folder of command modules -> its heading in `cse --help`."""
 QUIET = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Libraries keep their notes and bars to themselves; what is set already wins."""
-OBJECTS = 50_000
+OBJECTS_A_COLLECTION = 50_000
 """New objects before the garbage collector looks: of a large ledger's rows all stay, and looking costs a fifth."""
 
 
@@ -122,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = [word for word in given if word != "--debug"]
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    gc.set_threshold(OBJECTS, 20, 20)
+    gc.set_threshold(OBJECTS_A_COLLECTION, 20, 20)
     with plain_output():
         return exit.ended(lambda: _call(arguments), debug=len(arguments) < len(given))
 

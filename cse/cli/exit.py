@@ -17,9 +17,9 @@ from cse_train.reading import first_line, out_of_memory
 with deferred(__name__):
     from analysis import ledger as ledgers
 
-DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
-MEMORY = "lower train.batch_size or train.max_seq_length, run fewer at once (--max-concurrent), or free some"
-OURS = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
+DONE, SOME_FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+MEMORY_ADVICE = "lower train.batch_size or train.max_seq_length, run fewer at once (--max-concurrent), or free some"
+OUR_PACKAGES = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
 
 
 def ended(command: Callable[[], int | None], *, debug: bool = False) -> int:
@@ -53,16 +53,16 @@ def verdict(error: Exception) -> tuple[int, list[str]]:
     if isinstance(error, OSError):
         return _of_the_system(error)
     if out_of_memory(error):
-        return FAILED, [f"out of memory: {first_line(error)}; {MEMORY}"]
+        return SOME_FAILED, [f"out of memory: {first_line(error)}; {MEMORY_ADVICE}"]
     if isinstance(error, RuntimeError) and _modules(error)[-1:] == ["pathlib"]:  # a circle of links, an unknown ~user
         return MISTAKE, [f"cannot use a path: {first_line(error)}; check the path, its ~ and its links"]
     if is_ours(error):
         lines = getattr(error, "problems", None) or str(error).splitlines()
-        return (MISTAKE if isinstance(error, ValueError) else FAILED), list(lines)
+        return (MISTAKE if isinstance(error, ValueError) else SOME_FAILED), list(lines)
     what = f"{type(error).__name__}: {first_line(error)}"
     if where := registry.raised_in(error):
-        return FAILED, [f"error in your own code: {what} ({where}); correct it, --debug shows how it came there"]
-    return FAILED, [f"internal error: {what}; this is a mistake of ours, please report it with {_report(error)}"]
+        return SOME_FAILED, [f"error in your own code: {what} ({where}); correct it, --debug shows how it came there"]
+    return SOME_FAILED, [f"internal error: {what}; this is a mistake of ours, please report it with {_report(error)}"]
 
 
 def _report(error: Exception) -> str:
@@ -81,9 +81,11 @@ def _report(error: Exception) -> str:
 
 def is_ours(error: Exception) -> bool:
     """Whether the message was written by us for a person: one of our classes, or a ValueError raised in our code."""
-    if type(error).__module__.partition(".")[0] in OURS:
+    if type(error).__module__.partition(".")[0] in OUR_PACKAGES:
         return True
-    return isinstance(error, ValueError) and any(name.partition(".")[0] in OURS for name in _modules(error)[-1:])
+    return isinstance(error, ValueError) and any(
+        name.partition(".")[0] in OUR_PACKAGES for name in _modules(error)[-1:]
+    )
 
 
 def _modules(error: Exception) -> list[str]:
@@ -94,7 +96,7 @@ def _modules(error: Exception) -> list[str]:
 def _of_the_system(error: OSError) -> tuple[int, list[str]]:
     where = f"file={error.filename}" if error.filename else "file=unknown"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return FAILED, [
+        return SOME_FAILED, [
             f"disk full: {where}; free some space and give the same command again, nothing finished is lost"
         ]
     reason = error.strerror or type(error).__name__
@@ -117,4 +119,4 @@ def print_outcome(outcome: SweepOutcome, ledger: str) -> int:
     say([f"failed: {failure.reason}" + (f"; log {failure.log}" if failure.log else "") for failure in outcome.failures])
     if outcome.not_started:
         say([f"not started: {outcome.not_started} more that need the same input; the same command trains them"])
-    return FAILED if outcome.failures else DONE
+    return SOME_FAILED if outcome.failures else DONE

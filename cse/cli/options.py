@@ -31,7 +31,7 @@ with deferred(__name__):
     from cse.tables import lookup
     from cse_train import checkpoint
 
-PLUGINS = "CSE_PLUGINS"
+PLUGINS_VARIABLE = "CSE_PLUGINS"
 """Environment variable with what --plugins gives, a colon between two."""
 
 SpaceName = Annotated[str, typer.Argument(metavar="FILE|ID", help="A space: a YAML file, or a shipped ID such as E7.")]
@@ -85,7 +85,7 @@ DataHash = Annotated[
 
 def use_plugins(given: Sequence[str | Path] | None) -> list[str]:
     """Let this command's spaces and runs name the plug-ins given, else those of the environment; ConfigError."""
-    sources = list(map(str, given or filter(None, os.environ.get(PLUGINS, "").split(os.pathsep))))
+    sources = list(map(str, given or filter(None, os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep))))
     registry.use(sources)
     return sources
 

@@ -17,11 +17,11 @@ with deferred(__name__):
     from analysis.tables import directions
     from cse.tables import looks
 
-TITLE = 34
+TITLE_WIDTH = 34
 """Characters of a title in the listing."""
-SPARE = ("disk", "examples", "unique", "kind", "title")
+SPARE_PLAN_COLUMNS = ("disk", "examples", "unique", "kind", "title")
 """Columns that a narrow terminal goes without, the first first."""
-NAMED = 3
+INPUTS_NAMED = 3
 """Cells of many tables that one reason names."""
 
 
@@ -30,9 +30,9 @@ def text(plan: Plan) -> str:
     if len(plan.spaces) == 1:
         listing, lacking = [], by_reason(_incomplete(plan.spaces[0]))
     else:
-        listing = [aligned([_line(plan, space) for space in plan.spaces], SPARE), ""]
+        listing = [aligned([_line(plan, space) for space in plan.spaces], SPARE_PLAN_COLUMNS), ""]
         named = [(space.id, cell) for space in plan.spaces for cell in _incomplete(space)]
-        lacking = by_reason([replace(cell, label=f"{table} {cell.label}") for table, cell in named], NAMED)
+        lacking = by_reason([replace(cell, label=f"{table} {cell.label}") for table, cell in named], INPUTS_NAMED)
     lacking += [*plan.changed(), *plan.stale()]
     lacking += [f"not scored: {suite}: {why}" for suite, why in plan.unscorable.items()]
     said = [*_totals(plan), *_published(plan), *lacking, plan.rates.source()]
@@ -81,7 +81,7 @@ def _line(plan: Plan, space: SpacePlan) -> dict[str, object]:
     title = space.resolved.space.title
     return {
         "id": space.id,
-        "title": textwrap.shorten(title, TITLE, placeholder=" …"),
+        "title": textwrap.shorten(title, TITLE_WIDTH, placeholder=" …"),
         "kind": space.kind,
         **{name: totals[name] for name in ("cells", "runs", "unique", RunState.DONE)},
         "missing input": totals["missing_input"],

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-LINE = 2_000
+LONGEST_LINE = 2_000
 """Characters of one problem, at most: a value in it may be a file's."""
 LINES = 40
 """Problems that are listed; the others are counted."""
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROL_BUT_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """What a terminal obeys instead of showing it, changes of direction, and halves of characters; not tab and new line."""
 
 
@@ -20,7 +20,7 @@ COLOUR = re.compile("(\x1b\\[(?:[0-2]|1;3[1-6]|3[1-6])m)")
 
 def plain(text: str) -> str:
     """The text as a terminal may have it."""
-    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+    return CONTROL_BUT_LINES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def styled(text: str) -> str:
@@ -36,7 +36,7 @@ def problem_lines(lines: Sequence[str]) -> list[str]:
 
 
 def _cut(line: str) -> str:
-    return line if len(line) <= LINE else f"{line[: LINE * 3 // 4]} ... {line[-LINE // 4 :]}"
+    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE * 3 // 4]} ... {line[-LONGEST_LINE // 4 :]}"
 
 
 class PlainStream:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # what goes to no terminal needs no Rich
 
 GAP = 2
 """Spaces between columns."""
-WORD = 24
+LONGEST_WORD = 24
 """Letters of a word that stays whole where columns are too many."""
 STATE_COLOURS: Mapping[str, str] = {
     RunState.DONE: "green",
@@ -29,7 +29,7 @@ STATE_COLOURS: Mapping[str, str] = {
     RunState.LOST: "yellow",
     RunState.FAILED: "red",
 }
-COLOURS = {"good": "green", "near": "cyan", "open": "yellow", "bad": "red", "grey": "dim"}
+TONE_COLOURS = {"good": "green", "near": "cyan", "open": "yellow", "bad": "red", "grey": "dim"}
 """Colour of a verdict's tone."""
 
 Entry: TypeAlias = "str | Text"
@@ -79,7 +79,7 @@ def marked(markup: str) -> "Text":
 
 def coloured(word: str) -> "Text":
     """A state or a verdict in its colour, a verdict behind its sign."""
-    tone = COLOURS.get(TONES.get(word, ""), "")
+    tone = TONE_COLOURS.get(TONES.get(word, ""), "")
     return styled(f"{GLYPHS[word]} {word}" if word in GLYPHS else word, STATE_COLOURS.get(word, tone))
 
 
@@ -163,9 +163,9 @@ def _total(kept: Sequence[int], widths: Sequence[int] | Mapping[int, int]) -> in
 
 
 def _short_words(entry: Entry) -> Entry:
-    if not isinstance(entry, str) or all(len(word) <= WORD for word in entry.split()):
+    if not isinstance(entry, str) or all(len(word) <= LONGEST_WORD for word in entry.split()):
         return entry
-    return " ".join(shortened(word, WORD) for word in entry.split())
+    return " ".join(shortened(word, LONGEST_WORD) for word in entry.split())
 
 
 def blocks(

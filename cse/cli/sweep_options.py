@@ -61,7 +61,7 @@ Track = Annotated[
     ),
 ]
 
-MANY = 100
+MANY_RUNS = 100
 """Runs above which a person at a terminal is asked first."""
 
 BudgetOption = Annotated[
@@ -72,7 +72,7 @@ BudgetOption = Annotated[
         show_default=False,
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more than {MANY} runs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help=f"Do not ask before more than {MANY_RUNS} runs.")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from analysis.tables.directions import Terms
 from analysis.tables.pair_cosines import ColumnCosines
 from cse.compare.by_seeds import Sides, Word, word_of
 
-DRAWS = 1000
+LEAST_RESAMPLES = 1000
 """Resamples, at least; so many more that `TAIL` of them lie beyond each end of an interval."""
 TAIL = 10
 NO_SIDES: Mapping[str, Sides] = MappingProxyType({})
@@ -97,7 +97,7 @@ def compared_by_pairs(
 def _compared(
     column: str, kept: ColumnCosines, margin: float, share: float, top: int, generator: np.random.Generator
 ) -> PairComparison:
-    draws = max(DRAWS, math.ceil(2 * TAIL / share))
+    draws = max(LEAST_RESAMPLES, math.ceil(2 * TAIL / share))
     left_D, right_D = resampled([kept.rows[0], kept.rows[1]], kept.gold, draws, generator)
     low, high, *of_tie = map(float, np.quantile(left_D - right_D, (share / 2, 1 - share / 2, share, 1 - share)))
     word = word_of((low, high), (of_tie[0], of_tie[1]), margin, "higher")

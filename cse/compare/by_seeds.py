@@ -14,7 +14,7 @@ from analysis.statistics.collapse import SEEDS_TO_COMPARE, collapsed
 from analysis.statistics.contrasts import Array
 from analysis.statistics.differences import Difference, differences
 from analysis.statistics.looks import LOOKS
-from analysis.statistics.needed import MOST, seeds_needed, seeds_to_decide
+from analysis.statistics.needed import MOST_SEEDS_NEEDED, seeds_needed, seeds_to_decide
 from analysis.tables.aggregate import Entry
 from analysis.tables.columns import Interval, by_seed
 from analysis.tables.directions import Terms, lacking_signal
@@ -178,7 +178,13 @@ def _reason(ours: Difference, word: Word, margin: float, more: int | None) -> st
     if word != "undecided":
         return f"the {sure} interval excludes 0 ({ours.seeds})"
     leaves = f", and the {tied} one leaves ±{margin:g}" if margin else "; no tie can be told, its scale is not known"
-    needed = f"over {MOST} seeds" if more is None else "about 1 more seed" if more == 1 else f"about {more} more seeds"
+    needed = (
+        f"over {MOST_SEEDS_NEEDED} seeds"
+        if more is None
+        else "about 1 more seed"
+        if more == 1
+        else f"about {more} more seeds"
+    )
     return f"the {sure} interval holds 0{leaves} ({ours.seeds}); {needed} would decide it"
 
 

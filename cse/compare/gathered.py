@@ -10,23 +10,23 @@ from analysis.ledger import Ledger
 from analysis.tables.aggregate import entry_of
 from analysis.tables.labels import differing_line
 from analysis.tables.pair_cosines import ColumnCosines, column_cosines
-from analysis.tables.results import BEST, DEV, Planned, results_of
+from analysis.tables.results import BEST_COLUMN, DEV, Planned, results_of
 from analysis.tables.spec import MetricScale, SettingDifference
 from analysis.tables.untrained import field_text
 from cse.compare.by_seeds import Sides
 from cse.tables import baselines
 from cse.tables.build import scale_of
 from cse.tables.imported.metric import of_runs
-from cse.tables.models import DIGITS, Model, ModelScore, beside_asked, differences
+from cse.tables.models import NAME_DIGITS, Model, ModelScore, beside_asked, differences
 from cse_train.evaluate.suites.registry import is_known, sense
 from cse_train.fields import ConfigError, nearest
 from cse_train.results import Protocol
 
-NAMES = ("A", "B")
+SIDE_NAMES = ("A", "B")
 OF_MODEL = ("pooler", "max_length")
 """Protocol fields that belong to a model: two models may differ in them, and a line says so."""
 NO_SPANS: Mapping[str, float] = MappingProxyType({})
-NO_SEEDS = {"A": -1, "B": -2}
+FOLDER_SEEDS = {"A": -1, "B": -2}
 """Stands for the seed of a folder, which is none, and none in common."""
 
 
@@ -74,8 +74,8 @@ def gathered(
     scales = _imported(left, right, ledger)
     values = {"A": _values("A", left, names, ledger), "B": _values("B", right, names, ledger)}
     models = {"A": left, "B": right}
-    idle = {name: baselines.idle(model.runs, ledger) if ledger else baselines.NONE for name, model in models.items()}
-    still = {n: {run.seed for run in models[n].runs if run.signature in idle[n].signatures} for n in NAMES}
+    idle = {name: baselines.idle(model.runs, ledger) if ledger else baselines.NO_IDLE for name, model in models.items()}
+    still = {n: {run.seed for run in models[n].runs if run.signature in idle[n].signatures} for n in SIDE_NAMES}
     columns: dict[str, Sides] = {}
     data, notes = {}, [*left.notes, *right.notes, *differences(left, right)]
     notes += [f"{name}: {line}" for name, runs in idle.items() for line in runs.lines()]
@@ -86,8 +86,8 @@ def gathered(
             if wanted is None or column in wanted:
                 notes.append(problem)
             continue
-        seeds = {name: {seed: value for seed, (value, _) in values[name][column].items()} for name in NAMES}
-        a, b = (entry_of(seeds[name], idle=still[name] & seeds[name].keys()) for name in NAMES)
+        seeds = {name: {seed: value for seed, (value, _) in values[name][column].items()} for name in SIDE_NAMES}
+        a, b = (entry_of(seeds[name], idle=still[name] & seeds[name].keys()) for name in SIDE_NAMES)
         scale = scales[column] if column in scales else scale_of(column, [*a.values, *b.values])
         if scale.span is None:
             scale = replace(scale, span=spans.get(column, spans.get("")))
@@ -109,7 +109,7 @@ def _imported(left: Model, right: Model, ledger: Ledger | None) -> dict[str, Met
         return scales
     a, b = (metric.scale if metric else None for metric in metrics)
     if a != b:
-        said = " and ".join(f"{name} {_told(scale)}" for name, scale in zip(NAMES, (a, b), strict=True))
+        said = " and ".join(f"{name} {_told(scale)}" for name, scale in zip(SIDE_NAMES, (a, b), strict=True))
         raise ConfigError([f"unlike scores: {left.dev} is {said}; import both alike, see --better and --scale"])
     if a is not None and a.better is None:
         line = f"no direction: {left.dev} of A={left.name} was imported without one"
@@ -155,7 +155,7 @@ def _columns_of(left: Model, right: Model, ledger: Ledger | None) -> dict[str, s
     if len(devs) == 1 and not {run.signature for run in runs} <= scored.get(min(devs), set()):
         dev = devs.pop()
         if all(model.folder is None or dev in model.scores for model in (left, right)):
-            columns = {dev: BEST, **columns, **({dev: BEST} if dev in columns else {})}
+            columns = {dev: BEST_COLUMN, **columns, **({dev: BEST_COLUMN} if dev in columns else {})}
     return {column: name for column, name in columns.items() if sense(column) is not None}
 
 
@@ -169,7 +169,7 @@ def _values(side: str, model: Model, names: Mapping[str, str], ledger: Ledger | 
     columns = list(names)
     if model.folder is not None:
         scores = {column: model.scores[column] for column in columns if column in model.scores}
-        return {column: {NO_SEEDS[side]: (score.value, score.protocol)} for column, score in scores.items()}
+        return {column: {FOLDER_SEEDS[side]: (score.value, score.protocol)} for column, score in scores.items()}
     assert ledger is not None
     planned: list[Planned] = [({}, run.signature, run.seed) for run in model.runs]
     newest = {(s.signature, s.suite): s.protocol for s in ledger.scores([run.signature for run in model.runs])}
@@ -181,27 +181,27 @@ def _values(side: str, model: Model, names: Mapping[str, str], ledger: Ledger | 
     for result in results_of(ledger, planned, columns, names, runs):
         if np.isfinite(result.value):
             name, column = result.signature, result.column
-            protocol = dev[name] if names[column] == BEST else newest.get((name, column), NOTHING_KNOWN)
+            protocol = dev[name] if names[column] == BEST_COLUMN else newest.get((name, column), NOTHING_KNOWN)
             values[column][result.seed] = result.value, protocol
     return values
 
 
 def _comparable(column: str, values: Mapping[str, Mapping[str, Mapping[int, Value]]]) -> tuple[str | None, list[str]]:
     """Why a column may not be compared, if so; and a line where a field of the models themselves differs."""
-    sides = {name: [protocol for _, protocol in values[name].get(column, {}).values()] for name in NAMES}
-    empty = [name for name in NAMES if not sides[name]]
+    sides = {name: [protocol for _, protocol in values[name].get(column, {}).values()] for name in SIDE_NAMES}
+    empty = [name for name in SIDE_NAMES if not sides[name]]
     if empty:
         why = "not scored, or its cosines are all equal; cse eval says which"
         return f"not compared: {column}: of which {' and '.join(empty)} has no value ({why})", []
     unlike, remarks = [], []
     said = [protocol.facts for protocols in sides.values() for protocol in protocols]
     for name in dict.fromkeys(name for facts in said for name in facts):
-        have = {side: sorted({field_text(p, name) for p in sides[side] if name in p.facts}) for side in NAMES}
+        have = {side: sorted({field_text(p, name) for p in sides[side] if name in p.facts}) for side in SIDE_NAMES}
         together = {text for texts in have.values() for text in texts}
         if len(together) < 2:
             continue
         shown = " and ".join(
-            f"{side} {'/'.join(text.strip(chr(34))[:DIGITS] for text in have[side])}" for side in NAMES
+            f"{side} {'/'.join(text.strip(chr(34))[:NAME_DIGITS] for text in have[side])}" for side in SIDE_NAMES
         )
         if name not in OF_MODEL or any(len(texts) > 1 for texts in have.values()):
             unlike.append(f"{name} ({shown})")
@@ -214,7 +214,7 @@ def _comparable(column: str, values: Mapping[str, Mapping[str, Mapping[int, Valu
 
 
 def _cosines(columns: Sequence[str], left: Model, right: Model, ledger: Ledger | None) -> dict[str, ColumnCosines]:
-    keys = [{"model": name} for name in NAMES]
+    keys = [{"model": name} for name in SIDE_NAMES]
     planned: list[Planned] = [
         (key, run.signature, run.seed) for key, model in zip(keys, (left, right), strict=True) for run in model.runs
     ]

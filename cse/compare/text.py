@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from analysis.render.markup import MARKDOWN, plain_text
 from analysis.render.markup import aligned as markdown
 from analysis.render.signs import signed
-from analysis.render.verdicts import LACKING
+from analysis.render.verdicts import LACKING_SHOWN
 from analysis.statistics.basics import sureness
-from analysis.statistics.needed import MOST
+from analysis.statistics.needed import MOST_SEEDS_NEEDED
 from analysis.tables.aggregate import Row, Table
 from analysis.tables.columns import Interval
 from analysis.tables.directions import Terms
@@ -20,7 +20,7 @@ from cse.compare.gathered import Gathered
 from cse.tables.models import Model
 from cse_train.evaluate.pairs import Pairs
 
-WIDE = 100
+WIDE_TERMINAL = 100
 """Columns of a terminal that has room for the last column."""
 TEXT = 160
 """Characters shown of a text."""
@@ -50,8 +50,8 @@ class Comparison:
         if min(self._seeds()) < 2:
             lines.append(SEEDS_ALONE if self.pairs else SEEDS_ALONE.replace("only", "no cosines are kept, so not even"))
         unread = self.gathered.unread
-        more = f"; and {len(unread) - LACKING} more like these" if len(unread) > LACKING else ""
-        aside = [f"not compared by sentence pairs: {'; '.join(unread[:LACKING])}{more}"] if unread else []
+        more = f"; and {len(unread) - LACKING_SHOWN} more like these" if len(unread) > LACKING_SHOWN else ""
+        aside = [f"not compared by sentence pairs: {'; '.join(unread[:LACKING_SHOWN])}{more}"] if unread else []
         return [*lines, *no_ties(self.columns), *self.gathered.notes, *aside]
 
     def _seeds(self) -> list[int]:
@@ -72,7 +72,7 @@ def no_ties(columns: Sequence[ColumnComparison]) -> list[str]:
     return [f"no tie is told in {', '.join(unknown)}, whose range is not known: give {how}, or how wide it is"]
 
 
-HEAD = ["column", "A", "B", "A - B", "interval", "seeds", "A is", "needs"]
+SEEDS_HEAD = ["column", "A", "B", "A - B", "interval", "seeds", "A is", "needs"]
 
 
 def text(made: Comparison, width: int | None) -> str:
@@ -81,7 +81,7 @@ def text(made: Comparison, width: int | None) -> str:
     apart, others = made.gathered.difference_line(), made.gathered.others()
     parts = [_bullets([f"A: {_who(made.left)}", f"B: {_who(made.right)}", *([apart] if apart else [])], width)]
     rows = [_row(column) for column in made.columns]
-    parts += [_part(HEAD, rows, [i in (1, 2, 3) for i in range(len(HEAD))], width)]
+    parts += [_part(SEEDS_HEAD, rows, [i in (1, 2, 3) for i in range(len(SEEDS_HEAD))], width)]
     parts.append(
         _bullets([f"{column.column}: {worded(column.word, others)}; {column.reason}" for column in made.columns], width)
     )
@@ -106,7 +106,7 @@ def _part(head: list[str], rows: list[list[str]], right: list[bool], width: int 
         return markdown(head, [[signed(entry) for entry in row] for row in escaped], 1)
     last = head.index("A is")
     body: list[list[screen.Entry]] = [[*row[:last], screen.coloured(row[last]), *row[last + 1 :]] for row in rows]
-    narrow = width < WIDE and head[-1] == "needs"  # the lines below say it too
+    narrow = width < WIDE_TERMINAL and head[-1] == "needs"  # the lines below say it too
     shown = slice(None, -1 if narrow else None)
     return screen.fitted(head[shown], [row[shown] for row in body], right[shown], width)
 
@@ -141,7 +141,7 @@ def needs_text(column: ColumnComparison) -> str:
     """Seeds of each side that would decide it; empty for what is decided, and for folders, which have none."""
     if column.word != "undecided" or min(*column.left.seeds, *column.right.seeds) < 0:
         return ""
-    return f"{column.seeds_needed} seeds" if column.seeds_needed else f"over {MOST} seeds"
+    return f"{column.seeds_needed} seeds" if column.seeds_needed else f"over {MOST_SEEDS_NEEDED} seeds"
 
 
 def _pair_row(pairs: PairComparison) -> list[str]:

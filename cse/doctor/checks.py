@@ -25,7 +25,7 @@ from cse_train.fields import ConfigError
 from search_spaces.cells import ResolvedSpace
 
 Level = Literal["fine", "note", "stop"]
-PACKAGES = ("ray", "torch", "transformers", "tokenizers", "numpy", "optuna")
+COMPARED_PACKAGES = ("ray", "torch", "transformers", "tokenizers", "numpy", "optuna")
 """Packages whose versions matter to a sweep."""
 DISK_GB = 1.0
 """Free space below which a sweep is expected to end with a full disk."""
@@ -59,7 +59,7 @@ def tried(part: str, check: Callable[[], str]) -> list[Finding]:
 
 def versions() -> dict[str, str]:
     """Package -> version in this process; empty for one that is not installed."""
-    return {"python": platform.python_version(), **{name: installed_version(name) for name in PACKAGES}}
+    return {"python": platform.python_version(), **{name: installed_version(name) for name in COMPARED_PACKAGES}}
 
 
 def check_versions() -> str:

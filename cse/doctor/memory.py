@@ -6,10 +6,10 @@ import threading
 
 import psutil
 
-PERIOD_S = 0.5
-TITLE = "ray::"
+MEMORY_PERIOD_S = 0.5
+WORKER_TITLE = "ray::"
 """How Ray titles a worker's process."""
-OTHERS = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
+NO_WORKERS = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent")
 """Workers of Ray's own, that no group starts."""
 QUERY = ("nvidia-smi", "--query-gpu=memory.used,memory.total", "--format=csv,noheader,nounits")
 
@@ -32,7 +32,7 @@ class MemoryWatch:
             self.gpu_peak = max(self.gpu_peak, gpu_memory()[0] - self._before)
 
     def sample_until(self, done: threading.Event) -> None:
-        while not done.wait(PERIOD_S):
+        while not done.wait(MEMORY_PERIOD_S):
             self.sample()
 
 
@@ -50,6 +50,6 @@ def _group_memory(process: psutil.Process) -> float:
     """Bytes of a process of a worker group; 0 for any other, and for one that is gone."""
     with contextlib.suppress(psutil.Error):
         title = " ".join(process.cmdline())
-        if title.startswith(TITLE) and not title.startswith(OTHERS):
+        if title.startswith(WORKER_TITLE) and not title.startswith(NO_WORKERS):
             return float(process.memory_full_info().pss)
     return 0.0

@@ -23,9 +23,9 @@ from cse_train.fields import ConfigError
 from search_spaces.cell_names import cell_name
 from search_spaces.cells import ResolvedSpace
 
-MARGIN = 0.9
+MEMORY_SHARE = 0.9
 """Part of what is free that a packing may take."""
-STEPS, EVALUATIONS = 200, 2
+STEPS, PROBE_EVALUATIONS = 200, 2
 """Of a probe's run, where --set train.examples does not say."""
 _GB = 1024**3
 
@@ -62,10 +62,10 @@ def packing(measured: Measured, options: SweepOptions, node: Node) -> Packing:
     gpus = options.gpus_per_worker
     if gpus and options.workers == 1 and measured.gpu_gb:
         cores = node.cpus / options.cpus_per_worker / max(1.0, node.gpus)
-        parts = min(int(MARGIN * measured.gpu_size_gb / measured.gpu_gb), int(cores))
+        parts = min(int(MEMORY_SHARE * measured.gpu_size_gb / measured.gpu_gb), int(cores))
         gpus = math.floor(1e4 / parts) / 1e4 if parts > 1 else 1.0
     free = dataclasses.replace(options, gpus_per_worker=gpus, max_concurrent=None)
-    by_memory = int(MARGIN * node.memory_gb / measured.group_gb)
+    by_memory = int(MEMORY_SHARE * node.memory_gb / measured.group_gb)
     return Packing(max(1, min(slots_that_fit(free, [node]), by_memory)), gpus)
 
 
@@ -100,7 +100,7 @@ def first_run(resolved: ResolvedSpace, paths: DataPaths, workers: int, examples:
         lines += [gap.line for gap in missing]
         if not missing:
             length = examples or STEPS * whole.train.batch_size
-            train = dataclasses.replace(whole.train, examples=length, evaluations=EVALUATIONS)
+            train = dataclasses.replace(whole.train, examples=length, evaluations=PROBE_EVALUATIONS)
             run = dataclasses.replace(whole, train=train)
             planned = PlannedRun(signature(run, hashes), run, hashes, dict(cell.key), 0, "probe")
             return planned, examples_in(whole, hashes) or length

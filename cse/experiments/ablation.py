@@ -27,7 +27,7 @@ from search_spaces.keys import SEED
 from search_spaces.parse import parse, parse_file
 from search_spaces.space import Component, Space
 
-FULL = "full"
+FULL_LABEL = "full"
 WITHOUT = "w/o "
 
 
@@ -107,7 +107,7 @@ def _raw(origin: Origin, method: str, present: Mapping[str, Mapping[str, Scalar]
         "seeds": list(origin.seeds),
         "evaluate": list(origin.evaluate),
         "set": settings,
-        "cells": [{"label": FULL, "set": {}}, *listed],
+        "cells": [{"label": FULL_LABEL, "set": {}}, *listed],
     }
 
 
@@ -117,7 +117,7 @@ def _plugins(space: Space) -> list[str]:
     return [str(path) if path.exists() else source for path, source in paths]
 
 
-SEEDS = 3
+ABLATION_SEEDS = 3
 """Seeds of an ablation that starts from a single run."""
 
 
@@ -133,7 +133,7 @@ def losses(
     for result in results_of(ledger, planned, [column], runs=[matched.run for matched in matches]):
         if not math.isnan(result.value):
             values[str(result.key["label"])][result.seed] = result.value
-    full = values.pop(FULL)
+    full = values.pop(FULL_LABEL)
     return column, full, leave_one_out(full, values)
 
 
@@ -147,7 +147,7 @@ def origin_of(what: str, ledger: Ledger | None, seeds: int | None, changed: Mapp
         name=title,
         flat=flat,
         profile=spec.profile or "small",
-        seeds=list(range(seeds) if seeds else spec.seeds or range(SEEDS)),
+        seeds=list(range(seeds) if seeds else spec.seeds or range(ABLATION_SEEDS)),
         evaluate=resolved.space.evaluate if resolved else (),
         components=resolved.space.components if resolved else {},
         plugins=_plugins(resolved.space) if resolved else (),

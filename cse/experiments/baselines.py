@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from analysis.ledger import Baselines, Ledger
 from analysis.ledger.baselines import Key
-from cse.tables.baselines import NAMES, distinct, key_of
+from cse.tables.baselines import UNTRAINED_NAMES, distinct, key_of
 from cse.tables.build import columns_of
 from cse_train.backbone.backbone import load_backbone
 from cse_train.backbone.identity import backbone_identity, prompt_identity
@@ -19,7 +19,7 @@ from cse_train.text.sources import open_source
 from cse_train.text.vector_files import names_vectors
 from search_spaces.cells import ResolvedSpace, setups
 
-ROWS = "2"
+ROWS_VERSION = "2"
 """Raised when other rows are computed, so that stored ones are computed again."""
 IDF = "idf bag of words"
 
@@ -56,7 +56,7 @@ def _inputs(key: Key, paths: DataPaths) -> dict[str, str]:
     prompt = prompt_identity(encoder, None)
     return {
         **({"prompt": prompt} if prompt else {}),
-        "rows": ROWS,
+        "rows": ROWS_VERSION,
         "encoder": backbone_identity(encoder)[0],
         "corpus": open_source(corpus, paths).content_hash,
         "suite": load_pairs(suite, paths).content_hash,
@@ -72,7 +72,7 @@ def computed(key: Key, paths: DataPaths) -> dict[str, float]:
     pairs = load_pairs(suite, paths)
     backbone = load_backbone(encoder)
     values = {
-        NAMES.get(name, f"untrained {name}"): value
+        UNTRAINED_NAMES.get(name, f"untrained {name}"): value
         for name, value in rows.untrained_rows(backbone, pairs, length).items()
     }
     values |= {"word counts": rows.word_counts(pairs), IDF: idf_bag_of_words(key, paths)}

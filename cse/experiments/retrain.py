@@ -13,7 +13,7 @@ from cse.experiments.request import Request, Work, plan_of
 from cse_train.config import RunConfig
 from search_spaces.cells import sweep_name
 
-REASON = "its files were gone, it is trained again"
+RETRAIN_REASON = "its files were gone, it is trained again"
 
 
 def without_files(request: Request, ledger: Ledger) -> list[PlannedRun]:
@@ -36,7 +36,7 @@ def reopened(request: Request, ledger: Ledger, runs: Sequence[PlannedRun]) -> Wo
     for row in ledger.runs(signatures=[run.signature for run in runs]):
         if row.files is not None and row.files.path.is_dir():
             row.files.path.rename(row.files.set_aside(row.attempt).path)
-    ledger.reopen([run.signature for run in runs], REASON)
+    ledger.reopen([run.signature for run in runs], RETRAIN_REASON)
     unscorable = plan_of([request], ledger).unscorable
     suites = {
         run.signature: [name for name in request.resolved.suites_of(run.cell) if name not in unscorable] for run in runs

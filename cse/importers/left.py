@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cse.importers import ForeignRun
 
-SHOWN = 8
+NAMES_SHOWN = 8
 """Names in one line."""
 TAKES = "--rename NAME=KEY takes one as a setting"
 
@@ -44,5 +44,5 @@ class Left:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(names[:NAMES_SHOWN]) + more

@@ -19,7 +19,7 @@ from cse.tables.imported import IMPORTED
 from cse.tables.imported.metric import Metric, declared, in_spec
 from cse_train.fields import ConfigError, Json, Scalar, nearest
 
-SEEDS = ("train.seed", "seed")
+SEED_SETTINGS = ("train.seed", "seed")
 """Settings that say a run's seed; a cell has none of them."""
 DEV = "train.dev"
 
@@ -151,12 +151,12 @@ def _signature(name: str, taking: Taking) -> str:
 
 
 def _seed(run: ForeignRun) -> int:
-    values = (run.settings.get(name) for name in SEEDS)
+    values = (run.settings.get(name) for name in SEED_SETTINGS)
     return next((value for value in values if isinstance(value, int) and 0 <= value < 2**31), 0)
 
 
 def _cell(run: ForeignRun, taking: Taking) -> Record:
-    cell = {name: value for name, value in run.settings.items() if name not in SEEDS}
+    cell = {name: value for name, value in run.settings.items() if name not in SEED_SETTINGS}
     return {"signature": _signature(run.id, taking), "cell_hash": digest(cell), "cell": cell, "seed": _seed(run)}
 
 

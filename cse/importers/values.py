@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cse_train.fields import ConfigError, Scalar
 
-WORDS: Mapping[str, Scalar] = {"True": True, "False": False, "None": None, "": None}
+PLAIN_WORDS: Mapping[str, Scalar] = {"True": True, "False": False, "None": None, "": None}
 
 
 def scalar(value: object) -> Scalar:
@@ -17,8 +17,8 @@ def scalar(value: object) -> Scalar:
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, str):
-        if value in WORDS:
-            return WORDS[value]
+        if value in PLAIN_WORDS:
+            return PLAIN_WORDS[value]
         with contextlib.suppress(ValueError):
             read = json.loads(value)
             if isinstance(read, bool | int) or (isinstance(read, float) and math.isfinite(read)):

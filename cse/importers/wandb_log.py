@@ -12,10 +12,10 @@ from pathlib import Path
 MAGIC = b":W&B"
 BEFORE = 7
 """Bytes before the first piece, which count as a part of the first block."""
-BLOCK = 32 * 1024
-HEADER = struct.Struct("<IHB")
+LOG_BLOCK = 32 * 1024
+PIECE_HEADER = struct.Struct("<IHB")
 """Checksum, length of the data, type."""
-WHOLE, FIRST, MIDDLE, LAST = 1, 2, 3, 4
+WHOLE_PIECE, FIRST_PIECE, MIDDLE_PIECE, LAST_PIECE = 1, 2, 3, 4
 
 
 def records(file: Path) -> Iterator[bytes]:
@@ -24,16 +24,16 @@ def records(file: Path) -> Iterator[bytes]:
     if not data.startswith(MAGIC):
         raise ValueError("it does not begin as W&B's files do")
     place, pieces = BEFORE, b""
-    while place + HEADER.size <= len(data):
-        if (left := BLOCK - place % BLOCK) < HEADER.size:
+    while place + PIECE_HEADER.size <= len(data):
+        if (left := LOG_BLOCK - place % LOG_BLOCK) < PIECE_HEADER.size:
             place += left
             continue
-        _, length, kind = HEADER.unpack_from(data, place)
-        place += HEADER.size
+        _, length, kind = PIECE_HEADER.unpack_from(data, place)
+        place += PIECE_HEADER.size
         piece = data[place : place + length]
-        if len(piece) < length or kind not in (WHOLE, FIRST, MIDDLE, LAST):
+        if len(piece) < length or kind not in (WHOLE_PIECE, FIRST_PIECE, MIDDLE_PIECE, LAST_PIECE):
             return
         place += length
-        pieces = piece if kind in (WHOLE, FIRST) else pieces + piece
-        if kind in (WHOLE, LAST):
+        pieces = piece if kind in (WHOLE_PIECE, FIRST_PIECE) else pieces + piece
+        if kind in (WHOLE_PIECE, LAST_PIECE):
             yield pieces

@@ -18,7 +18,7 @@ from analysis.progress.sweeps import SweepProgress, run_folder
 from analysis.run_folder import RunFolder
 from analysis.run_state import RunState
 
-FAILED = 50
+FAILED_NAMED = 50
 """Failed runs of one reason that are named."""
 
 
@@ -51,7 +51,9 @@ def failures(listing: Listing) -> list[dict[str, object]]:
         {
             "reason": reason,
             "count": len(rows),
-            "runs": [{"signature": row.signature, "label": listing.names[row.signature]} for row in rows[:FAILED]],
+            "runs": [
+                {"signature": row.signature, "label": listing.names[row.signature]} for row in rows[:FAILED_NAMED]
+            ],
         }
         for reason, rows in sorted(by_reason.items(), key=lambda item: -len(item[1]))
     ]

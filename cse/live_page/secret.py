@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cse_train.files import replace_file
 
-FILE = "dashboard-token"
+TOKEN_FILE = "dashboard-token"
 TOKEN = re.compile(r"[\w-]{22}", re.ASCII)
 PARAMETER = "token"
 BEARER = "Bearer "
@@ -22,7 +22,7 @@ def kept(folder: Path) -> str:
     One for all their pages, so that permalinks and open pages outlive the server. Where the folder takes no file it is
     a token for this once.
     """
-    file, fresh = folder / FILE, secrets.token_urlsafe(16)
+    file, fresh = folder / TOKEN_FILE, secrets.token_urlsafe(16)
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if file.is_file() and file.stat().st_mode & 0o077 == 0 and file.stat().st_uid == os.getuid():
             stored = file.read_text(encoding="ascii")

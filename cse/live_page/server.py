@@ -30,7 +30,7 @@ READ_S = 5.0
 """Seconds within which a connection must have sent its request."""
 UNREAD = 1000
 """Connections at once that have not sent it."""
-KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+FILE_KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 """The page's own files: those of this folder that end so; `index.html` is the page."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -60,7 +60,7 @@ class Answer:
     """The ledger's state that it was made from; None while a driver works."""
 
 
-PATHS = ("/api/state", "/api/runs", "/api/cells", "/api/run", "/api/verdicts")
+API_PATHS = ("/api/state", "/api/runs", "/api/cells", "/api/run", "/api/verdicts")
 Decide = Callable[[str], Mapping[str, object]]
 """Sweep -> its verdicts, as far as they are known."""
 
@@ -71,7 +71,7 @@ class Answers:
     def __init__(self, engine: Engine, storage: Path, decide: Decide | None = None) -> None:
         self._engine, self._follower, self._storage = engine, Follower(engine), storage
         self._decide, self._lock = decide, threading.Lock()
-        self._making = {path: threading.Lock() for path in PATHS}
+        self._making = {path: threading.Lock() for path in API_PATHS}
         """Verdicts take seconds; the page goes on meanwhile."""
         self._answers: dict[tuple[str, ...], Answer] = {}
 
@@ -232,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _file(self, path: str) -> bool:
         name = "index.html" if path == "/" else path[1:]
         file = resources.files("cse.live_page").joinpath(name)
-        kind = KINDS.get(Path(name).suffix)
+        kind = FILE_KINDS.get(Path(name).suffix)
         if "/" in name or kind is None or not file.is_file():
             return False
         self._send(HTTPStatus.OK, file.read_bytes(), f"{kind}; charset=utf-8")

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 ANTHOLOGY = re.compile(r"ACL Anthology ([\w.-]+)")
 ARXIV = re.compile(r"arXiv (\d{4}\.\d{4,5})")
-PARTS = re.compile(r"\A(?P<authors>.+?), (?P<title>(?P<name>[^,:]+): .+), (?P<venue>[^,]*?) ?(?P<year>(?:19|20)\d\d)\Z")
+CITATION_PARTS = re.compile(
+    r"\A(?P<authors>.+?), (?P<title>(?P<name>[^,:]+): .+), (?P<venue>[^,]*?) ?(?P<year>(?:19|20)\d\d)\Z"
+)
 """`Gao, Yao and Chen, SimCSE: Simple Contrastive Learning of Sentence Embeddings, EMNLP 2021`."""
 SPECIAL = str.maketrans({char: f"\\{char}" for char in "&%$#_{}"} | {"\\": r"\textbackslash{}"})
 
@@ -28,7 +30,7 @@ def read(text: str, source: str) -> Citation:
     anthology, arxiv = (pattern.search(source) for pattern in (ANTHOLOGY, ARXIV))
     links = {f"ACL Anthology {anthology[1]}": f"https://aclanthology.org/{anthology[1]}"} if anthology else {}
     links |= {f"arXiv {arxiv[1]}": f"https://arxiv.org/abs/{arxiv[1]}"} if arxiv else {}
-    parts = PARTS.match(text)
+    parts = CITATION_PARTS.match(text)
     name = parts["name"] if parts else text.partition(",")[0]
     fields = _fields(parts) if parts else {"note": text.translate(SPECIAL)}
     if arxiv:

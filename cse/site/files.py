@@ -8,7 +8,7 @@ from cse.site.content import Sheet, Site, counts
 from cse.site.page import file_name, neighbours, page
 from cse.site.wall import sentence, wall
 
-FOLDER = "tables"
+TABLES_FOLDER = "tables"
 
 
 def files(site: Site) -> Iterator[tuple[str, str]]:
@@ -17,12 +17,12 @@ def files(site: Site) -> Iterator[tuple[str, str]]:
     yield "site.json", json.dumps(_listing(site), indent=1, ensure_ascii=False) + "\n"
     listed = site.listed
     for place, sheet in enumerate(listed):
-        yield f"{FOLDER}/{sheet.file}.html", page(sheet, *neighbours(listed, place))
+        yield f"{TABLES_FOLDER}/{sheet.file}.html", page(sheet, *neighbours(listed, place))
         if sheet.citation:
-            yield f"{FOLDER}/{sheet.file}.bib", read(sheet.citation, sheet.source).bibtex
+            yield f"{TABLES_FOLDER}/{sheet.file}.bib", read(sheet.citation, sheet.source).bibtex
         for scale in sheet.scales:
             for suffix, text in scale.files.items():
-                yield f"{FOLDER}/{file_name(sheet, scale, suffix)}", text
+                yield f"{TABLES_FOLDER}/{file_name(sheet, scale, suffix)}", text
 
 
 def _listing(site: Site) -> dict[str, object]:
@@ -47,7 +47,7 @@ def _entry(sheet: Sheet) -> dict[str, object]:
         "verdicts": counts([sheet]),
         "contradictions": sheet.contradictions,
         "missing_input": list(sheet.lacking),
-        "page": f"{FOLDER}/{sheet.file}.html",
+        "page": f"{TABLES_FOLDER}/{sheet.file}.html",
         "scales": [
             {
                 "scale": scale.name,
@@ -56,7 +56,7 @@ def _entry(sheet: Sheet) -> dict[str, object]:
                 "seeds": scale.seeds,
                 "runs": scale.spent.runs,
                 "seconds": scale.spent.seconds,
-                "files": [f"{FOLDER}/{file_name(sheet, scale, suffix)}" for suffix in scale.files],
+                "files": [f"{TABLES_FOLDER}/{file_name(sheet, scale, suffix)}" for suffix in scale.files],
             }
             for scale in sheet.scales
         ],

@@ -24,7 +24,7 @@ from cse.tables.study import declared, of_space
 from cse_train.data_paths import DataPaths
 from search_spaces.catalog import ALL, load_all, profiles
 from search_spaces.cell_names import setting
-from search_spaces.cells import PAPER, PART, Cell, ResolvedSpace, full_key, resolve, sweep_name
+from search_spaces.cells import PAPER_PROFILE, PART, Cell, ResolvedSpace, full_key, resolve, sweep_name
 from search_spaces.space import Space
 
 
@@ -71,7 +71,7 @@ def _sheet(space: Space, swept: Sequence[ResolvedSpace], ledger: Ledger) -> Shee
 
 def _layout(space: Space) -> Table:
     """The table as the paper prints it; of a search its printed rows alone."""
-    resolved = resolve(space, PAPER)
+    resolved = resolve(space, PAPER_PROFILE)
     table = with_left_out(aggregate(spec_of(resolved), []), resolved)
     if space.search is None or space.paper is None:
         return table
@@ -83,7 +83,7 @@ def _printed(space: Space) -> list[RowId]:
     """The paper's rows; none for a search."""
     if space.paper is None or space.search is not None:
         return []
-    resolved = resolve(space, PAPER)
+    resolved = resolve(space, PAPER_PROFILE)
     return [identify(full_key(resolved, row.key)) for row in space.paper.rows]
 
 
@@ -91,7 +91,7 @@ def _names(space: Space) -> dict[RowId, str]:
     """Row -> the label of a listed cell."""
     if not space.cells:
         return {}
-    resolved = resolve(space, PAPER)
+    resolved = resolve(space, PAPER_PROFILE)
     return {identify(full_key(resolved, cell.key)): cell.label for cell in resolved.rows() if cell.label}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import markupsafe
 
 from analysis.tables.columns import Verdict
-from analysis.tables.directions import MARGIN
+from analysis.tables.directions import TIE_MARGIN
 from cse.site.content import Scale, Sheet, tone
 from cse.site.drawing import Mark, bump, forest
 from cse.site.grid import anchor
@@ -34,7 +34,7 @@ def _forest(sheet: Sheet, scale: Scale, column: str) -> list[markupsafe.Markup]:
         return [forest(marks, heads, None, "□ at 0: the paper's value; ● ours with its 95% interval.")]
     reference = next((index for index, verdict in judged if verdict.word == "reference"), None)
     base = "the row of reference" if reference is None else sheet.row_name(scale.table.rows[reference])
-    band = MARGIN * scale.table.scale(column).point
+    band = TIE_MARGIN * scale.table.scale(column).point
     key = (
         f"Difference from {base}: □ the paper's; ● ours with the interval of its verdict, that of a tie within "
         f"the grey, ±{band:g}. Seeds: how many would show the paper's difference in four of five tables."

@@ -17,7 +17,7 @@ from cse.site.content import Scale, Sheet, tone
 from cse.site.drawing import Curve, curves
 from cse.site.grid import anchor
 
-DIGITS = 12
+NAME_DIGITS = 12
 """Hexadecimal digits shown of a commit and a hash; the JSON has them all."""
 DASH = "–"
 
@@ -101,13 +101,13 @@ def _seeds(scale: Scale, row: Row, members: Sequence[Member]) -> Grid:
 def _facts(scale: Scale, run: RunRow) -> list[str]:
     counts = [DASH if number is None else f"{number:,}" for number in (run.best_examples, run.examples)]
     minutes = DASH if run.seconds is None else f"{run.seconds / 60:.1f}"
-    return [*counts, minutes, _commit(scale, run), run.signature[:DIGITS]]
+    return [*counts, minutes, _commit(scale, run), run.signature[:NAME_DIGITS]]
 
 
 def _commit(scale: Scale, run: RunRow) -> str:
     details = [a.details for a in scale.study.attempts.get(run.signature, ()) if a.attempt == run.attempt]
     commit = next((str(each["commit"]) for each in details if each.get("commit")), "")
-    return commit[:DIGITS] or DASH
+    return commit[:NAME_DIGITS] or DASH
 
 
 def _curves(scale: Scale, members: Sequence[Member]) -> markupsafe.Markup | None:
@@ -129,5 +129,5 @@ def _inputs(members: Sequence[Member]) -> str:
     hashes: dict[str, dict[str, None]] = {}
     for member in members:
         for name, value in member.run.identity.items() if member.run else ():
-            hashes.setdefault(str(name), {})[str(value)[:DIGITS]] = None
+            hashes.setdefault(str(name), {})[str(value)[:NAME_DIGITS]] = None
     return "; ".join(f"{name} {', '.join(values)}" for name, values in sorted(hashes.items()))

@@ -14,9 +14,9 @@ from analysis.tables.verdict import Verdicts
 from cse.site.citation import Citation, read
 from cse.site.content import Scale, Sheet, SheetState, Site, counts, tone
 
-SHOWN = 2
+SCALES_SHOWN = 2
 """Scales of a table that have a strip on its card; the page has all."""
-WIDE = 16
+WIDE_TABLE = 16
 """Glyphs of a line up to which they have room."""
 ORDER_TONES = {"ordering supported": "good", "not supported": "bad", "undecided": "open", "no signal": "grey"}
 
@@ -147,7 +147,7 @@ def _card(sheet: Sheet, paper: str) -> Card:
         "verdict": " ".join(slug(word) for word in dict.fromkeys(v.word for v in sheet.verdicts.values())),
         "state": slug(sheet.state),
     }
-    shown = [scale for scale in sheet.scales if scale.compared][:SHOWN] or list(sheet.scales[:1])
+    shown = [scale for scale in sheet.scales if scale.compared][:SCALES_SHOWN] or list(sheet.scales[:1])
     others = [f"{scale.name} ({number_of(scale.spent.runs, 'run')})" for scale in sheet.scales if scale not in shown]
     scales = [CardScale(_strip(sheet, scale.table, scale.verdicts), _badges(sheet, scale)) for scale in shown]
     more = f" and {len(sheet.lacking) - 1} more" if len(sheet.lacking) > 1 else ""
@@ -191,4 +191,4 @@ def _strip(sheet: Sheet, table: Table, verdicts: Verdicts) -> Strip | None:
     lines = [[verdicts[place].word if place in verdicts else "" for place in line] for line in places]
     words = [verdict.word for verdict in verdicts.values()]
     said = ", ".join(counted(word, words.count(word)) for word in GLYPHS if word in words)
-    return Strip(lines, said, max(len(rows), len(named)) <= WIDE)
+    return Strip(lines, said, max(len(rows), len(named)) <= WIDE_TABLE)

@@ -18,7 +18,7 @@ from search_spaces.cells import ResolvedSpace
 NOT_YET = "no score yet; `cse table {id} --untrained --data DIR` makes it"
 NO_COUNTERPART = "its encoder has no counterpart at profile {profile}"
 
-NAMES = {
+UNTRAINED_NAMES = {
     "cls": "untrained [CLS]",
     "last": "untrained last token",
     "mean": "untrained mean",
@@ -34,7 +34,7 @@ START = {
     "first_last_layer1": "first_last_layer1",
 }
 """Pooler -> the baseline that it starts from; every [CLS] pooler starts from the bare [CLS]."""
-SETTINGS = ("train.encoder", "train.corpus", "train.dev_max_length")
+BASELINE_SETTINGS = ("train.encoder", "train.corpus", "train.dev_max_length")
 """What of a run's settings its baselines depend on."""
 
 Settings = Mapping[str, Scalar]
@@ -86,12 +86,12 @@ def _rows(name: str, parts: Sequence[tuple[Settings, dict[str, float]]], setups:
 
 def distinct(setups: Sequence[Settings]) -> list[Settings]:
     """What of the runs' settings baselines depend on, each once."""
-    return list({key_of(setup, ""): {name: setup[name] for name in SETTINGS} for setup in setups}.values())
+    return list({key_of(setup, ""): {name: setup[name] for name in BASELINE_SETTINGS} for setup in setups}.values())
 
 
 def key_of(setup: Settings, column: str) -> Key:
     """Where the ledger keeps a column's rows for an encoder, a corpus and a length."""
-    encoder, corpus, length = (str(setup[name]) for name in SETTINGS)
+    encoder, corpus, length = (str(setup[name]) for name in BASELINE_SETTINGS)
     return column, encoder, corpus, int(length)
 
 
@@ -122,7 +122,7 @@ class Idle:
         return lines
 
 
-NONE = Idle(0, {}, ())
+NO_IDLE = Idle(0, {}, ())
 
 
 def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
@@ -144,13 +144,13 @@ def idle(runs: Sequence[RunRow], ledger: Ledger) -> Idle:
 def _start(run: RunRow, entries: Mapping[Key, Baselines]) -> float | None:
     """What the run's encoder scored on its dev set under its pooler before training; None where that is not stored, and
     for the run of another tool, whose score has a protocol of its own."""
-    if IMPORTED in run.identity or not {DEV, "method.pooler", *SETTINGS} <= run.config.keys():
+    if IMPORTED in run.identity or not {DEV, "method.pooler", *BASELINE_SETTINGS} <= run.config.keys():
         return None
     entry = entries.get(key_of(run.config, str(run.config[DEV])))
     if entry is None or entry.inputs.get("suite") != run.identity.get("dev", entry.inputs.get("suite")):
         return None
     name = START.get(str(run.config["method.pooler"]))
-    return entry.rows.get(NAMES[name]) if name else None
+    return entry.rows.get(UNTRAINED_NAMES[name]) if name else None
 
 
 def models_of(resolved: ResolvedSpace, spec: TableSpec, ledger: Ledger | None) -> list[UntrainedModel]:

@@ -26,7 +26,7 @@ from search_spaces.paper import Paper
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 NOTHING_SAID: Mapping[str, MetricScale] = MappingProxyType({})
-SEEDS = ("train.seed", "seed")
+SEED_SETTINGS = ("train.seed", "seed")
 """The second is that of runs from other tools."""
 SCALE = ("encoder", "corpus", "examples", "batch_size", "evaluations", "max_seq_length", "learning_rate")
 
@@ -77,7 +77,7 @@ def of_planned(
     untrained = baselines.stored(setups(resolved), spec.columns, ledger, data) if ledger else []
     rows = [Baseline(row["name"], row["cells"]) for row in untrained]
     models = baselines.models_of(resolved, spec, ledger)
-    idle = baselines.idle(runs or [], ledger) if ledger else baselines.NONE
+    idle = baselines.idle(runs or [], ledger) if ledger else baselines.NO_IDLE
     start = _starting_point(resolved, rows)
     made = aggregate(spec, lines, baselines=rows, untrained=start, models=models, idle=idle.signatures)
     remarks = [*baselines.unscored_models(resolved, models, unevaluated), *idle.lines()]
@@ -157,7 +157,7 @@ def beside_axes(spec: TableSpec, planned: Sequence[Planned], runs: Sequence[RunR
         if signature in by_signature:
             rows.setdefault(identify(without_part(key)), (without_part(key), by_signature[signature]))
     settings = [(key, completed({"method": run.method, **run.config})) for key, run in rows.values()]
-    return differing(settings, {*spec.axes, *SEEDS})
+    return differing(settings, {*spec.axes, *SEED_SETTINGS})
 
 
 def said(paper: Paper | None) -> list[str]:
@@ -211,11 +211,11 @@ def scale(resolved: ResolvedSpace) -> dict[str, object]:
 def _starting_point(resolved: ResolvedSpace, rows: Sequence[Any]) -> dict[str, float] | None:
     """Column -> the untrained encoder's value under the cells' pooler; None where they differ or it is not stored."""
     poolers = {baselines.START.get(str(flat.get("method.pooler"))) for flat in setups(resolved)}
-    label = baselines.NAMES.get(poolers.pop() or "") if len(poolers) == 1 else None
+    label = baselines.UNTRAINED_NAMES.get(poolers.pop() or "") if len(poolers) == 1 else None
     return next((dict(row.values) for row in rows if row.label == label), None)
 
 
-NAMED = 20
+CELLS_NAMED = 20
 """Cells without all seeds that are named; those beyond are counted."""
 
 
@@ -229,4 +229,4 @@ def unfinished(table: Table, seeds: int, incomplete: Mapping[str, str]) -> list[
     if not lacking:
         return lines
     what = f"{len(lacking)} of {len(short)} cells have fewer than {seeds} seeds"
-    return [f"not finished: {what}: {some(lacking, NAMED, '; ')}", *lines]
+    return [f"not finished: {what}: {some(lacking, CELLS_NAMED, '; ')}", *lines]

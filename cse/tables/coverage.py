@@ -10,7 +10,7 @@ from search_spaces.cell_names import cell_name
 from search_spaces.cells import ResolvedSpace, full_key, setups
 from search_spaces.paper import Key
 
-TRAINED, UNTRAINED, LACKING, LEFT_OUT, UNSCORED, REFERENCE = (
+TRAINED, WITHOUT_TRAINING, WITHOUT_INPUT, LEFT_OUT, UNSCORED, REFERENCE_ALONE = (
     "trained and scored",
     "scored without training",
     "without an input",
@@ -18,9 +18,9 @@ TRAINED, UNTRAINED, LACKING, LEFT_OUT, UNSCORED, REFERENCE = (
     "without a suite",
     "reference",
 )
-STATES = (TRAINED, UNTRAINED, LACKING, LEFT_OUT, UNSCORED, REFERENCE)
+STATES = (TRAINED, WITHOUT_TRAINING, WITHOUT_INPUT, LEFT_OUT, UNSCORED, REFERENCE_ALONE)
 """In the order of the columns of a listing."""
-COMPARED = (TRAINED, UNTRAINED)
+COUNTED_WORDS = (TRAINED, WITHOUT_TRAINING)
 """Values that stand beside one of ours."""
 NOT_OURS = "none of our methods trains it"
 NO_SUITE = "no suite of the table scores the column"
@@ -72,11 +72,11 @@ def printed_values(
     for reference in paper.references:
         suites = paper.suites_of(reference, space.evaluate)
         for column in reference.cells:
-            state, reason = REFERENCE, reference.reason or NOT_OURS
+            state, reason = REFERENCE_ALONE, reference.reason or NOT_OURS
             if reference.evaluated:
                 why = "" if column in suites else paper.unscored.get(column, NO_SUITE)
                 lacks = unevaluated.get(reference.label, unscorable.get(suites.get(column, ""), ""))
-                state, reason = _of_value(models[reference.label] is None, why, lacks, UNTRAINED)
+                state, reason = _of_value(models[reference.label] is None, why, lacks, WITHOUT_TRAINING)
             yield PrintedValue(space.id, reference.label, column, state, reason)
 
 
@@ -90,7 +90,7 @@ def by_reason(values: Iterable[PrintedValue]) -> dict[tuple[str, str], list[Prin
     """The values that stand beside none of ours, by (state, reason), in the order of STATES."""
     groups: dict[tuple[str, str], list[PrintedValue]] = {}
     for value in sorted(values, key=lambda value: STATES.index(value.state)):
-        if value.state not in COMPARED:
+        if value.state not in COUNTED_WORDS:
             groups.setdefault((value.state, value.reason), []).append(value)
     return groups
 
@@ -110,4 +110,4 @@ def _of_value(left_out: bool, unscored: str, lacking: str, state: str) -> tuple[
         return LEFT_OUT, "the profile has no counterpart for a setting of the row"
     if unscored:
         return UNSCORED, unscored
-    return (LACKING, lacking) if lacking else (state, "")
+    return (WITHOUT_INPUT, lacking) if lacking else (state, "")

@@ -14,7 +14,7 @@ from analysis.tables.labels import differing, some
 from analysis.tables.results import DEV
 from analysis.tables.spec import SettingDifference, plain
 from cluster.plan.match import match_on
-from cse.tables.build import SEEDS
+from cse.tables.build import SEED_SETTINGS
 from cse.tables.explain import candidates
 from cse.tables.lookup import by_signature, row_of, space_or_sweep, sweep_of
 from cse_train.config import completed, effective
@@ -24,9 +24,9 @@ from search_spaces.catalog import catalog
 from search_spaces.cell_names import choose
 from search_spaces.cells import ResolvedSpace, sweep_name
 
-DIGITS = 12
+NAME_DIGITS = 12
 """Hexadecimal digits shown of a signature."""
-SHOWN = 8
+SETTINGS_SHOWN = 8
 """Settings that are named."""
 
 
@@ -130,7 +130,7 @@ def _space_and_cell(name: str, ledger: Ledger | None) -> tuple[str, str] | None:
 def _of_run(name: str, row: RunRow) -> Model:
     if row.state != RunState.DONE:
         raise ConfigError([f"nothing finished: model={name} is {row.state}; let cse run go on"])
-    return Model(name, f"run {row.signature[:DIGITS]}", (row,))
+    return Model(name, f"run {row.signature[:NAME_DIGITS]}", (row,))
 
 
 def _of_cell(
@@ -169,7 +169,7 @@ def differing_settings(runs: Sequence[RunRow]) -> list[str]:
         {**effective({"method": run.method, **run.config}), **{f"{k} (content)": v for k, v in run.identity.items()}}
         for run in runs
     ]
-    names = dict.fromkeys(name for fact in facts for name in fact if name not in SEEDS)
+    names = dict.fromkeys(name for fact in facts for name in fact if name not in SEED_SETTINGS)
     return [name for name in names if len({repr(plain(fact.get(name))) for fact in facts}) > 1]
 
 
@@ -177,7 +177,7 @@ def require_two(left: Model, right: Model) -> None:
     """ConfigError where both names mean the same model, or share a run."""
     shared = {run.signature for run in left.runs} & {run.signature for run in right.runs}
     if shared or (left.folder is not None and left.folder == right.folder):
-        what = f"run {min(shared)[:DIGITS]} is on both sides" if shared else f"both are {left.folder}"
+        what = f"run {min(shared)[:NAME_DIGITS]} is on both sides" if shared else f"both are {left.folder}"
         raise ConfigError([f"one model twice: A={left.name}, B={right.name}: {what}; name two different ones"])
 
 
@@ -193,7 +193,7 @@ def beside_asked(left: Model, right: Model) -> list[SettingDifference]:
         ({"side": name}, completed({"method": model.runs[0].method, **model.runs[0].config}))
         for name, model in (("A", left), ("B", right))
     ]
-    unlike = differing(sides, {*left.axes, *right.axes, *SEEDS})
+    unlike = differing(sides, {*left.axes, *right.axes, *SEED_SETTINGS})
     if left.axes or right.axes:
         return unlike
     names = [setting.name for setting in unlike]
@@ -207,13 +207,13 @@ def differences(left: Model, right: Model) -> Iterator[str]:
         return
     first, second = left.runs[0], right.runs[0]
     for name in dict.fromkeys([*first.identity, *second.identity]):
-        a, b = (str(run.identity.get(name))[:DIGITS] for run in (first, second))
+        a, b = (str(run.identity.get(name))[:NAME_DIGITS] for run in (first, second))
         if a != b and name != LENGTH:
             yield f"trained on or by other {name}: A {a}, B {b}"
     settings = [effective({"method": run.method, **run.config}) for run in (first, second)]
-    keys = [key for key in dict.fromkeys([*settings[0], *settings[1]]) if key not in SEEDS]
+    keys = [key for key in dict.fromkeys([*settings[0], *settings[1]]) if key not in SEED_SETTINGS]
     unlike = [
         f"{k} A {settings[0].get(k)}, B {settings[1].get(k)}" for k in keys if settings[0].get(k) != settings[1].get(k)
     ]
     if unlike:
-        yield f"settings: {some(unlike, SHOWN, '; ')}"
+        yield f"settings: {some(unlike, SETTINGS_SHOWN, '; ')}"

@@ -28,7 +28,7 @@ from cse.tables import build
 from cse_train.files import replace_file
 from search_spaces.cells import PART, ResolvedSpace, full_key, sweep_name, unlike_paper
 
-NAMED = 8
+ROWS_NAMED = 8
 """Missing runs that a line names."""
 TOP = 10
 """Cells of a search that its table shows."""
@@ -96,7 +96,7 @@ class Reproduction:
     def _scale(self) -> str:
         if not self.unlike:
             return "Scale: the paper's own settings; the text of --train-file is taken to be the paper's"
-        shown = ", ".join(self.unlike[:NAMED]) + (" and others" if len(self.unlike) > NAMED else "")
+        shown = ", ".join(self.unlike[:ROWS_NAMED]) + (" and others" if len(self.unlike) > ROWS_NAMED else "")
         return f"Scale: not the paper's ({shown} differ), so that directions are compared and not values"
 
     def _looks(self) -> list[str]:
@@ -108,7 +108,7 @@ class Reproduction:
     def lacking(self) -> list[str]:
         """Lines on missing runs and cells that lack an input; none for a whole table."""
         runs = [f"{run.cell} seed {run.seed} ({run.state})" for run in self.missing]
-        missing = [f"Missing: {len(runs)} of {len(self.study.members)} runs: {some(runs, NAMED)}"]
+        missing = [f"Missing: {len(runs)} of {len(self.study.members)} runs: {some(runs, ROWS_NAMED)}"]
         return (missing if runs else []) + [line[0].upper() + line[1:] for line in by_reason(self.incomplete)]
 
 

@@ -14,15 +14,15 @@ from analysis.tables.data_sets import told_apart
 from analysis.tables.labels import differing, varying
 from analysis.tables.spec import SettingDifference
 from cluster.plan.data_sets import with_versions
-from cse.tables.build import SEEDS
+from cse.tables.build import SEED_SETTINGS
 from cse.tables.imported import IMPORTED
 from cse_train.config import completed
 from cse_train.fields import ConfigError, Settings
 
-RULE = "highest mean dev score over seeds"
+SELECTION_RULE = "highest mean dev score over seeds"
 SURFACE_RULE = "highest lower bound of the expected score"
 """By `analysis.statistics.surface`: most cells of a search have one run, and the best of many is partly luck."""
-LEAST, MOST = 6, 4000
+LEAST_CELLS, MOST_CELLS = 6, 4000
 """Finished cells, and runs, of a search that is ranked by that rule."""
 
 
@@ -53,7 +53,7 @@ class CellRuns:
 
     @property
     def rule(self) -> str:
-        return RULE if self.lower_bound is None else SURFACE_RULE
+        return SELECTION_RULE if self.lower_bound is None else SURFACE_RULE
 
     @property
     def best_run(self) -> RunRow:
@@ -91,7 +91,7 @@ def ranked(ledger: Ledger, sweep: str) -> list[CellRuns]:
     shown = _shown([cell for cell, _ in by_cell.values()], spec.imported is not None)
     entries = zip(shown, by_cell.values(), strict=True)
     rows = [CellRuns(cell, tuple(runs.values()), apart.get(next(iter(runs)), {})) for cell, (_, runs) in entries]
-    if spec.asked is not None and len(rows) >= LEAST and not apart and len(links) <= MOST:
+    if spec.asked is not None and len(rows) >= LEAST_CELLS and not apart and len(links) <= MOST_CELLS:
         rows = _bounded(rows, _stopped(ledger, sweep))
     return sorted(rows, key=lambda row: -row.rank)
 
@@ -125,7 +125,7 @@ def beside_cells(cells: Sequence[CellRuns]) -> list[SettingDifference]:
     axes = {axis for cell in cells for axis in cell.cell}
     rows = [(cell.cell, completed({"method": cell.runs[0].method, **cell.runs[0].config})) for cell in cells]
     return differing(
-        rows, {*axes, *SEEDS, *({"method"} if any(IMPORTED in row.runs[0].identity for row in cells) else ())}
+        rows, {*axes, *SEED_SETTINGS, *({"method"} if any(IMPORTED in row.runs[0].identity for row in cells) else ())}
     )
 
 

@@ -11,7 +11,7 @@ from analysis.tables.aggregate import Table, aggregate
 from analysis.tables.directions import Terms, declared_terms
 from analysis.tables.labels import label
 from analysis.tables.ordering import Ordering, orderings
-from analysis.tables.results import BEST, Planned, results_of
+from analysis.tables.results import BEST_COLUMN, Planned, results_of
 from analysis.tables.spec import Key, TableSpec
 from analysis.tables.verdict import Verdicts, judge
 from cluster.plan.data_sets import one_data_set, with_versions
@@ -155,14 +155,14 @@ def _plain_table(sweep: SweepRow, axes: Sequence[str], ledger: Ledger, planned: 
     """A table of what was scored, for a sweep whose space is not known any more."""
     suites = sorted({score.suite for score in ledger.scores(signature for _, signature, _ in planned)})
     rows: list[Key] = list({repr(key): dict(key) for key, _, _ in planned}.values())
-    spec = TableSpec(id=sweep.id, title=sweep.spec.title, axes=list(axes), columns=suites or [BEST], rows=rows)
+    spec = TableSpec(id=sweep.id, title=sweep.spec.title, axes=list(axes), columns=suites or [BEST_COLUMN], rows=rows)
     if sweep.spec.imported is None:
         lines = results_of(ledger, planned, spec.columns)
         return aggregate(replace(spec, scales=build.scales_of(spec, lines)), lines)
     runs = ledger.runs(sweep=sweep.id)
     metric = of_spec(sweep.spec, runs)
     lines = results_of(ledger, planned, spec.columns, runs=[metric.measured(run) for run in runs])
-    return aggregate(replace(spec, scales={**build.scales_of(spec, lines), BEST: metric.scale}), lines)
+    return aggregate(replace(spec, scales={**build.scales_of(spec, lines), BEST_COLUMN: metric.scale}), lines)
 
 
 def _command(space: str, profile: str | None, overrides: Settings, seeds: Sequence[int] | None, url: str | None) -> str:

@@ -22,11 +22,11 @@ from cse.trackers.tools import TrackedRun, Tracker
 from cse_train.reading import first_line
 
 NEWS = (EventKind.POINT, EventKind.RETRIED, *RUN_ENDS)
-PERIOD_S = 1.0
+TRACKER_PERIOD_S = 1.0
 """Seconds between two looks at the ledger."""
-AGAIN_S = 30.0
+TRACKER_AGAIN_S = 30.0
 """Seconds after which a tracker that failed is tried again."""
-CLOSE_S = 10.0
+TRACKER_CLOSE_S = 10.0
 """Seconds that the end of a sweep waits for a tracker at most."""
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Tracking(AbstractContextManager["Tracking"]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        deadline = time.monotonic() + CLOSE_S
+        deadline = time.monotonic() + TRACKER_CLOSE_S
         for follower in self._followers:
             follower.end()
         for follower in self._followers:
@@ -118,7 +118,7 @@ class Follower:
 
     def wait(self, deadline: float) -> None:
         """Wait for the tracker until then; not at all for one that has long been in one call."""
-        stuck = self._busy_since is not None and time.monotonic() - self._busy_since > CLOSE_S
+        stuck = self._busy_since is not None and time.monotonic() - self._busy_since > TRACKER_CLOSE_S
         self._thread.join(0 if stuck else max(0.0, deadline - time.monotonic()))
         if self._thread.is_alive():
             self._say("it did not take all runs in time")
@@ -134,7 +134,7 @@ class Follower:
                 return
             with self._news:
                 self._changed = self._changed | dict.fromkeys(behind)
-                self._news.wait_for(lambda: self._closing, AGAIN_S if behind else PERIOD_S)
+                self._news.wait_for(lambda: self._closing, TRACKER_AGAIN_S if behind else TRACKER_PERIOD_S)
 
     def _send_all(self, signatures: Sequence[str]) -> Sequence[str]:
         """Send how these runs stand; those that could not be sent."""

@@ -21,7 +21,7 @@ from cse_train.encoder.masked_lm_head import MaskedLMHead
 from cse_train.fields import ConfigError
 from cse_train.reading import reading
 from cse_train.text.tokens import tokenizer_hash
-from cse_train.text.vector_files import WANTED, names_vectors
+from cse_train.text.vector_files import VECTORS_ADVICE, names_vectors
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -98,7 +98,7 @@ def word_vectors(backbone: Backbone) -> WordVectors:
     """The backbone's word vectors; ConfigError where it is a transformer."""
     if isinstance(backbone.encoder, WordVectors):
         return backbone.encoder
-    raise ConfigError([f"no word vectors: train.encoder={backbone.name}; {WANTED}"])
+    raise ConfigError([f"no word vectors: train.encoder={backbone.name}; {VECTORS_ADVICE}"])
 
 
 def required_head(backbone: Backbone, setting: str, instead: str) -> MaskedLMHead:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 REMEDY = "fetch the model again"
-BYTES = 10_000_000
+MOST_CONFIG_BYTES = 10_000_000
 """Of a config.json, at most."""
-COUNTS = {
+MOST_OF_FIELD = {
     "num_hidden_layers": 1_000,
     "num_attention_heads": 10_000,
     "hidden_size": 100_000,
@@ -25,7 +25,7 @@ COUNTS = {
 }
 """Sizes of an encoder and the most that each may be; 1 is the least."""
 RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-PACKED = 4
+PACKED_RATIO = 4
 """Weights of one byte in a file: of four bits with room to spare."""
 
 
@@ -35,7 +35,7 @@ def read_config(folder: Path) -> "PretrainedConfig":
     from transformers import AutoConfig
 
     file = folder / "config.json"
-    require_size(file, BYTES, REMEDY)
+    require_size(file, MOST_CONFIG_BYTES, REMEDY)
     with reading("unreadable config", file, REMEDY):
         config = AutoConfig.from_pretrained(folder)
     problems = [f"impossible config: {file}: {line}; {REMEDY}" for line in _problems(config)]
@@ -45,11 +45,11 @@ def read_config(folder: Path) -> "PretrainedConfig":
 
 
 def _problems(config: "PretrainedConfig") -> list[str]:
-    sizes = {name: getattr(config, name, None) for name in COUNTS}
+    sizes = {name: getattr(config, name, None) for name in MOST_OF_FIELD}
     lines = [
-        f"{name}={value!r}, give a whole number from 1 to {COUNTS[name]}"
+        f"{name}={value!r}, give a whole number from 1 to {MOST_OF_FIELD[name]}"
         for name, value in sizes.items()
-        if value is not None and not (_is(value, int) and 1 <= value <= COUNTS[name])
+        if value is not None and not (_is(value, int) and 1 <= value <= MOST_OF_FIELD[name])
     ]
     lines += [
         f"{name}={value!r}, give a number from 0 to 1"
@@ -84,7 +84,7 @@ def require_weights(config: "PretrainedConfig", folder: Path) -> None:
     rows = (getattr(config, name, None) or 0 for name in ("vocab_size", "max_position_embeddings"))
     least = sum(rows) * narrow + layers * (4 * width * width + 2 * width * inner)
     size = sum(path.stat().st_size for path in weight_files(folder))
-    if least > PACKED * size:
+    if least > PACKED_RATIO * size:
         line = f"{folder / 'config.json'} asks for {least} weights, the files beside it have {size} bytes"
         raise ConfigError([f"incomplete weights: {line}; {REMEDY}"])
 

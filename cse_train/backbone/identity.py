@@ -19,7 +19,7 @@ from cse_train.text.vector_files import names_vectors
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-BYTES = 200_000_000
+MOST_HEADER_BYTES = 200_000_000
 """Of a tokenizer's file, at most."""
 REMEDY = "fetch the model again"
 
@@ -57,7 +57,7 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
 
     place = tokenizer_folder(folder)
     for file in TOKENIZER_FILES:
-        require_size(place / file, BYTES, REMEDY)
+        require_size(place / file, MOST_HEADER_BYTES, REMEDY)
     with reading("unreadable tokenizer", place, REMEDY):
         tokenizer = AutoTokenizer.from_pretrained(place)
         len(tokenizer)

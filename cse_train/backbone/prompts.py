@@ -9,9 +9,9 @@ from typing import Any
 from cse_train.fields import ConfigError, nearest
 from cse_train.reading import reading
 
-FILE = "config_sentence_transformers.json"
-POOLING = "*Pooling*/config.json"
-NONE = "none"
+PROMPTS_FILE = "config_sentence_transformers.json"
+POOLING_FILES = "*Pooling*/config.json"
+NO_PROMPT = "none"
 """Asks for no prompt."""
 REMEDY = "fetch the model again"
 
@@ -27,15 +27,15 @@ class Prompts:
     """Whether a mean over tokens counts those of the prompt (the library's `include_prompt`)."""
 
     def text(self, name: str | None, setting: str, encoder: str) -> str:
-        """The prompt of a name; None takes the folder's default, as the library does, `NONE` takes none.
+        """The prompt of a name; None takes the folder's default, as the library does, `NO_PROMPT` takes none.
 
         `setting` and `encoder` are the names in the message of a ConfigError, for a prompt that the folder has not.
         """
         if name is None:
             return self.texts.get(self.default or "", "")
-        if name in self.texts or name == NONE:
+        if name in self.texts or name == NO_PROMPT:
             return self.texts.get(name, "")
-        hint = nearest(name, [*self.texts, NONE]) if self.texts else "it has none; leave it out"
+        hint = nearest(name, [*self.texts, NO_PROMPT]) if self.texts else "it has none; leave it out"
         raise ConfigError([f"unknown prompt: {setting}={name} of {encoder}; {hint}"])
 
     def unused(self, text: str, setting: str, encoder: str) -> str | None:
@@ -48,13 +48,13 @@ class Prompts:
 
 def read_prompts(folder: Path) -> Prompts:
     """The prompts of an encoder's folder. Raises ConfigError, one line, for a file that is damaged."""
-    if not (folder / FILE).is_file():
+    if not (folder / PROMPTS_FILE).is_file():
         return Prompts()
-    with reading("unreadable prompts", folder / FILE, REMEDY):
-        said = json.loads((folder / FILE).read_text(encoding="utf8"))
+    with reading("unreadable prompts", folder / PROMPTS_FILE, REMEDY):
+        said = json.loads((folder / PROMPTS_FILE).read_text(encoding="utf8"))
         texts = {str(name): str(text) for name, text in (said.get("prompts") or {}).items() if text is not None}
         default = said.get("default_prompt_name")
-        poolings = [json.loads(file.read_text(encoding="utf8")) for file in sorted(folder.glob(POOLING))]
+        poolings = [json.loads(file.read_text(encoding="utf8")) for file in sorted(folder.glob(POOLING_FILES))]
         averaged = all(pooling.get("include_prompt", True) for pooling in poolings)
     return Prompts(texts, default if isinstance(default, str) else None, averaged)
 

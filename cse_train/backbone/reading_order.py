@@ -11,9 +11,9 @@ from cse_train.backbone.automodel import AutoModelEncoder
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import pack_lists
 
-TEXTS = ("one sentence of a few words", "another")
+ORDER_TEXTS = ("one sentence of a few words", "another")
 """Any two that begin and end with different words."""
-DRAWS = 32
+ORDER_DRAWS = 32
 """Pairs of views that are compared: a low rate may drop nothing in a short text of a small encoder."""
 
 
@@ -45,9 +45,9 @@ def both_ends_problem(tokenizer: Any) -> str | None:
 
 def has_noise(encoder: Encoder | AutoModelEncoder, tokenizer: Any) -> bool:
     """Whether two passes over one text differ in training; torch's random state and all modes are as before."""
-    packed = pack_lists([_ids(tokenizer, TEXTS[0])])
+    packed = pack_lists([_ids(tokenizer, ORDER_TEXTS[0])])
     with _mode(encoder, training=True):
-        for _ in range(DRAWS):
+        for _ in range(ORDER_DRAWS):
             last_TH = encoder(packed, views=2, tokens=True).last_TH
             assert last_TH is not None
             if not torch.equal(*last_TH.chunk(2)):
@@ -57,7 +57,7 @@ def has_noise(encoder: Encoder | AutoModelEncoder, tokenizer: Any) -> bool:
 
 def _added(tokenizer: Any) -> tuple[bool, bool]:
     """Whether the tokenizer itself puts the same token in front of every text, and behind it."""
-    encoded = tokenizer(list(TEXTS), return_special_tokens_mask=True)
+    encoded = tokenizer(list(ORDER_TEXTS), return_special_tokens_mask=True)
     ids, added = encoded["input_ids"], encoded["special_tokens_mask"]
     front, back = (all(mask[at] for mask in added) and len({row[at] for row in ids}) == 1 for at in (0, -1))
     return front, back
@@ -65,7 +65,7 @@ def _added(tokenizer: Any) -> tuple[bool, bool]:
 
 def _is_causal(encoder: AutoModelEncoder, tokenizer: Any) -> bool:
     """Whether what stands behind position 0 leaves it as it is."""
-    ids = _ids(tokenizer, TEXTS[0])
+    ids = _ids(tokenizer, ORDER_TEXTS[0])
     first, other = ids[0], ids[-1] if ids[-1] != ids[0] else int(ids[0] == 0)
     with _mode(encoder, training=False):
         before, after = encoder(pack_lists([[first, other], [first, first]], groups=1)).cls_VNH[0]

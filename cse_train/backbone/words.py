@@ -17,17 +17,26 @@ from cse_train.fields import ConfigError
 from cse_train.files import cache_folder
 from cse_train.text.cached_folder import open_built
 from cse_train.text.corpora.files import NLI_LABELS, joined_hash
-from cse_train.text.vector_files import PACKAGED, WANTED, packaged_files, packaged_words, read_places, read_vectors
+from cse_train.text.vector_files import (
+    PACKAGED,
+    VECTORS_ADVICE,
+    packaged_files,
+    packaged_words,
+    read_places,
+    read_vectors,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-RULE = "1"
+WORDS_RULE = "1"
 """Raised whenever other words come out of a text, or other rows of a file."""
-WORD = r"\w+(?=(?i:n't)\b)|(?i:n't)\b|'(?i:s|m|d|t|ll|re|ve)\b|\d+(?:[.,:]\d+)+|\w+(?:-\w+)*|``|''|--|\.\.\.|[^\w\s]"
+WORD_PIECE = (
+    r"\w+(?=(?i:n't)\b)|(?i:n't)\b|'(?i:s|m|d|t|ll|re|ve)\b|\d+(?:[.,:]\d+)+|\w+(?:-\w+)*|``|''|--|\.\.\.|[^\w\s]"
+)
 """What is a word: as in the Penn Treebank, but that the dots of abbreviations stand alone."""
 UNKNOWN = "<unk>"
-MARKS = (("<s>", "</s>"), ("<p>", "</p>"))
+SENTENCE_MARKS = (("<s>", "</s>"), ("<p>", "</p>"))
 """Begin and end of a sentence in GloVe's and fastText's files (InferSent models.py, bos and eos of both versions)."""
 TOKENIZER, VECTORS = "tokenizer.json", "vectors.npy"
 
@@ -35,7 +44,7 @@ TOKENIZER, VECTORS = "tokenizer.json", "vectors.npy"
 def vectors_identity(name: str) -> tuple[str, str]:
     """(content hash, tokenizer hash): the words are the file's, so that nothing more than its bytes has to be read."""
     digest = files_hash(_files(name))
-    return digest, joined_hash("words", RULE, digest)
+    return digest, joined_hash("words", WORDS_RULE, digest)
 
 
 def load_words(name: str) -> tuple["PreTrainedTokenizerBase", np.ndarray, str]:
@@ -60,7 +69,7 @@ def _files(name: str) -> Sequence[Path]:
         return files
     file = Path(name).expanduser()
     if not (file.is_absolute() and file.is_file()):
-        raise ConfigError([f"missing encoder: train.encoder={name}; no such file; {WANTED}"])
+        raise ConfigError([f"missing encoder: train.encoder={name}; no such file; {VECTORS_ADVICE}"])
     return [file]
 
 
@@ -75,7 +84,7 @@ def _load(folder: Path) -> tuple[Tokenizer, np.ndarray] | None:
 def _write(name: str, folder: Path) -> None:
     words, vectors, size = _read(name)
     row_of = {word: row for row, word in enumerate(words)}
-    marks = next((pair for pair in MARKS if row_of.keys() >= set(pair)), MARKS[0])
+    marks = next((pair for pair in SENTENCE_MARKS if row_of.keys() >= set(pair)), SENTENCE_MARKS[0])
     zeros = [mark for mark in marks if mark not in row_of]
     shape = (len(words) + len(zeros), size)
     table_VD = np.lib.format.open_memmap(folder / VECTORS, mode="w+", dtype=np.float32, shape=shape)
@@ -103,7 +112,7 @@ def _tokenizer(row_of: dict[str, int], marks: tuple[str, str], lower: bool) -> T
     tokenizer = Tokenizer(models.WordLevel(row_of, UNKNOWN))
     if lower:
         tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORD), "removed", invert=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORD_PIECE), "removed", invert=True)
     begin, end = marks
     ids = [(mark, row_of[mark]) for mark in marks]
     tokenizer.post_processor = processors.TemplateProcessing(single=f"{begin} $A {end}", special_tokens=ids)

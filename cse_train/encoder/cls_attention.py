@@ -13,7 +13,7 @@ from cse_train.encoder.attention import places
 from cse_train.encoder.dropout import dropout, scaled_mask
 from cse_train.encoder.packing import Group, Packed
 
-KEPT = 2
+KEPT_OF_CLS = 2
 """Tensors of a group that its gradient needs beside the inputs."""
 
 
@@ -71,7 +71,7 @@ class ClsAttention(torch.autograd.Function):
         by_x = torch.empty_like(x_TH) if ctx.needs_input_grad[0] else None
         by_asked, by_prompts = torch.empty_like(asked_NAH), torch.empty_like(front_NAP)
         for at, (group, slots, rows) in enumerate(places(ctx.groups, ctx.views)):
-            weights, mask = kept[KEPT * at : KEPT * (at + 1)]
+            weights, mask = kept[KEPT_OF_CLS * at : KEPT_OF_CLS * (at + 1)]
             block_RWH = x_TH[slots].view(-1, group.width, x_TH.shape[1])
             by_weights = torch.baddbmm(share_NA1[rows], context_NAH[rows], block_RWH.mT)
             if front:

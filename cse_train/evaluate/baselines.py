@@ -20,27 +20,27 @@ from cse_train.evaluate.sts import StsEvaluator
 from cse_train.modules.pooling import pooled
 from cse_train.text.vector_files import packaged_files, packaged_words
 
-UNTRAINED = {
+UNTRAINED_POOLERS = {
     "cls": "cls_no_mlp",
     "mean": "mean",
     "first_last": "first_last",
     "first_last_layer1": "first_last_layer1",
 }
 """Row name -> pooler. An untrained MLP would be noise, so [CLS] stands bare."""
-LAST = "last"
+LAST_LAYER = "last"
 """The row, and the pooler, in the place of [CLS] where an encoder has none."""
 WHITENED = "first_last_layer1"
 """What is whitened: the released BERT-whitening averages layer 1 and the last one (eng/utils.py, first-last-avg)."""
 SMALLEST_VARIANCE = 1e-10
 """As a share of the largest; what is below is rounding."""
-WORD = re.compile(r"\w+|[^\w\s]")
+BASELINE_WORD = re.compile(r"\w+|[^\w\s]")
 
 Vector = Mapping[str, float]
 
 
 def words(text: str) -> list[str]:
     """Lower-cased words and single punctuation marks, so that tokenised and raw text agree."""
-    return WORD.findall(text.lower())
+    return BASELINE_WORD.findall(text.lower())
 
 
 def word_counts(pairs: Pairs) -> float:
@@ -82,9 +82,12 @@ def untrained_rows(backbone: Any, pairs: Pairs, max_length: int = 512) -> dict[s
     evaluator = StsEvaluator(pairs, backbone.tokenizer, max_length, backbone.prompt)
     encoder = backbone.encoder
     with evaluating(encoder):
-        poolers = UNTRAINED
+        poolers = UNTRAINED_POOLERS
         if first_token_problem(encoder, backbone.tokenizer):
-            poolers = {LAST: LAST, **{row: pooler for row, pooler in UNTRAINED.items() if not reads_first(pooler)}}
+            poolers = {
+                LAST_LAYER: LAST_LAYER,
+                **{row: pooler for row, pooler in UNTRAINED_POOLERS.items() if not reads_first(pooler)},
+            }
         rows = {row: evaluator(pooled(encoder, pooler)).spearman for row, pooler in poolers.items()}
         return rows | {"whitening": _whitening(evaluator, pooled(encoder, WHITENED))}
 

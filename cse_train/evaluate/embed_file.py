@@ -12,8 +12,8 @@ from cse_train.files import replace_file
 from cse_train.text.corpora.files import chunks
 from cse_train.text.sentences import read_sentences
 
-FORMATS = (".npy", ".parquet")
-CHUNK = 8192
+VECTOR_FORMATS = (".npy", ".parquet")
+LINES_AT_ONCE = 8192
 """Sentences that are encoded at once, fewer where they are long."""
 Report = Callable[[int], object]
 """Called with the number of sentences that are done."""
@@ -24,8 +24,8 @@ Embedded = Iterator[tuple[list[str], np.ndarray]]
 def count_sentences(source: Path, to: Path, column: str | None = None) -> int:
     """How many sentences the file holds. Raises ConfigError for none, for a file that cannot be read to its end, and
     for an output of an unknown kind, before a model is opened."""
-    if to.suffix not in FORMATS:
-        raise ConfigError([f"unknown format: to={to}; end the name in {' or '.join(FORMATS)}"])
+    if to.suffix not in VECTOR_FORMATS:
+        raise ConfigError([f"unknown format: to={to}; end the name in {' or '.join(VECTOR_FORMATS)}"])
     count = sum(1 for _ in read_sentences(source, column))
     if count == 0:
         raise ConfigError([f"empty data: file={source} has no sentence; give another file"])
@@ -44,7 +44,7 @@ def embed_file(model: TextModel, source: Path, to: Path, count: int, column: str
 
 def _embedded(model: TextModel, source: Path, count: int, column: str | None, report: Report) -> Embedded:
     done = 0
-    for chunk in chunks(read_sentences(source, column), CHUNK):
+    for chunk in chunks(read_sentences(source, column), LINES_AT_ONCE):
         done += len(chunk)
         _require_unchanged(source, count, done, done <= count)
         yield chunk, model.embed(chunk)

@@ -16,8 +16,8 @@ from cse_train.encoder.packing import Packed, pack
 from cse_train.fields import ConfigError
 from cse_train.text.tokens import tokenise
 
-ROWS = 128
-SLOTS = 8192
+EMBEDDED_ROWS = 128
+EMBEDDED_SLOTS = 8192
 """A batch holds at most ROWS texts and about SLOTS tokens, so that 512-token texts do not need 40 times the memory."""
 
 Encode = Callable[[Packed], Tensor]
@@ -94,8 +94,8 @@ def batches_of(lengths: np.ndarray) -> list[np.ndarray]:
     order = np.argsort(lengths, kind="stable")
     batches, first = [], 0
     while first < len(order):
-        count = min(ROWS, len(order) - first)
-        while count > 1 and count * lengths[order[first + count - 1]] > SLOTS:
+        count = min(EMBEDDED_ROWS, len(order) - first)
+        while count > 1 and count * lengths[order[first + count - 1]] > EMBEDDED_SLOTS:
             count -= 1
         batches.append(order[first : first + count])
         first += count

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-LOWER = frozenset(
+LOWER_IS_BETTER = frozenset(
     "loss losses error errors err perplexity ppl entropy mae mse rmse mape nll bpc bpb wer cer ter eer distance "
     "divergence kl regret risk brier fid latency".split()
 )
@@ -15,13 +15,13 @@ BOUNDED = frozenset(
     "ari homogeneity completeness".split()
 )
 """Words of metrics that end at 1, or in percent at 100."""
-WORD = re.compile(r"[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*")
+NAME_WORD = re.compile(r"[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*")
 
 
 def needs_direction(name: str) -> bool:
     """Whether the lower value of a metric of this name is likely the better one."""
     words = _words(name)
-    return bool(words & LOWER) or any(word.endswith(LOWER_ENDS) for word in words)
+    return bool(words & LOWER_IS_BETTER) or any(word.endswith(LOWER_ENDS) for word in words)
 
 
 def read_span(name: str, values: Iterable[float]) -> float | None:
@@ -37,4 +37,4 @@ def _bounded(word: str) -> bool:
 
 
 def _words(name: str) -> set[str]:
-    return {word.lower() for word in WORD.findall(name)}
+    return {word.lower() for word in NAME_WORD.findall(name)}

@@ -22,7 +22,7 @@ from cse_train.text.corpora.hub import load_hub_split
 from cse_train.text.corpora.tables import FileState, file_state
 from cse_train.user_files import UserFile
 
-HUB = "mteb/stsbenchmark-sts"
+HUB_DATA_SET = "mteb/stsbenchmark-sts"
 HUB_COUNTS = {"train": 5749, "validation": 1500, "test": 1379}
 STS_B = {"sts_train": ("sts-train.csv", 5749), "sts_dev": ("sts-dev.csv", 1500), "sts_test": ("sts-test.csv", 1379)}
 SICK_R = {"sickr_dev": ("SICK_trial.txt", 500), "sickr_test": ("SICK_test_annotated.txt", 4927)}
@@ -57,7 +57,7 @@ SEVEN = (*STS_YEARS, "sts_test", "sickr_test")
 """The test sets of the papers' tables, in their order."""
 GENERATED_PAIRS = 600
 MOST_GENERATED = 100_000
-LOWEST, HIGHEST = 0.0, 5.0
+LOWEST_RATING, HIGHEST_RATING = 0.0, 5.0
 """Grades of every set here."""
 GENERATED_SEED = 1
 Graded = tuple[str, str, float]
@@ -87,13 +87,13 @@ class Pairs:
 
 def suite_names() -> list[str]:
     """Every name that `load_pairs` knows, but for the variants `generated_dev:N` and `mteb/stsbenchmark-sts:SPLIT`."""
-    return [*STS_B, *STS_YEARS, *SICK_R, "generated_dev", HUB]
+    return [*STS_B, *STS_YEARS, *SICK_R, "generated_dev", HUB_DATA_SET]
 
 
 def set_name(name: str) -> str:
     """The name of `suite_names` of which `name` is a variant (`generated_dev:N`, a split of the hub's); else `name`."""
     if hub_split(name):
-        return HUB
+        return HUB_DATA_SET
     return "generated_dev" if name.startswith("generated_dev:") else name
 
 
@@ -128,7 +128,7 @@ def subset_sizes(pairs: Pairs) -> dict[str, int]:
 def hub_split(name: str) -> str:
     """The split that a name of the hub's STS benchmark asks for; empty for any other set."""
     rest = name.removeprefix("hf:")
-    return (rest.removeprefix(HUB).removeprefix(":") or "validation") if rest.startswith(HUB) else ""
+    return (rest.removeprefix(HUB_DATA_SET).removeprefix(":") or "validation") if rest.startswith(HUB_DATA_SET) else ""
 
 
 def split_of(name: str) -> str:
@@ -207,9 +207,9 @@ def require_count(name: str, count: int, expected: int, path: Path | str, unit: 
 
 def require_grades(name: str, gold: Sequence[float]) -> None:
     """ConfigError for grades outside LOWEST to HIGHEST, and for equal ones, which rank nothing."""
-    wrong = next((grade for grade in gold if not LOWEST <= grade <= HIGHEST), None)
+    wrong = next((grade for grade in gold if not LOWEST_RATING <= grade <= HIGHEST_RATING), None)
     if wrong is not None:
-        line = f"wrong grade: {name} has {wrong:g}, grades go from {LOWEST:g} to {HIGHEST:g}"
+        line = f"wrong grade: {name} has {wrong:g}, grades go from {LOWEST_RATING:g} to {HIGHEST_RATING:g}"
         raise ConfigError([f"{line}; fetch its data again"])
     if constant(np.array(gold)):
         raise ConfigError([f"constant grades: {name} has {len(gold)} equal ones, which rank nothing; fetch it again"])
@@ -225,10 +225,10 @@ def _generated(name: str, variant: str) -> Pairs:
 def _from_hub(name: str, split: str) -> Pairs:
     if split not in HUB_COUNTS:
         raise ConfigError([f"unknown split: suite={name}; {nearest(split, HUB_COUNTS)}"])
-    table = load_hub_split(HUB, split, f"suite={name}")
-    with reading("unreadable data set", HUB, "fetch it again"):
+    table = load_hub_split(HUB_DATA_SET, split, f"suite={name}")
+    with reading("unreadable data set", HUB_DATA_SET, "fetch it again"):
         graded = [(str(row["sentence1"]), str(row["sentence2"]), float(row["score"])) for row in table]
-    require_count(name, len(graded), HUB_COUNTS[split], HUB)
+    require_count(name, len(graded), HUB_COUNTS[split], HUB_DATA_SET)
     return _pairs(name, graded)
 
 

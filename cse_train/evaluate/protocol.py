@@ -3,7 +3,7 @@
 from cse_train.evaluate.models.text_model import TextModel
 from cse_train.evaluate.pairs import Pairs
 from cse_train.results import CODE_VERSION as CODE_VERSION
-from cse_train.results import DEV as DEV
+from cse_train.results import DEV_SUFFIX as DEV_SUFFIX
 from cse_train.results import RULED as RULED
 from cse_train.results import PairCosines as PairCosines
 from cse_train.results import Protocol as Protocol

@@ -26,18 +26,18 @@ batch = tokenizer({texts}, padding=True, truncation=True, return_tensors="pt")
 out = model(**batch, output_hidden_states=True)
 {pooling}
 ```"""
-MEAN = """mask = batch["attention_mask"][:, :, None]
+MEAN_CODE = """mask = batch["attention_mask"][:, :, None]
 embeddings = ({tokens} * mask).sum(1) / mask.sum(1)"""
 AVERAGE = "(out.hidden_states[{layer}] + out.last_hidden_state) / 2"
-POOLING = {
+POOLING_CODE = {
     "cls": "embeddings = out.pooler_output",
     "cls_train_only": "embeddings = out.last_hidden_state[:, 0]",
     "cls_no_mlp": "embeddings = out.last_hidden_state[:, 0]",
-    "mean": MEAN.format(tokens="out.last_hidden_state"),
+    "mean": MEAN_CODE.format(tokens="out.last_hidden_state"),
     "last": """last = batch["attention_mask"].sum(1) - 1
 embeddings = out.last_hidden_state[range(len(last)), last]""",
-    "first_last": MEAN.format(tokens=AVERAGE.format(layer=0)),
-    "first_last_layer1": MEAN.format(tokens=AVERAGE.format(layer=1)),
+    "first_last": MEAN_CODE.format(tokens=AVERAGE.format(layer=0)),
+    "first_last_layer1": MEAN_CODE.format(tokens=AVERAGE.format(layer=1)),
 }
 """What to do with transformers' output, by pooler."""
 
@@ -72,7 +72,7 @@ def _front_matter(method: str, form: str) -> str:
 def _load(parts: Parts, form: str) -> str:
     if form == "hf":
         texts = json.dumps([f"{parts.prompt}A sentence.", f"{parts.prompt}Another one."], ensure_ascii=False)
-        return LOAD_HF.format(texts=texts, pooling=POOLING[parts.pooler.pooler])
+        return LOAD_HF.format(texts=texts, pooling=POOLING_CODE[parts.pooler.pooler])
     if parts.prompted is None:
         return LOAD.format(trust="")
     file = "The prompts are read by this folder's `prompted_transformer.py`"

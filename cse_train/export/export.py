@@ -16,7 +16,7 @@ from cse_train.export.sentence_transformers_folder import write_modules
 from cse_train.export.transformers_folder import write_encoder
 from cse_train.fields import ConfigError, nearest
 
-FORMATS = ("sentence-transformers", "hf")
+EXPORT_FORMATS = ("sentence-transformers", "hf")
 
 
 def export(
@@ -35,8 +35,8 @@ def export(
     appears when both scores agree. Raises ConfigError, one line, for what cannot be exported so, ExportChanged,
     CorruptCheckpoint, OSError.
     """
-    if format not in FORMATS:
-        raise ConfigError([f"unknown format: format={format}; {nearest(format, FORMATS)}"])
+    if format not in EXPORT_FORMATS:
+        raise ConfigError([f"unknown format: format={format}; {nearest(format, EXPORT_FORMATS)}"])
     require_new(to)
     parts = _parts(best_folder, encoder)
     if format == "hf":

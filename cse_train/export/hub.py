@@ -9,12 +9,12 @@ from huggingface_hub.errors import LocalTokenNotFoundError
 
 from cse_train.fields import ConfigError
 
-NAME = re.compile(r"[\w.-]+/[\w.-]+")
+REPOSITORY_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def require_hub(repo: str) -> None:
     """Raise ConfigError, one line, where a push to `repo` (OWNER/NAME) cannot begin: before a model is exported."""
-    if not NAME.fullmatch(repo):
+    if not REPOSITORY_NAME.fullmatch(repo):
         raise ConfigError([f"wrong name: push_to_hub={repo}; give OWNER/NAME"])
     if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "on", "true", "yes"):
         raise ConfigError([f"offline: push_to_hub={repo} with HF_HUB_OFFLINE set; unset it"])

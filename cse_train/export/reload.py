@@ -21,7 +21,7 @@ from cse_train.export.sentence_transformers_folder import ACTIVATIONS, LAYERS_RE
 from cse_train.fields import Json
 
 LIBRARY = "sentence_transformers"
-ROWS = 64
+RELOADED_ROWS = 64
 
 MODES = {"pooling_mode_cls_token": "cls_no_mlp", "pooling_mode_lasttoken": "last"}
 """What a folder's pooling says where it is no mean -> our name."""
@@ -49,7 +49,7 @@ def _by_library(folder: Path) -> Embed:
     model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=True, local_files_only=True)
 
     def embed(texts: Sequence[str]) -> np.ndarray:
-        vectors = model.encode(list(texts), batch_size=ROWS, show_progress_bar=False, convert_to_numpy=True)
+        vectors = model.encode(list(texts), batch_size=RELOADED_ROWS, show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(vectors, dtype=np.float64)
 
     return embed
@@ -132,7 +132,7 @@ def _batched(embed: Callable[[Sequence[str]], Tensor], prompt: str) -> Embed:
     def all_of(texts: Sequence[str]) -> np.ndarray:
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         with torch.inference_mode():
-            chunks = [order[at : at + ROWS] for at in range(0, len(order), ROWS)]
+            chunks = [order[at : at + RELOADED_ROWS] for at in range(0, len(order), RELOADED_ROWS)]
             vectors = np.concatenate([embed([prompt + texts[at] for at in rows]).double().numpy() for rows in chunks])
         return vectors[np.argsort(order)]
 

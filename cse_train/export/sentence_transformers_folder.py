@@ -69,7 +69,7 @@ def _write_prompted(parts: Parts, folder: Path) -> tuple[str, str]:
         "all_layers": parts.pooler.pooler in LAYERS_READ,
         "max_seq_length": parts.max_length,
     }
-    write_json(folder / path / prompted_transformer.SETTINGS, settings)
+    write_json(folder / path / prompted_transformer.PROMPTS_SETTINGS, settings)
     tensors = {"prompts": prompts.weight} | ({} if cls_word is None else {"cls_word": cls_word})
     write_tensors(folder / path / prompted_transformer.TENSORS, tensors)
     source = Path(prompted_transformer.__file__)

@@ -25,9 +25,9 @@ from cse_train.text.cached_folder import open_built
 from cse_train.text.edits import Edit, Vocabulary, edit
 from cse_train.text.tokens import TokenColumn, TokenStore
 
-FORMAT = 1
+CORRUPTION_FORMAT = 1
 """Raised whenever corrupted text changes for the same rule."""
-CHUNK = 128
+CORRUPTION_CHUNK = 128
 """Sentences that the generator reads at once."""
 POSITIONS = ("masked", "all")
 """Where the generator's tokens go: to the masked positions, as the paper says, or to every position but the first, as
@@ -61,7 +61,7 @@ def with_corrupted(
     assert rule.positions in POSITIONS, rule.positions
     identity = {
         **asdict(rule),
-        "format": FORMAT,
+        "format": CORRUPTION_FORMAT,
         "generator": generator_hash(rule.generator),
         "tokenizer": backbone.tokenizer_hash,
         "corpus": store.content_hash,
@@ -101,8 +101,8 @@ def _write(
 def _corrupt(column: TokenColumn, name: str, rule: Rule, generator: Generator, tokenizer: Any) -> Iterator[np.ndarray]:
     """The corrupted ids of each row; row i of a column has masks of its own, whatever the chunks."""
     vocabulary = Vocabulary.of(tokenizer)
-    for first in range(0, len(column.starts), CHUNK):
-        rows = range(first, min(first + CHUNK, len(column.starts)))
+    for first in range(0, len(column.starts), CORRUPTION_CHUNK):
+        rows = range(first, min(first + CORRUPTION_CHUNK, len(column.starts)))
         rngs = (np.random.default_rng(random_streams.seed_of(rule.seed, "corruption", name, row)) for row in rows)
         edits = [edit(column.row(i), "replace", rule.ratio, vocabulary, rng) for i, rng in zip(rows, rngs, strict=True)]
         everywhere = rule.positions == "all"

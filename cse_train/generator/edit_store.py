@@ -1,6 +1,6 @@
 """Edited sentences that are made once, for every run that would make the same ones (DiffCSE's generator never trains).
 
-They lie in blocks, each what `BLOCK` successive examples of an epoch need, under a name that holds everything that
+They lie in blocks, each what `EDIT_BLOCK` successive examples of an epoch need, under a name that holds everything that
 decides them: generator, its dropout and sampling, ratio, seed, epoch, tokenizer, corpus and rows. A block is a
 `cached_folder`: complete or absent, built by the first run that comes to it, memory-mapped by all. What is masked is
 what a run without the store masks; dropout and sampling of the generator have a stream of their own here.
@@ -29,11 +29,11 @@ from cse_train.text.cached_folder import open_built
 from cse_train.text.edits import Edit
 from cse_train.text.tokens import TokenStore
 
-FORMAT = 1
+EDIT_FORMAT = 1
 """Raised whenever stored edits change for the same rule."""
-BLOCK = 4096
+EDIT_BLOCK = 4096
 """Examples of a block."""
-CHUNK = 128
+EDIT_CHUNK = 128
 """Sentences that the generator reads at once."""
 
 Block = list[tuple[np.ndarray, np.ndarray]]
@@ -74,11 +74,11 @@ class EditStore:
         Raises ConfigError for a generator that does not fit or a cache that cannot be written.
         """
         at = place.first + np.arange(len(rows))
-        blocks = {number: self._block(place, number) for number in np.unique(at // BLOCK).tolist()}
+        blocks = {number: self._block(place, number) for number in np.unique(at // EDIT_BLOCK).tolist()}
         for column, (offset, _) in enumerate(self._columns()):
             for row, position in zip(rows + offset, at.tolist(), strict=True):
-                flat, begins = blocks[position // BLOCK][column]
-                begin, end = begins[position % BLOCK], begins[position % BLOCK + 1]
+                flat, begins = blocks[position // EDIT_BLOCK][column]
+                begin, end = begins[position % EDIT_BLOCK], begins[position % EDIT_BLOCK + 1]
                 source, unedited = self.corpus.column("text").row(row), np.zeros(end - begin, dtype=bool)
                 yield Edit(flat[begin:end], source, unedited, unedited)
 
@@ -89,7 +89,9 @@ class EditStore:
         key = (place.epoch, number)
         if key not in self._open:
             newest = dict(list(self._open.items())[-1:])
-            self._open = newest | {key: self._built(place, place.order[number * BLOCK : (number + 1) * BLOCK])}
+            self._open = newest | {
+                key: self._built(place, place.order[number * EDIT_BLOCK : (number + 1) * EDIT_BLOCK])
+            }
         return self._open[key]
 
     def _built(self, place: Place, rows: np.ndarray) -> Block:
@@ -101,7 +103,7 @@ class EditStore:
     def _identity(self, place: Place, rows: np.ndarray) -> dict[str, object]:
         return {
             **asdict(self.rule),
-            "format": FORMAT,
+            "format": EDIT_FORMAT,
             "generator": generator_hash(self.rule.generator),
             "tokenizer": self.backbone.tokenizer_hash,
             "corpus": self.corpus.content_hash,
@@ -140,8 +142,8 @@ class EditStore:
         (aside / "meta.json").write_text(json.dumps(identity, indent=1), encoding="utf8")
 
     def _filled(self, edits: list[Edit], device: torch.device) -> Iterator[np.ndarray]:
-        for first in range(0, len(edits), CHUNK):
-            masked, tensors = pack_edits(edits[first : first + CHUNK], pad_id=self.backbone.tokenizer.pad_token_id)
+        for first in range(0, len(edits), EDIT_CHUNK):
+            masked, tensors = pack_edits(edits[first : first + EDIT_CHUNK], pad_id=self.backbone.tokenizer.pad_token_id)
             on_device = {name: tensor.to(device) for name, tensor in tensors.items()}
             packed = fill(self._generator, masked.to(device), on_device, only_edited=False).packed
             yield from packed.unpacked(packed.ids_T)

@@ -28,7 +28,7 @@ PIECE = 1024
 GREEDY_PIECE = 512
 """The same where only the largest logit is looked for."""
 
-MEMORY = Path("/proc/meminfo")
+MEMORY_FILE = Path("/proc/meminfo")
 
 
 class Generator(nn.Module):
@@ -131,7 +131,7 @@ def require_memory(name: str, folder: Path) -> None:
 
 def available_memory() -> int | None:
     """Bytes that a new process could have without swapping; None where the system does not say."""
-    lines = MEMORY.read_text(encoding="utf8").splitlines() if MEMORY.exists() else []
+    lines = MEMORY_FILE.read_text(encoding="utf8").splitlines() if MEMORY_FILE.exists() else []
     sizes = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     return sizes[0] if sizes else None
 

@@ -9,15 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-RUN = 128
+GENERATOR_RUN = 128
 """Numbers looked at together."""
-ROWS = 128
+GENERATOR_ROWS = 128
 """Slots are padded to a multiple: oneDNN compiles each shape that it has not seen."""
 
 
 def most_probable(hidden_SH: Tensor, weight_VH: Tensor, bias_V: Tensor) -> Tensor:
     """Ids [S] with the largest logit. Raises IndexError for an empty vocabulary."""
-    padding = -len(hidden_SH) % ROWS
+    padding = -len(hidden_SH) % GENERATOR_ROWS
     logits_SV = F.linear(F.pad(hidden_SH, (0, 0, 0, padding)), weight_VH).add_(bias_V)
     return largest(logits_SV[: len(hidden_SH)])
 
@@ -25,10 +25,10 @@ def most_probable(hidden_SH: Tensor, weight_VH: Tensor, bias_V: Tensor) -> Tenso
 def largest(x_SV: Tensor) -> Tensor:
     """`x_SV.argmax(-1)`."""
     numbers = x_SV.shape[1]
-    if numbers < 2 * RUN:
+    if numbers < 2 * GENERATOR_RUN:
         return x_SV.argmax(-1)
-    ends = x_SV[:, -RUN:].amax(-1, keepdim=True)
-    highest_SR = torch.cat([x_SV.unfold(1, RUN, RUN).amax(-1), ends], 1)
-    first_S = (highest_SR.argmax(-1) * RUN).clamp(max=numbers - RUN)
-    within_SR = x_SV.gather(1, first_S[:, None] + torch.arange(RUN, device=x_SV.device))
+    ends = x_SV[:, -GENERATOR_RUN:].amax(-1, keepdim=True)
+    highest_SR = torch.cat([x_SV.unfold(1, GENERATOR_RUN, GENERATOR_RUN).amax(-1), ends], 1)
+    first_S = (highest_SR.argmax(-1) * GENERATOR_RUN).clamp(max=numbers - GENERATOR_RUN)
+    within_SR = x_SV.gather(1, first_S[:, None] + torch.arange(GENERATOR_RUN, device=x_SV.device))
     return first_S + within_SR.argmax(-1)

@@ -10,7 +10,7 @@ from cse_train.plugins.options import Options
 
 __all__ = ["base", "config_class", "known", "loading", "names", "options", "require", "shipped", "unknown"]
 
-PLUGINS = "--plugins or `plugins:` adds one of yours"
+PLUGINS_ADVICE = "--plugins or `plugins:` adds one of yours"
 
 
 def shipped() -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def unknown(name: object) -> str | None:
     """The line for a name that is no method's; None for one that is."""
     if known(name):
         return None
-    return f"unknown method: method={brief(str(name))}; {nearest(str(name), names())}; {PLUGINS}"
+    return f"unknown method: method={brief(str(name))}; {nearest(str(name), names())}; {PLUGINS_ADVICE}"
 
 
 def require(name: object) -> None:

@@ -179,9 +179,9 @@ class Method(nn.Module, Generic[C]):
     def __init_subclass__(cls) -> None:
         """Raise ConfigError for a misspelt hook."""
         super().__init_subclass__()
-        if problems := misspelt(cls, HOOKS, dir(nn.Module)):
+        if problems := misspelt(cls, METHOD_HOOKS, dir(nn.Module)):
             raise ConfigError(problems)
 
 
-HOOKS = tuple(name for name in vars(Method) if not name.startswith("_"))
+METHOD_HOOKS = tuple(name for name in vars(Method) if not name.startswith("_"))
 """What may be asked of a method."""

@@ -21,7 +21,7 @@ from cse_train.modules.momentum import MomentumEncoder
 from cse_train.modules.pooling import SentencePooler
 from cse_train.modules.queue import Queue
 from cse_train.modules.view_statistics import view_statistics
-from cse_train.text.augment import KEPT, WORD_EXTENSIONS, Extend
+from cse_train.text.augment import WORD_EXTENSIONS, WORDS_KEPT, Extend
 from cse_train.text.words import stop_word_ids, truncate
 
 
@@ -58,7 +58,7 @@ class ESimCSE(Method[Config]):
     @classmethod
     def tokens_kept(cls, config: Config, max_seq_length: int) -> int:
         """Longer texts are kept where words are edited before truncation."""
-        return max_seq_length * (KEPT if config.extension in WORD_EXTENSIONS else 1)
+        return max_seq_length * (WORDS_KEPT if config.extension in WORD_EXTENSIONS else 1)
 
     @classmethod
     def corpus_alone(cls, config: Config) -> bool:

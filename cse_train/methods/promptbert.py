@@ -24,7 +24,7 @@ from cse_train.methods.base import Batch, Encode, Method, Share, StepOutput
 from cse_train.methods.options.promptbert import Config as Config
 from cse_train.modules.projector import MlpProjector
 from cse_train.modules.view_statistics import view_statistics
-from cse_train.text.templates import SENTENCE, Template, read_template
+from cse_train.text.templates import TEMPLATE_SENTENCE, Template, read_template
 from cse_train.text.tokens import TokenStore
 
 VIEWS = ("first", "second")
@@ -110,7 +110,7 @@ class PromptBERT(Method[Config]):
     def text_of(self, text: str) -> str:
         """A text as the test reads it: after the blank before its place, with an end mark."""
         unmarked = self.config.end_mark and text != "" and not text.endswith(END_MARKS)
-        blank = " " if self.config.template.partition(SENTENCE)[0][-1:].isspace() else ""
+        blank = " " if self.config.template.partition(TEMPLATE_SENTENCE)[0][-1:].isspace() else ""
         return f"{blank}{text}{'.' if unmarked else ''}"
 
     def _denoised(self, packed: Packed) -> Tensor:

@@ -25,7 +25,7 @@ from cse_train.methods.base import Batch, Method, Share, StepOutput
 from cse_train.methods.options.simcse import Config as Config
 from cse_train.modules.pooling import SentencePooler, has_projector
 from cse_train.modules.view_statistics import view_statistics
-from cse_train.text.augment import KEPT, WORD_EDITS, Augment
+from cse_train.text.augment import WORD_EDITS, WORDS_KEPT, Augment
 from cse_train.text.corpora.files import PAIR_COLUMNS
 from cse_train.text.masking import BLANK
 from cse_train.text.synonyms import Synonyms, wordnet_folder
@@ -96,7 +96,7 @@ class SimCSE(Method[Config]):
     @classmethod
     def tokens_kept(cls, config: Config, max_seq_length: int) -> int:
         """Longer texts are kept where words are edited before truncation."""
-        return max_seq_length * (KEPT if config.augmentation in WORD_EDITS else 1)
+        return max_seq_length * (WORDS_KEPT if config.augmentation in WORD_EDITS else 1)
 
     @classmethod
     def usable_rows(cls, config: Config, store: TokenStore) -> np.ndarray:

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer
 
-SETTINGS = "prompts.json"
+PROMPTS_SETTINGS = "prompts.json"
 TENSORS = "prompts.safetensors"
 
 
@@ -56,7 +56,7 @@ class PromptedTransformer(nn.Module):
     def load(cls, input_path: str) -> "PromptedTransformer":
         """The module of a folder that `save` wrote."""
         folder = Path(input_path)
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf8"))
+        settings = json.loads((folder / PROMPTS_SETTINGS).read_text(encoding="utf8"))
         encoder = AutoModel.from_pretrained(folder, add_pooling_layer=False)
         module = cls(encoder, AutoTokenizer.from_pretrained(folder), **settings)
         own = load_file(folder / TENSORS)
@@ -78,7 +78,7 @@ class PromptedTransformer(nn.Module):
             "all_layers": self.all_layers,
             "max_seq_length": self.max_seq_length,
         }
-        (folder / SETTINGS).write_text(json.dumps(settings, indent=1) + "\n", encoding="utf8")
+        (folder / PROMPTS_SETTINGS).write_text(json.dumps(settings, indent=1) + "\n", encoding="utf8")
         own = {"prompts": self.prompts, "cls_word": self.cls_word}
         save_file({name: t.detach().cpu() for name, t in own.items() if t is not None}, folder / TENSORS)
         shutil.copyfile(__file__, folder.parent / Path(__file__).name)

@@ -11,7 +11,7 @@ from typing import Any
 
 from cse_train import fields
 from cse_train.fields import ConfigError, Json
-from cse_train.plugins.options import HOOKS, Options
+from cse_train.plugins.options import OPTION_HOOKS, Options
 
 
 def is_earlier(module: ModuleType) -> bool:
@@ -28,10 +28,10 @@ def options_of(module: ModuleType, remade: Callable[[Json], Options]) -> type[Op
     `remade` makes one of its values again, in another process.
     """
     shape: type = module.Config
-    if taken := sorted(fields.hints(shape).keys() & {*HOOKS}):
+    if taken := sorted(fields.hints(shape).keys() & {*OPTION_HOOKS}):
         raise ConfigError([f"name of a hook: method.{name} in {module.__name__}; rename the option" for name in taken])
-    given = {name: getattr(module, name) for name in HOOKS if hasattr(module, name)}
-    body = {name: vars(Options)[name] for name in HOOKS if name not in given}  # not what `shape` may inherit
+    given = {name: getattr(module, name) for name in OPTION_HOOKS if hasattr(module, name)}
+    body = {name: vars(Options)[name] for name in OPTION_HOOKS if name not in given}  # not what `shape` may inherit
     body |= {name: _asking(hook) if callable(hook) else hook for name, hook in given.items()}
     body |= {"__module__": shape.__module__, "__doc__": shape.__doc__}
     body["__reduce__"] = lambda config: (remade, ({name: getattr(config, name) for name in fields.hints(shape)},))

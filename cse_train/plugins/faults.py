@@ -6,10 +6,10 @@ import traceback
 from collections.abc import Iterator
 
 from cse_train.fields import ConfigError
-from cse_train.plugins.source import HOME, OURS
+from cse_train.plugins.source import HOME, OUR_PACKAGES
 from cse_train.reading import first_line
 
-LIBRARIES = ("site-packages", "dist-packages", os.path.dirname(os.__file__), "<frozen")
+LIBRARY_PATHS = ("site-packages", "dist-packages", os.path.dirname(os.__file__), "<frozen")
 """Parts of the paths of files that the user did not write."""
 
 
@@ -22,7 +22,7 @@ def importing(what: str, plugin: object) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {first_line(error)}"
-        ours = isinstance(error, ImportError) and (error.name or "").partition(".")[0] in OURS
+        ours = isinstance(error, ImportError) and (error.name or "").partition(".")[0] in OUR_PACKAGES
         todo = "take it from cse_train.api, which is what stays" if ours else "correct it"
         line = f"plug-in fails at import: {what} at {place(error) or plugin} ({reason}); {todo}"
         raise ConfigError([line]) from error
@@ -32,11 +32,11 @@ def place(error: BaseException) -> str | None:
     """`FILE:LINE` of the last frame in a file that is neither a library's nor ours; None where there is none."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
-    ours = tuple(str(HOME / package) + os.sep for package in OURS)
+    ours = tuple(str(HOME / package) + os.sep for package in OUR_PACKAGES)
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     users = [
         f"{file}:{line}"
         for file, line in frames
-        if not file.startswith(ours) and not any(part in file for part in LIBRARIES)
+        if not file.startswith(ours) and not any(part in file for part in LIBRARY_PATHS)
     ]
     return users[-1] if users else None

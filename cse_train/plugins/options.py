@@ -63,9 +63,9 @@ class Options:
         taken = [
             f"name of a hook: {cls.__module__}.{cls.__name__}.{name} is an option; "
             + (f"write {name} = ... without a type" if name.isupper() else "give it another name")
-            for name in sorted(fields & {*HOOKS})
+            for name in sorted(fields & {*OPTION_HOOKS})
         ]
-        if problems := [*taken, *misspelt(cls, HOOKS, fields)]:
+        if problems := [*taken, *misspelt(cls, OPTION_HOOKS, fields)]:
             raise ConfigError(problems)
 
 
@@ -78,7 +78,7 @@ def misspelt(cls: type, hooks: Iterable[str], spared: Iterable[str] = ()) -> lis
     return [f"no such hook: {where}.{name}; did you mean {close[0]}? ({hint})" for name, close in near.items() if close]
 
 
-HOOKS = tuple(
+OPTION_HOOKS = tuple(
     name
     for name in dict.fromkeys((*get_annotations(Options), *vars(Options)))
     if not name.startswith("_") and (name.isupper() or isinstance(vars(Options)[name], FunctionType))

@@ -18,11 +18,11 @@ from types import ModuleType
 from cse_train.fields import ConfigError
 from cse_train.plugins import source
 from cse_train.plugins.faults import importing, place
-from cse_train.plugins.scan import CONTRACT, WANTED, Definitions, Kind, scan
+from cse_train.plugins.scan import MODULE_NAMES, WANTED_CLASSES, Definitions, Kind, scan
 
 OPTIONS = "_options"
 """A module of the method's name with this at its end holds its `Config` where that needs no torch."""
-GROUPS: dict[Kind, str] = {"method": "cse.methods", "suite": "cse.suites"}
+ENTRY_POINTS: dict[Kind, str] = {"method": "cse.methods", "suite": "cse.suites"}
 SHIPPED: dict[Kind, Path] = {
     "method": Path(__file__).parents[1] / "methods",
     "suite": Path(__file__).parents[1] / "evaluate" / "suites",
@@ -55,7 +55,7 @@ class Plugin:
     @property
     def is_ours(self) -> bool:
         """Whether it lies in a package of ours."""
-        return self.module.partition(".")[0] in source.OURS
+        return self.module.partition(".")[0] in source.OUR_PACKAGES
 
     def __str__(self) -> str:
         return self.module if self.is_ours else str(self.file or f"entry point {self.module}")
@@ -205,7 +205,7 @@ def shipped(kind: Kind) -> Mapping[str, Plugin]:
 
 def _is_users(top: str, module: str) -> bool:
     first = module.partition(".")[0]
-    return first == top or (first not in source.OURS and not source.installed(first))
+    return first == top or (first not in source.OUR_PACKAGES and not source.installed(first))
 
 
 def _plugins_of(text: str, base: Path) -> list[Plugin]:
@@ -229,7 +229,7 @@ def _of_folder(folder: Path) -> list[Plugin]:
     plugins = [_of_file(file, definitions) for file, definitions in scanned.items() if definitions.kind()]
     if not plugins:
         line = f"no plug-in: plugins={folder} has no method and no suite"
-        raise ConfigError([f"{line}; a method is a .py file with {WANTED}"])
+        raise ConfigError([f"{line}; a method is a .py file with {WANTED_CLASSES}"])
     return plugins
 
 
@@ -251,11 +251,11 @@ def _of_file(file: Path, definitions: Definitions) -> Plugin:
 
 def _nearest_kind(file: Path, definitions: Definitions) -> Kind:
     """What a file that was named should be; ConfigError for one that has nothing of a method or a suite."""
-    counts = {kind: len(set(contract) & definitions.names) for kind, contract in CONTRACT.items()}
+    counts = {kind: len(set(contract) & definitions.names) for kind, contract in MODULE_NAMES.items()}
     kind = max(counts, key=lambda kind: counts[kind])
     if not counts[kind]:
         line = f"no plug-in: {file} defines no method and no suite"
-        raise ConfigError([f"{line}; a method has {WANTED}"])
+        raise ConfigError([f"{line}; a method has {WANTED_CLASSES}"])
     return kind
 
 
@@ -306,6 +306,6 @@ def _of_entry_point(kind: Kind, name: str, module: str) -> Plugin:
 def _entry_points(kind: Kind) -> dict[str, tuple[str, ...]]:
     """Name -> the modules that installed packages offer under it."""
     offered: dict[str, tuple[str, ...]] = {}
-    for point in importlib.metadata.entry_points(group=GROUPS[kind]):
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS[kind]):
         offered[point.name] = tuple(dict.fromkeys((*offered.get(point.name, ()), point.module)))
     return offered

@@ -8,10 +8,10 @@ from typing import Literal
 from cse_train.fields import ConfigError
 
 Kind = Literal["method", "suite"]
-METHOD = "Method"
+METHOD_CLASS = "Method"
 """A class with a base of this name is a method; its module has a `Config` beside it (`cse_train.api`)."""
-WANTED = "a class of Method and its Config"
-CONTRACT: dict[Kind, tuple[str, ...]] = {
+WANTED_CLASSES = "a class of Method and its Config"
+MODULE_NAMES: dict[Kind, tuple[str, ...]] = {
     "method": ("VERSION", "Config", "make_collate", "build"),
     "suite": ("NAME", "COLUMNS", "NEEDS", "evaluate"),
 }
@@ -35,14 +35,14 @@ class Definitions:
         """What the file is, where that is clear."""
         if self.has_method:
             return "method"
-        for kind, contract in CONTRACT.items():
+        for kind, contract in MODULE_NAMES.items():
             if self.names & set(TELLING[kind]) and len(self.names & set(contract)) > 1:
                 return kind
         return None
 
     def missing(self, kind: Kind) -> list[str]:
         """The names of the contract that are not defined."""
-        wanted = ("Config",) if self.has_method else CONTRACT[kind]
+        wanted = ("Config",) if self.has_method else MODULE_NAMES[kind]
         return [] if self.open_ended else [name for name in wanted if name not in self.names]
 
 
@@ -59,7 +59,7 @@ def scan(file: Path) -> Definitions:
     for node in _statements(tree.body):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
-            has_method |= isinstance(node, ast.ClassDef) and METHOD in map(_base, node.bases)
+            has_method |= isinstance(node, ast.ClassDef) and METHOD_CLASS in map(_base, node.bases)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Assign | ast.AnnAssign):

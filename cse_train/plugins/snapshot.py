@@ -11,7 +11,7 @@ from cse_train.plugins import registry, source
 from cse_train.plugins.registry import Plugin
 from cse_train.plugins.scan import Kind
 
-FOLDER = "plugins"
+PLUGINS_FOLDER = "plugins"
 
 Code = Mapping[tuple[Kind, str], str]
 """(kind, name) of plug-ins -> the digests of their code."""
@@ -34,7 +34,7 @@ def snapshot(storage: Path) -> tuple[Plugin, ...]:
         files |= registry.files(plugin)
     if not files:
         return ()
-    folder = storage / FOLDER / source.digest(files)
+    folder = storage / PLUGINS_FOLDER / source.digest(files)
     if not folder.is_dir():
         aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
         for module, file in files.items():

@@ -12,9 +12,9 @@ import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-OURS = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
+OUR_PACKAGES = ("analysis", "cluster", "cse", "cse_train", "search_spaces")
 HOME = Path(__file__).absolute().parents[2]
-LIBRARIES = {"site-packages", "dist-packages"}
+LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 """Folders of installed packages, also of another environment that a .pth file, PYTHONPATH or a venv's option adds."""
 
 
@@ -60,7 +60,7 @@ def file_of(module: str) -> Path | None:
 
 def folder_of(top: str) -> Path | None:
     """The folder in which a top-level module or package lies."""
-    if top in OURS:
+    if top in OUR_PACKAGES:
         return HOME
     try:
         spec = importlib.util.find_spec(top)
@@ -77,7 +77,7 @@ def installed(top: str) -> bool:
     """Whether a top-level module belongs to Python or to an installed package, whose versions the ledger has."""
     folder = None if top in sys.stdlib_module_names else folder_of(top)
     roots = [Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib", "stdlib", "platstdlib")]
-    if folder is None or LIBRARIES & {*folder.resolve().parts}:
+    if folder is None or LIBRARY_FOLDERS & {*folder.resolve().parts}:
         return True
     return any(folder.resolve().is_relative_to(root) for root in roots)
 

@@ -16,7 +16,7 @@ from cse_train.pretrain.config import PretrainConfig
 from cse_train.text.corpora.lines import open_text
 from cse_train.text.masking import mask_tokens
 
-CHUNK = 20_000
+SENTENCES_AT_ONCE = 20_000
 """Sentences tokenised at once; the tokenizer's own objects take several kB a sentence."""
 
 
@@ -47,7 +47,10 @@ class Corpus:
 
 def tokenised(sentences: list[str], tokenizer: PreTrainedTokenizerBase) -> Corpus:
     """A corpus of the given sentences, in their order."""
-    parts = [_token_ids(sentences[at : at + CHUNK], tokenizer) for at in range(0, len(sentences), CHUNK)]
+    parts = [
+        _token_ids(sentences[at : at + SENTENCES_AT_ONCE], tokenizer)
+        for at in range(0, len(sentences), SENTENCES_AT_ONCE)
+    ]
     flat = np.concatenate([flat for flat, _ in parts])
     lengths = np.concatenate([lengths for _, lengths in parts])
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])

@@ -23,7 +23,7 @@ from cse_train.pretrain.run import MaskedLM
 BANDS = (0, 64, 128, 256, 512)
 """Position bands whose held-out loss the card reports."""
 DEV_POOLERS = ("cls_no_mlp", "mean", "first_last")
-ROWS = {"documents": 4, "sentences": 64}
+EVALUATION_ROWS = {"documents": 4, "sentences": 64}
 """Rows in one evaluation batch."""
 
 
@@ -35,10 +35,10 @@ def held_out_report(model: MaskedLM, corpus: Corpus, config: PretrainConfig) -> 
     first = len(corpus.starts) - config.held_out
     runs = list(_runs(corpus, first, config.max_positions))
     single = corpus.sentences(np.arange(first, len(corpus.starts)), config.max_sentence)
-    losses, right, positions = _predict(model, runs, corpus, config, ROWS["documents"])
+    losses, right, positions = _predict(model, runs, corpus, config, EVALUATION_ROWS["documents"])
     bands = [_band(low, high, losses, right, positions) for low, high in pairwise(BANDS)]
     report = {"sentences": config.held_out, "loss": losses.mean(), "accuracy": right.mean(), "bands": bands}
-    losses, right, _ = _predict(model, single, corpus, config, ROWS["sentences"])
+    losses, right, _ = _predict(model, single, corpus, config, EVALUATION_ROWS["sentences"])
     alone = {"loss": losses.mean(), "accuracy": right.mean(), "predictions": len(losses)}
     return dict(_rounded(report | {"single_sentences": alone}))
 

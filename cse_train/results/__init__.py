@@ -5,11 +5,11 @@ These objects go from the evaluator through ranks, slot and ledger to the page: 
 
 from cse_train.results.curve import Outcome, Point
 from cse_train.results.scalar import Json, Scalar, Settings
-from cse_train.results.scores import CODE_VERSION, DEV, RULED, CosinesFile, PairCosines, Protocol, Score
+from cse_train.results.scores import CODE_VERSION, DEV_SUFFIX, RULED, CosinesFile, PairCosines, Protocol, Score
 
 __all__ = [
     "CODE_VERSION",
-    "DEV",
+    "DEV_SUFFIX",
     "RULED",
     "CosinesFile",
     "Json",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 CODE_VERSION = "1"
 """Raised whenever an evaluation's numbers change."""
-DEV = "_dev"
+DEV_SUFFIX = "_dev"
 SENTEVAL = "senteval"
 TEST_METRICS, DEV_METRICS = ("accuracy", "mean"), ("devacc", "devpearson", "devmean")
 """By SentEval's rule, these are what a task's or a group's own name stands for, on its test and on its dev set."""
@@ -56,7 +56,7 @@ class Protocol:
     def read(cls, stored: Mapping[str, object]) -> "Protocol":
         """The protocol of a stored score, of which `facts` are the same again."""
         given: dict[str, Any] = {
-            name: value if type(value := stored.get(name)) is kind else kind() for name, kind in KINDS.items()
+            name: value if type(value := stored.get(name)) is kind else kind() for name, kind in FIELD_KINDS.items()
         }
         others = {name: value for name, value in stored.items() if name not in given or given[name] != value}
         return cls(**given, others=others, names=tuple(stored))
@@ -64,11 +64,13 @@ class Protocol:
     @cached_property
     def facts(self) -> Mapping[str, object]:
         """All that it says, by name; a prompt only where there is one, as scores of before have none."""
-        said = {name: getattr(self, name) for name in KINDS if name != "prompt" or self.prompt} | dict(self.others)
+        said = {name: getattr(self, name) for name in FIELD_KINDS if name != "prompt" or self.prompt} | dict(
+            self.others
+        )
         return said if self.names is None else {name: said.get(name, "") for name in self.names}
 
 
-KINDS: Mapping[str, type[str] | type[int]] = {
+FIELD_KINDS: Mapping[str, type[str] | type[int]] = {
     each.name: int if each.name == "max_length" else str
     for each in fields(Protocol)
     if each.name not in ("others", "names")
@@ -128,7 +130,7 @@ class Score:
         if self.metric == "spearman" or self.headline:
             return self.suite
         if rule.startswith(SENTEVAL) and self.metric in (*TEST_METRICS, *DEV_METRICS):
-            return self.suite + (DEV if self.metric in DEV_METRICS else "")
+            return self.suite + (DEV_SUFFIX if self.metric in DEV_METRICS else "")
         ruled = rule and self.metric.startswith(RULED) and not rule.startswith(self.metric)
         shown = f" ({rule})" if ruled else ""
         return f"{self.suite}:{self.metric}{shown}"

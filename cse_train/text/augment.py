@@ -8,7 +8,7 @@ from cse_train.text.masking import BLANK, blank_tokens
 from cse_train.text.synonyms import Synonyms
 from cse_train.text.tokens import TokenColumn
 from cse_train.text.words import (
-    RULES,
+    WORD_RULES,
     Words,
     crop,
     delete_one,
@@ -26,7 +26,7 @@ WORD_EDITS = ("crop", "word_deletion", "delete_one_word", "synonym")
 """Augmentations of whole words: like the text itself, they come before truncation."""
 WORD_EXTENSIONS = ("word", "stop_word", "mask", "masked_prediction")
 """Extensions after whole words; they come before truncation too."""
-KEPT = 4
+WORDS_KEPT = 4
 """A text that is edited before truncation is kept up to this many times `train.max_seq_length` tokens."""
 
 
@@ -107,7 +107,7 @@ def repeat_subwords(ids: np.ndarray, rate: float, rng: np.random.Generator, rule
     released (ESimCSE train.py:498-531): dup_len ~ U{0 .. min(10, int(rate * L)) - 1}, so that at rate 0.08 a sentence
     of fewer than 24 tokens never changes. Both draw the positions without replacement. `rate` 0 is off.
     """
-    assert rule in RULES, rule
+    assert rule in WORD_RULES, rule
     subwords = len(ids) - 2
     if rate == 0 or subwords < 1:
         return ids

@@ -17,7 +17,7 @@ from typing import TypeVar
 from cse_train.fields import ConfigError
 from cse_train.files import alive
 
-TRIES = 5
+FOLDER_TRIES = 5
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ def open_built(folder: Path, load: Callable[[Path], T | None], write: Callable[[
 
     Raises ConfigError when the folder cannot be written.
     """
-    for _ in range(TRIES):
+    for _ in range(FOLDER_TRIES):
         loaded = load(folder)
         if loaded is not None:
             return loaded

@@ -20,13 +20,13 @@ from cse_train.text.corpora.snli import snli_source
 from cse_train.text.corpora.target_texts import target_files, target_rows
 from cse_train.text.corpora.user_text import user_source
 
-CORPORA = (
+CORPUS_NAMES = (
     *("wiki", "documents", "nli", "snli", "pairs:NAME", "target:NAME", "generated", "file"),
     "hf:NAME[:SPLIT[:COLUMN]]",
 )
 """What `train.corpus` may be."""
 GENERATED_SENTENCES = 24_000
-GENERATED_SEED = 0
+GENERATED_TEXT_SEED = 0
 
 
 def open_source(corpus: str, paths: DataPaths) -> Source:
@@ -48,7 +48,7 @@ def open_source(corpus: str, paths: DataPaths) -> Source:
         "generated": _generated,
     }
     if corpus not in openers:
-        hint = nearest(corpus, CORPORA)
+        hint = nearest(corpus, CORPUS_NAMES)
         raise ConfigError([f"unknown corpus: train.corpus={corpus}; {hint}"])
     return openers[corpus]()
 
@@ -80,7 +80,7 @@ def prompted(source: Source, prompt: str) -> Source:
     return replace(source, content_hash=hashed, rows=rows)
 
 
-NEEDS = {
+CORPUS_NEEDS = {
     "wiki": "wiki/wiki_sentences.txt.gz; give --data DIR or --train-file FILE",
     "documents": "wiki/wiki_docs_2048.jsonl.gz; give --data DIR, or --train-file FILE and train.corpus=file",
     "nli": "nli/*.csv; give --data DIR or --train-file FILE",
@@ -90,10 +90,10 @@ NEEDS = {
 
 def _require(corpus: str, path: Path | None) -> Path:
     if path is None:
-        raise ConfigError([f"missing data: train.corpus={corpus} needs {NEEDS[corpus]}"])
+        raise ConfigError([f"missing data: train.corpus={corpus} needs {CORPUS_NEEDS[corpus]}"])
     if not path.is_file():
         raise ConfigError(
-            [f"missing data: train.corpus={corpus} reads {path}, which is not a file; needs {NEEDS[corpus]}"]
+            [f"missing data: train.corpus={corpus} reads {path}, which is not a file; needs {CORPUS_NEEDS[corpus]}"]
         )
     return path
 
@@ -115,5 +115,5 @@ def _target(corpus: str, paths: DataPaths) -> Source:
 
 
 def _generated() -> Source:
-    sentences = generated.sentences(GENERATED_SENTENCES, GENERATED_SEED)
+    sentences = generated.sentences(GENERATED_SENTENCES, GENERATED_TEXT_SEED)
     return Source("generated", ("text",), texts_hash(sentences), lambda: ((s,) for s in sentences))

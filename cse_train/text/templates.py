@@ -7,7 +7,7 @@ import numpy as np
 
 from cse_train.fields import ConfigError
 
-SENTENCE, MASK = "[X]", "[MASK]"
+TEMPLATE_SENTENCE, TEMPLATE_MASK = "[X]", "[MASK]"
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ def read_template(setting: str, text: str, tokenizer: Any) -> Template:
     Blanks before the sentence go: they would be a token of their own for RoBERTa (released train.py:626-628).
     `setting` is the option that the error names.
     """
-    if text.count(SENTENCE) != 1 or text.count(MASK) != 1:
-        raise ConfigError([f"wrong template: {setting}={text}; give one {SENTENCE} and one {MASK}"])
-    front, behind = (part.replace(MASK, tokenizer.mask_token) for part in text.split(SENTENCE))
+    if text.count(TEMPLATE_SENTENCE) != 1 or text.count(TEMPLATE_MASK) != 1:
+        raise ConfigError([f"wrong template: {setting}={text}; give one {TEMPLATE_SENTENCE} and one {TEMPLATE_MASK}"])
+    front, behind = (part.replace(TEMPLATE_MASK, tokenizer.mask_token) for part in text.split(TEMPLATE_SENTENCE))
     before, after = (tokenizer(part, add_special_tokens=False)["input_ids"] for part in (front.strip(), behind))
     first, last = tokenizer("", add_special_tokens=True)["input_ids"]
     return Template((first, *before), (*after, last), tokenizer.mask_token_id)

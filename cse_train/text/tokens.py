@@ -22,11 +22,11 @@ from cse_train.files import cache_folder
 from cse_train.text.cached_folder import open_built
 from cse_train.text.corpora.files import Source, chunks
 
-FORMAT = 1
+TOKENS_FORMAT = 1
 """Raised whenever the files of a store change their meaning."""
-CHUNK = 4096
+ROWS_AT_ONCE = 4096
 """Rows tokenised at once, fewer where they are long: a document takes a thousand times a sentence's memory."""
-PARTS = {"flat": np.int32, "starts": np.int64, "lengths": np.int32, "word_starts": np.uint8}
+STORE_PARTS = {"flat": np.int32, "starts": np.int64, "lengths": np.int32, "word_starts": np.uint8}
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def state_hash(text: str) -> str:
     return hashlib.sha256(json.dumps(canonical(json.loads(text)), sort_keys=True).encode()).hexdigest()
 
 
-KEYS: Mapping[str, frozenset[str]] = {
+TOKENIZER_KEYS: Mapping[str, frozenset[str]] = {
     kind: frozenset(names.split())
     for kind, names in {
         "Tokenizer": "version truncation padding added_tokens normalizer pre_tokenizer post_processor decoder model",
@@ -114,7 +114,7 @@ KEYS: Mapping[str, frozenset[str]] = {
     }.items()
 }
 """What a component says under tokenizers 0.23, by its `type` (two of one name hold the keys of both)."""
-TABLES = ("type", "vocab", "merges", "special_tokens")
+TOKENIZER_TABLES = ("type", "vocab", "merges", "special_tokens")
 """What every component may hold, and what is a table of the tokenizer's own words."""
 Place = tuple[str | int, ...]
 TokenizerState = dict[str, Any]
@@ -146,16 +146,16 @@ def canonical(state: TokenizerState) -> TokenizerState:
 
 
 def _unlisted(value: Any, kind: str, place: Place = ()) -> Iterator[Place]:
-    """Where a state holds keys that `KEYS` does not have; a component of an unknown type is left alone."""
+    """Where a state holds keys that `TOKENIZER_KEYS` does not have; a component of an unknown type is left alone."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from _unlisted(item, kind, (*place, index))
     elif isinstance(value, dict):
-        listed = KEYS.get(str(value.get("type", kind)))
+        listed = TOKENIZER_KEYS.get(str(value.get("type", kind)))
         for key, item in value.items():
-            if listed is not None and key not in (*listed, *TABLES):
+            if listed is not None and key not in (*listed, *TOKENIZER_TABLES):
                 yield (*place, key)
-            elif key not in TABLES:
+            elif key not in TOKENIZER_TABLES:
                 yield from _unlisted(item, "AddedToken" if key == "added_tokens" else "", (*place, key))
 
 
@@ -185,7 +185,7 @@ def open_store(source: Source, tokenizer: Any, max_length: int | None, cache: Pa
     Raises ConfigError for an empty source, a tokenizer without a fast form, or a cache that cannot be written.
     """
     identity = {
-        "format": FORMAT,
+        "format": TOKENS_FORMAT,
         "tokenizer": tokenizer_hash(tokenizer),
         "source": source.content_hash,
         "max_length": max_length,
@@ -218,7 +218,7 @@ def _map(folder: Path, column: int) -> TokenColumn:
     return TokenColumn(
         **{
             part: np.memmap(folder / f"{column}.{part}", dtype=dtype, mode="r").view(np.ndarray)
-            for part, dtype in PARTS.items()
+            for part, dtype in STORE_PARTS.items()
         }
     )
 
@@ -227,12 +227,12 @@ def _write(source: Source, tokenizer: Any, max_length: int | None, identity: Tok
     columns = len(source.columns)
     with contextlib.ExitStack() as stack:
         files = [
-            {part: stack.enter_context((aside / f"{column}.{part}").open("wb")) for part in PARTS}
+            {part: stack.enter_context((aside / f"{column}.{part}").open("wb")) for part in STORE_PARTS}
             for column in range(columns)
         ]
         rows = 0
         ends = [0] * columns
-        for chunk in chunks(source.rows(), CHUNK):
+        for chunk in chunks(source.rows(), ROWS_AT_ONCE):
             rows += len(chunk)
             for column, texts in enumerate(zip(*chunk, strict=True)):
                 ends[column] = _append(files[column], tokenise(texts, tokenizer, max_length), ends[column])
@@ -250,7 +250,7 @@ def _append(files: TokenizerState, tokens: tuple[np.ndarray, np.ndarray, np.ndar
     flat, lengths, word_starts = tokens
     starts = end + np.cumsum(lengths) - lengths
     for part, values in (("flat", flat), ("starts", starts), ("lengths", lengths), ("word_starts", word_starts)):
-        files[part].write(values.astype(PARTS[part]).tobytes())
+        files[part].write(values.astype(STORE_PARTS[part]).tobytes())
     return end + len(flat)
 
 

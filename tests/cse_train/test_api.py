@@ -11,10 +11,10 @@ import pytest
 
 from cse_train import api, methods
 from cse_train.fields import ConfigError
-from cse_train.methods.base import HOOKS as METHODS
+from cse_train.methods.base import METHOD_HOOKS as METHODS
 from cse_train.methods.loading import load_method
 from cse_train.plugins import registry
-from cse_train.plugins.options import HOOKS as SETTINGS
+from cse_train.plugins.options import OPTION_HOOKS as SETTINGS
 
 REPO = Path(__file__).resolve().parents[2]
 METHOD = """

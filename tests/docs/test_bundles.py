@@ -17,7 +17,7 @@ import pytest
 
 from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger
-from analysis.ledger.exchange.columns import KINDS
+from analysis.ledger.exchange.columns import RECORD_KINDS
 from analysis.ledger.exchange.merge import Source
 from cse.bundles.contents import gather
 from cse.bundles.writer import write
@@ -79,11 +79,11 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_page_of_the_format_has_every_column() -> None:
-    shapes = {(kind, ""): shape for kind, shape in KINDS.items()}
-    shapes |= {(kind, name): part for kind, shape in KINDS.items() for name, part in shape.parts.items()}
+    shapes = {(kind, ""): shape for kind, shape in RECORD_KINDS.items()}
+    shapes |= {(kind, name): part for kind, shape in RECORD_KINDS.items() for name, part in shape.parts.items()}
     text = (REPO / "docs" / "bundles.md").read_text(encoding="utf8")
     rows = re.findall(r"^\| (\w+) \| (\w*) ?\| (\S.*\w\**) \|$", text, re.MULTILINE)
-    written = {(kind, part): columns.split() for kind, part, columns in rows if kind in KINDS}
+    written = {(kind, part): columns.split() for kind, part, columns in rows if kind in RECORD_KINDS}
     assert written == {
         place: [f"**{name}**" if name in shape.key else name for name in shape.names] for place, shape in shapes.items()
     }

@@ -21,7 +21,7 @@ DOCS = REPO / "docs"
 HINT = "the site needs mkdocs-material: pip install -c constraints.txt -e '.[docs]'"
 LLMS = (DOCS / "llms.txt").read_text(encoding="utf8")
 COMMANDS = {command.name: command for command in commands.commands()}
-CODES = {exit.DONE, exit.FAILED, exit.MISTAKE, exit.INTERRUPTED}
+CODES = {exit.DONE, exit.SOME_FAILED, exit.MISTAKE, exit.INTERRUPTED}
 OF_GATE = {gate.WORSE, gate.MORE_SEEDS}
 
 

@@ -206,4 +206,4 @@ def whole(given: dict[str, Any], before: str) -> dict[str, Any]:
 def test_toml_names_the_groups_that_are_read() -> None:
     (block,) = blocks("toml")
     groups = tomllib.loads(block.text)["project"]["entry-points"]
-    assert set(groups) == set(registry.GROUPS.values())
+    assert set(groups) == set(registry.ENTRY_POINTS.values())

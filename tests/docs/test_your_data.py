@@ -9,7 +9,7 @@ import pytest
 
 from analysis.ledger import Ledger
 from cse.cli.app import main
-from cse_train.evaluate.user_sets.kinds import USUAL
+from cse_train.evaluate.user_sets.kinds import USUAL_COLUMNS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "your_data.md").read_text(encoding="utf8")
 SPACES = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -65,7 +65,7 @@ def test_spaces_are_planned_and_runs_are_trained_and_scored(files: Path, capsys:
 
 
 def test_the_page_names_every_column_and_the_first_usual_names() -> None:
-    for kind, usual in USUAL.items():
+    for kind, usual in USUAL_COLUMNS.items():
         (row,) = re.findall(rf"^\| `{kind}` \|.*$", PAGE, re.MULTILINE)
         assert [name for name in usual if f"`{name}`" not in row] == []
     assert "| `.parquet` |" in PAGE and "--train-columns text=body" in PAGE

@@ -21,18 +21,18 @@ Record = dict[str, Any]
 
 LISTS = ("suites", "rows", "numbers")
 """JSON columns that hold a list; the others hold an object."""
-OBJECTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+OBJECT_COLUMNS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("config", "identity"), (lambda value: not isinstance(value, dict | list), " of plain values")),
     **dict.fromkeys(("metrics", "values"), (lambda value: value is None or _is_number(value), " of numbers")),
 }
 """JSON objects whose values follow a rule, with the rule in words."""
-SPEC: Mapping[str, type] = {
+SPEC_SHAPE: Mapping[str, type] = {
     **dict.fromkeys(("title", "space", "file", "profile"), str),
     **dict.fromkeys(("set", "blocked", "yaml", "profile_yaml", "inputs"), dict),
     "seeds": list,
 }
 """What commands read of a sweep's description, where it is there."""
-MOST = 2**31 - 1
+MOST_INTEGER = 2**31 - 1
 """PostgreSQL's largest Integer."""
 
 
@@ -54,18 +54,18 @@ class Shape:
         return tuple(record[name] for name in self.key)
 
 
-PROGRESS = ("best", "best_examples", "seconds")
-RUN = Shape(
+PROGRESS_COLUMNS = ("best", "best_examples", "seconds")
+RUN_SHAPE = Shape(
     schema.runs,
     (
         *("signature", "state", "attempt", "method", "seed", "config", "identity"),
-        *("examples", *PROGRESS, "folder", "reason", "created", "updated"),
+        *("examples", *PROGRESS_COLUMNS, "folder", "reason", "created", "updated"),
     ),
     key=("signature",),
     parts={
         "history": Shape(schema.history, ("attempt", "state", "at", "reason")),
         "attempts": Shape(schema.provenance, ("attempt", "details", "examples", "seconds", "at"), key=("attempt",)),
-        "curve": Shape(schema.curves, ("examples", "attempt", "step", *PROGRESS, "metrics"), key=("examples",)),
+        "curve": Shape(schema.curves, ("examples", "attempt", "step", *PROGRESS_COLUMNS, "metrics"), key=("examples",)),
         "scores": Shape(
             schema.scores,
             ("suite", "protocol_hash", "value", "protocol", "cosines_file", "cosines_hash", "at"),
@@ -88,30 +88,30 @@ BASELINES = Shape(
     key=("suite", "encoder", "corpus", "dev_max_length"),
 )
 UNTRAINED_KEY = ("model", "model_hash", "pooler", "suite", "protocol_hash")
-UNTRAINED = Shape(schema.untrained_scores, (*UNTRAINED_KEY, "data_hash", "value", "protocol"), key=UNTRAINED_KEY)
-PAIRS = Shape(pairs, ("hash", "grades", "numbers"), key=("hash",))
-KINDS: Mapping[str, Shape] = {
-    "run": RUN,
+UNTRAINED_SHAPE = Shape(schema.untrained_scores, (*UNTRAINED_KEY, "data_hash", "value", "protocol"), key=UNTRAINED_KEY)
+PAIRS_SHAPE = Shape(pairs, ("hash", "grades", "numbers"), key=("hash",))
+RECORD_KINDS: Mapping[str, Shape] = {
+    "run": RUN_SHAPE,
     "sweep": SWEEP,
     "baselines": BASELINES,
-    "untrained": UNTRAINED,
-    "pairs": PAIRS,
+    "untrained": UNTRAINED_SHAPE,
+    "pairs": PAIRS_SHAPE,
 }
 """In the order in which records follow each other."""
 
 
 def place(record: Record) -> tuple[Any, ...]:
     """Where a checked record stands among others: they ascend."""
-    return list(KINDS).index(record["kind"]), *KINDS[record["kind"]].key_of(record)
+    return list(RECORD_KINDS).index(record["kind"]), *RECORD_KINDS[record["kind"]].key_of(record)
 
 
 def problem(record: Any) -> str | None:
     """What is wrong with a record, as `name=value` and the rule; None for a record that a ledger can take."""
     kind = record.get("kind") if isinstance(record, dict) else None
-    if not isinstance(kind, str) or kind not in KINDS:
-        return f"kind={_shown(kind)} is none of {', '.join(KINDS)}"
+    if not isinstance(kind, str) or kind not in RECORD_KINDS:
+        return f"kind={_shown(kind)} is none of {', '.join(RECORD_KINDS)}"
     columns = {name: value for name, value in record.items() if name != "kind"}
-    return next(_problems(columns, KINDS[kind]), None) or contradiction(record)
+    return next(_problems(columns, RECORD_KINDS[kind]), None) or contradiction(record)
 
 
 def _problems(record: Any, shape: Shape) -> Iterator[str]:
@@ -146,8 +146,8 @@ def _rule(column: Column[Any], value: Any) -> str | None:
     if isinstance(column.type, JSON):
         return _json_rule(column.name, value)
     if isinstance(column.type, Integer):
-        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST
-        return None if whole else f"is not a whole number up to {MOST}"
+        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_INTEGER
+        return None if whole else f"is not a whole number up to {MOST_INTEGER}"
     if isinstance(column.type, Float):
         return None if _is_number(value) else "is not a number"
     if not isinstance(value, str):
@@ -162,9 +162,9 @@ def _rule(column: Column[Any], value: Any) -> str | None:
 def _json_rule(name: str, value: Any) -> str | None:
     if name not in LISTS:
         if name == "spec" and isinstance(value, dict):
-            wrong = (key for key, kind in SPEC.items() if not isinstance(value.get(key, kind()), kind))
-            return next((f"has a {key} that is no {SPEC[key].__name__}" for key in wrong), None)
-        fits, words = OBJECTS.get(name, (lambda _: True, ""))
+            wrong = (key for key, kind in SPEC_SHAPE.items() if not isinstance(value.get(key, kind()), kind))
+            return next((f"has a {key} that is no {SPEC_SHAPE[key].__name__}" for key in wrong), None)
+        fits, words = OBJECT_COLUMNS.get(name, (lambda _: True, ""))
         right = isinstance(value, dict) and all(map(fits, value.values()))
         return None if right else f"is not a JSON object{words}"
     if not isinstance(value, list):

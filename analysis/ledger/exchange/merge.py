@@ -11,13 +11,13 @@ from sqlalchemy import Connection, Table, delete, insert, select
 
 from analysis.ledger import baselines, queries, schema, selection_log
 from analysis.ledger.errors import LedgerError
-from analysis.ledger.exchange.columns import KINDS, RUN, SWEEP, Record
+from analysis.ledger.exchange.columns import RECORD_KINDS, RUN_SHAPE, SWEEP, Record
 from analysis.ledger.exchange.imports import imports, pairs
 from analysis.ledger.rows import RunRow
 from analysis.run_state import RunState
 from cse_train.results import Json
 
-CHUNK = 200
+RUNS_AT_ONCE = 200
 """Records that are looked up at once."""
 SAME = ("method", "seed")
 """What a signature stands for and a row says; settings may differ, such as the name of a corpus of one content."""
@@ -94,7 +94,7 @@ class Conflicts:
 
 def _chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
     iterator = iter(records)
-    while chunk := list(itertools.islice(iterator, CHUNK)):
+    while chunk := list(itertools.islice(iterator, RUNS_AT_ONCE)):
         yield chunk
 
 
@@ -126,7 +126,7 @@ def _merge_runs(
             fresh.append(record)
         else:
             merged.there += 1
-            new = [score for score in record["scores"] if RUN.parts["scores"].key_of(score) not in have]
+            new = [score for score in record["scores"] if RUN_SHAPE.parts["scores"].key_of(score) not in have]
             scores += (
                 [{"signature": record["signature"], **score} for score in new] if row.state == RunState.DONE else []
             )
@@ -142,7 +142,7 @@ def _difference(row: RunRow, have: Mapping[Key, float | None], record: Record) -
         if (value := _finite(getattr(row, name))) != record[name]:
             return name, value, record[name]
     for score in record["scores"] if row.state == RunState.DONE else ():
-        key = RUN.parts["scores"].key_of(score)
+        key = RUN_SHAPE.parts["scores"].key_of(score)
         if key in have and (value := _finite(have[key])) != score["value"]:
             return score["suite"], value, score["value"]
     return None
@@ -155,7 +155,7 @@ def _finite(value: Any) -> Any:
 
 def _clear(connection: Connection, signature: str) -> None:
     """Take away what is here of a run without a result."""
-    for table in (imports, *(shape.table for shape in RUN.parts.values()), schema.runs):
+    for table in (imports, *(shape.table for shape in RUN_SHAPE.parts.values()), schema.runs):
         connection.execute(delete(table).where(table.c.signature == signature))
 
 
@@ -168,9 +168,9 @@ def _unlink(connection: Connection, sweep: str, signature: str) -> None:
 def _add(connection: Connection, records: Sequence[Record], source: Source) -> None:
     """New runs with their parts and the note of where they come from; their folders are not here."""
     owner = f"import:{source.hash[:12]}"
-    rows = [{name: record[name] for name in RUN.names} for record in records]
+    rows = [{name: record[name] for name in RUN_SHAPE.names} for record in records]
     _insert(connection, schema.runs, [row | {"folder": None, "owner": owner, "lease_until": 0.0} for row in rows])
-    for name, shape in RUN.parts.items():
+    for name, shape in RUN_SHAPE.parts.items():
         more = {"owner": owner} if "owner" in shape.table.c else {}
         parts = [{"signature": record["signature"], **part, **more} for record in records for part in record[name]]
         _insert(connection, shape.table, parts)
@@ -222,7 +222,7 @@ def _merge_baselines(connection: Connection, chunk: Sequence[Record], merged: Me
     here = {entry.key: entry for entry in baselines.read(connection)}
     fresh = []
     for record in chunk:
-        key = KINDS["baselines"].key_of(record)
+        key = RECORD_KINDS["baselines"].key_of(record)
         rows = dict(record["rows"])
         if key not in here:
             fresh.append({name: value for name, value in record.items() if name != "kind"})
@@ -234,7 +234,7 @@ def _merge_baselines(connection: Connection, chunk: Sequence[Record], merged: Me
 
 def _merge_untrained(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:
     """A score that is here stays."""
-    shape = KINDS["untrained"]
+    shape = RECORD_KINDS["untrained"]
     entries = baselines.untrained_scores(connection)
     here = {shape.key_of(entry.row()): entry.value for entry in entries}
     fresh = [record for record in chunk if shape.key_of(record) not in here]
@@ -247,7 +247,10 @@ def _merge_untrained(connection: Connection, chunk: Sequence[Record], merged: Me
 def _merge_pairs(connection: Connection, chunk: Sequence[Record], merged: Merged) -> None:
     """They are named by the hash of what they hold."""
     _insert(
-        connection, pairs, [{name: record[name] for name in KINDS["pairs"].names} for record in chunk], add_only=True
+        connection,
+        pairs,
+        [{name: record[name] for name in RECORD_KINDS["pairs"].names} for record in chunk],
+        add_only=True,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import Connection, Float, inspect, select
 
 from analysis.ledger import baselines, queries, schema
-from analysis.ledger.exchange.columns import BASELINES, RUN, SWEEP, UNTRAINED, Record, Shape
+from analysis.ledger.exchange.columns import BASELINES, RUN_SHAPE, SWEEP, UNTRAINED_SHAPE, Record, Shape
 from analysis.ledger.exchange.imports import read_imports
 from analysis.ledger.integrity import intact
 from analysis.run_state import NOT_HELD
@@ -21,13 +21,17 @@ def run_records(connection: Connection, signatures: Collection[str] | None = Non
 
     An imported run has the folder in which it was trained. LedgerError for a row edited by hand.
     """
-    query = select(*RUN.columns).where(schema.runs.c.state.in_(NOT_HELD))
+    query = select(*RUN_SHAPE.columns).where(schema.runs.c.state.in_(NOT_HELD))
     runs: dict[str, Record] = {}
     for statement in queries.by_signature(query, schema.runs.c.signature, signatures):
         for row in connection.execute(statement):
             intact(schema.runs, row._asdict())
-            runs[row.signature] = {"kind": "run", **_plain(RUN, row._asdict()), **{name: [] for name in RUN.parts}}
-    for name, shape in RUN.parts.items():
+            runs[row.signature] = {
+                "kind": "run",
+                **_plain(RUN_SHAPE, row._asdict()),
+                **{name: [] for name in RUN_SHAPE.parts},
+            }
+    for name, shape in RUN_SHAPE.parts.items():
         _add_parts(connection, runs, name, shape)
     for signature, source in read_imports(connection, runs).items():
         runs[signature]["folder"] = source.folder
@@ -84,8 +88,8 @@ def baseline_records(connection: Connection, runs: Collection[Record]) -> list[R
 def untrained_records(connection: Connection) -> list[Record]:
     """The scores of all models that papers print and nobody trains; tables of any sweep may show them."""
     scores = baselines.untrained_scores(connection)
-    records = [{"kind": "untrained", **_plain(UNTRAINED, score.row())} for score in scores]
-    return sorted(records, key=UNTRAINED.key_of)
+    records = [{"kind": "untrained", **_plain(UNTRAINED_SHAPE, score.row())} for score in scores]
+    return sorted(records, key=UNTRAINED_SHAPE.key_of)
 
 
 def _plain(shape: Shape, row: Json) -> Record:

@@ -13,17 +13,17 @@ from analysis.run_state import NOT_HELD, RunState
 
 Record = Mapping[str, Any]
 
-SIGNATURE = re.compile("[0-9A-Za-z]{1,64}")
-METHOD = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.@+ -]{0,63}")
+SIGNATURE_FORM = re.compile("[0-9A-Za-z]{1,64}")
+METHOD_NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.@+ -]{0,63}")
 UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069/\\]|^\.{1,2}$")
 """Of a name that may become a file's: control characters, changes of direction, parts of a path."""
 DIGEST = re.compile("[0-9a-f]{16}|[0-9a-f]{64}")
-TIMES = ("created", "updated", "at")
-LONGEST = 10 * 365 * 86_400.0
+RECORD_TIMES = ("created", "updated", "at")
+LONGEST_S = 10 * 365 * 86_400.0
 """Seconds of one run: ten years."""
-POINTS = 100.0
+CORRELATION_POINTS = 100.0
 """Correlations and accuracies, times 100, lie between this and its negative."""
-MOST = 1e6
+MOST_VALUE = 1e6
 """Of a metric that a plug-in made."""
 LATEST = 4_102_444_800.0
 """The year 2100."""
@@ -31,7 +31,7 @@ LATEST = 4_102_444_800.0
 
 def contradiction(record: Record) -> str | None:
     """What is wrong with a record whose columns are sound, as `name=value` and the rule; None for a sound one."""
-    return next(RULES[record["kind"]](record), None)
+    return next(KIND_RULES[record["kind"]](record), None)
 
 
 def is_foreign(run: Record) -> bool:
@@ -40,11 +40,11 @@ def is_foreign(run: Record) -> bool:
 
 
 def _run(run: Record) -> Iterator[str]:
-    yield from _unless(SIGNATURE.fullmatch(run["signature"]), run, "signature", "is not letters and digits")
+    yield from _unless(SIGNATURE_FORM.fullmatch(run["signature"]), run, "signature", "is not letters and digits")
     yield from _unless(
         run["state"] in NOT_HELD, run, "state", f"is none of {', '.join(NOT_HELD)}: nobody holds such a run"
     )
-    yield from _unless(METHOD.fullmatch(run["method"]), run, "method", "is no name of a method")
+    yield from _unless(METHOD_NAME.fullmatch(run["method"]), run, "method", "is no name of a method")
     yield from _unless(run["attempt"] >= 1, run, "attempt", "is below 1")
     yield from _unless(run["seed"] >= 0, run, "seed", "is below 0")
     config = run["config"]
@@ -56,7 +56,7 @@ def _run(run: Record) -> Iterator[str]:
         yield f"updated={run['updated']} is before created={run['created']}"
     yield from _amounts(run)
     if not is_foreign(run):
-        yield from _unless(_within(run["best"], POINTS), run, "best", f"is beyond {POINTS:g}")
+        yield from _unless(_within(run["best"], CORRELATION_POINTS), run, "best", f"is beyond {CORRELATION_POINTS:g}")
         yield from _curve(run)
     for score in run["scores"]:
         yield from _score(score)
@@ -75,7 +75,9 @@ def _curve(run: Record) -> Iterator[str]:
     curve = run["curve"]
     for point in curve:
         yield from (f"curve: {line}" for line in _amounts(point))
-        yield from _unless(_within(point["best"], POINTS), point, "best", f"is beyond {POINTS:g}", "curve: ")
+        yield from _unless(
+            _within(point["best"], CORRELATION_POINTS), point, "best", f"is beyond {CORRELATION_POINTS:g}", "curve: "
+        )
         yield from _unless(point["step"] >= 0, point, "step", "is below 0", "curve: ")
         yield from _unless(1 <= point["attempt"] <= run["attempt"], point, "attempt", "is none of the run's", "curve: ")
     if not curve or run["state"] != RunState.DONE:
@@ -102,7 +104,11 @@ def _score(score: Record) -> Iterator[str]:
     """A score's size by its column: a bare name is a set's or a task's own number, `SET:METRIC` any other."""
     yield from _unless(not UNSAFE.search(score["suite"].replace("/", "")), score, "suite", "is no name of a suite")
     plug_in = " " in str(score["protocol"].get("code_version", ""))
-    most = MOST if plug_in or (":" in score["suite"] and not score["suite"].startswith("mteb:")) else POINTS
+    most = (
+        MOST_VALUE
+        if plug_in or (":" in score["suite"] and not score["suite"].startswith("mteb:"))
+        else CORRELATION_POINTS
+    )
     yield from _unless(_within(score["value"], most), score, "value", f"of {score['suite']} is beyond {most:g}")
     if schema.digest(score["protocol"]) != score["protocol_hash"]:
         yield f"protocol_hash={_shown(score['protocol_hash'])} is not that of its protocol"
@@ -115,7 +121,7 @@ def _sweep(sweep: Record) -> Iterator[str]:
     yield from _unless(sweep["id"] and not UNSAFE.search(sweep["id"]), sweep, "id", "is no name of a sweep")
     yield from _times(sweep)
     for cell in sweep["cells"]:
-        form = SIGNATURE.fullmatch(cell["signature"])
+        form = SIGNATURE_FORM.fullmatch(cell["signature"])
         yield from _unless(form, cell, "signature", "is not letters and digits", "cells: ")
         yield from _unless(cell["seed"] >= 0, cell, "seed", "is below 0", "cells: ")
         if any(isinstance(value, dict) for value in cell["cell"].values()):
@@ -129,8 +135,8 @@ def _sweep(sweep: Record) -> Iterator[str]:
 
 def _baselines(rows: Record) -> Iterator[str]:
     for name, value in rows["rows"]:
-        if not _within(value, POINTS):
-            yield f"rows: {_shown(name)}={value} is beyond {POINTS:g}"
+        if not _within(value, CORRELATION_POINTS):
+            yield f"rows: {_shown(name)}={value} is beyond {CORRELATION_POINTS:g}"
     yield from _unless(rows["dev_max_length"] >= 1, rows, "dev_max_length", "is below 1")
 
 
@@ -146,13 +152,13 @@ def _pairs(pairs: Record) -> Iterator[str]:
 
 def _times(row: Record) -> Iterator[str]:
     """Moments that a run can have been at; no clock is asked, since machines' clocks differ."""
-    for name in (name for name in TIMES if name in row):
+    for name in (name for name in RECORD_TIMES if name in row):
         if not 0 <= row[name] <= LATEST:
             yield f"{name}={row[name]:g} is no time in seconds since 1970"
 
 
 def _amounts(row: Record) -> Iterator[str]:
-    if not 0 <= (row.get("seconds") or 0.0) <= LONGEST:
+    if not 0 <= (row.get("seconds") or 0.0) <= LONGEST_S:
         yield f"seconds={row['seconds']:g} is no length of a run"
     for name in ("examples", "best_examples"):
         if (row.get(name) or 0) < 0:
@@ -173,7 +179,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-RULES: Mapping[str, Callable[[Record], Iterator[str]]] = {
+KIND_RULES: Mapping[str, Callable[[Record], Iterator[str]]] = {
     "run": _run,
     "sweep": _sweep,
     "baselines": _baselines,

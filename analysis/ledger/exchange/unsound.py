@@ -14,12 +14,12 @@ from analysis.ledger.exchange.records import run_records
 from analysis.ledger.integrity import intact, intact_point, intact_spec, read_row
 from cse_train.results import Json
 
-PARTS: Mapping[Table, str] = {
+TABLE_PARTS: Mapping[Table, str] = {
     **dict.fromkeys((imports, schema.history, schema.curves, schema.scores, schema.provenance), "signature"),
     schema.selections: "signature",
 }
 """Tables with parts of a run, and the column that says of which."""
-CHECKS: Mapping[Table, Callable[[Json], object]] = {
+ROW_CHECKS: Mapping[Table, Callable[[Json], object]] = {
     schema.sweeps: intact_spec,
     schema.curves: intact_point,
     schema.baselines: baselines.check_baselines,
@@ -44,7 +44,7 @@ class Unsound:
 def unsound(connection: Connection) -> list[Unsound]:
     """All of them; a spoilt part of an imported run stands for the run."""
     there = set(inspect(connection).get_table_names())
-    rows = [row for table in CHECKS if table.name in there for row in _spoilt(connection, table)]
+    rows = [row for table in ROW_CHECKS if table.name in there for row in _spoilt(connection, table)]
     spoilt = {row.key.get("signature") for row in rows}
     imported = sorted(read_imports(connection).keys() - spoilt)
     return rows + [row for signature in imported for row in _contradicting(connection, signature)]
@@ -54,7 +54,7 @@ def take_out(connection: Connection, row: Unsound) -> None:
     """Delete it. A run that is linked to a sweep counts as one that nobody has started."""
     there = set(inspect(connection).get_table_names())
     if row.table == schema.runs.name:
-        for table, column in PARTS.items():
+        for table, column in TABLE_PARTS.items():
             if table.name in there:
                 connection.execute(delete(table).where(table.c[column] == row.key["signature"]))
     if row.table == schema.sweeps.name:
@@ -71,7 +71,7 @@ def _spoilt(connection: Connection, table: Table) -> Iterator[Unsound]:
     for row in connection.execute(select(*texts)).all():
         values = row._asdict()
         try:
-            read_row(table, values, CHECKS[table])
+            read_row(table, values, ROW_CHECKS[table])
         except LedgerError as error:
             yield Unsound(table.name, {name: values[name] for name in keys}, str(error).rpartition(";")[0])
 

@@ -17,26 +17,28 @@ from analysis.run_state import HELD
 
 __all__ = ()
 
-FIRST = 1
+FIRST_VERSION = 1
 """The version that no module makes."""
-KEY = "schema_version"
-WAIT_S = 600
+VERSION_KEY = "schema_version"
+MIGRATION_WAIT_S = 600
 """How long a driver waits for another that migrates."""
 
 
 def newest() -> int:
     """The version that this program writes."""
-    return max((int(module.name.removeprefix("to_")) for module in pkgutil.iter_modules(__path__)), default=FIRST)
+    return max(
+        (int(module.name.removeprefix("to_")) for module in pkgutil.iter_modules(__path__)), default=FIRST_VERSION
+    )
 
 
 def readable(version: str | None) -> bool:
     """Whether this program knows a version."""
-    return version in [str(number) for number in range(FIRST, newest() + 1)]
+    return version in [str(number) for number in range(FIRST_VERSION, newest() + 1)]
 
 
 def stored(connection: Connection) -> str | None:
     """The version that a ledger says."""
-    return connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == KEY))
+    return connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == VERSION_KEY))
 
 
 def migrate(connection: Connection) -> None:
@@ -46,8 +48,8 @@ def migrate(connection: Connection) -> None:
     an older program holds runs, since that one would not understand what it meets.
     """
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{WAIT_S}s'")
-    row = schema.meta.c.key == KEY
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{MIGRATION_WAIT_S}s'")
+    row = schema.meta.c.key == VERSION_KEY
     version = connection.scalar(select(schema.meta.c.value).where(row).with_for_update())
     steps = range(int(str(version)) + 1, newest() + 1)
     if steps:

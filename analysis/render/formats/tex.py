@@ -16,7 +16,7 @@ _LATEX_SPECIAL = {
     ">": r"\textgreater{}", "|": r"\textbar{}", "τ": r"$\tau$",
 }  # fmt: skip
 
-FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+FITTED_TO_LINE = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 """A part that is wider than the text becomes smaller, any other stays as it is."""
 
 
@@ -60,4 +60,4 @@ def _tabular(header: list[str], body: list[list[str]], texts: int) -> list[str]:
     columns = "l" * texts + "r" * (len(header) - texts)
     rows = [" & ".join(entries) + r" \\" for entries in body]
     head = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(header) + r" \\", r"\midrule"]
-    return [FITTED, *head, *rows, r"\bottomrule", r"\end{tabular}}"]
+    return [FITTED_TO_LINE, *head, *rows, r"\bottomrule", r"\end{tabular}}"]

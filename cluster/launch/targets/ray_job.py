@@ -11,7 +11,7 @@ from typing import Any
 
 from cluster.launch.config import Block
 from cluster.launch.job import ON_HEAD, Job
-from cluster.runtime.code_version import OURS, package_folder
+from cluster.runtime.code_version import OUR_PACKAGES, package_folder
 from cluster.runtime.ray_internals import version_of
 from cse_train.fields import ConfigError
 
@@ -44,14 +44,14 @@ def render(job: Job, settings: Settings) -> str:
             "--working-dir",
             "CODE",
         ]
-    ) + (f" -- {entrypoint(job)}\n# CODE holds {', '.join(OURS)} and nothing else\n")
+    ) + (f" -- {entrypoint(job)}\n# CODE holds {', '.join(OUR_PACKAGES)} and nothing else\n")
 
 
 @contextlib.contextmanager
 def code_folder() -> Iterator[Path]:
     """A folder with a copy of the five packages as they are imported here, gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="cse-code-") as name:
-        for package in OURS:
+        for package in OUR_PACKAGES:
             shutil.copytree(package_folder(package), Path(name, package), ignore=shutil.ignore_patterns(*EXCLUDED))
         yield Path(name)
 

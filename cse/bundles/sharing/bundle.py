@@ -13,7 +13,7 @@ from cse.cli import exit, ledgers, options
 from cse_train.fields import ConfigError
 
 ALL = "all"
-FRAMES = ", or read scores with cse.frames in Python (commit 7250940 was the last to write them as .csv)"
+FRAMES_ADVICE = ", or read scores with cse.frames in Python (commit 7250940 was the last to write them as .csv)"
 Names = Annotated[
     list[str], typer.Argument(metavar="SWEEP|ID|FILE...", help="Sweeps (cse ls), spaces, or `all` of the ledger.")
 ]
@@ -26,7 +26,7 @@ Pairs = Annotated[
 def bundle(names: Names, to: To, ledger: ledgers.LedgerUrl = None, pairs: Pairs = True) -> None:
     """Write sweeps with scores, curves, settings and provenance into one file that `cse import` reads."""
     if not to.name.endswith(SUFFIX):
-        otherwise = FRAMES if to.suffix == ".csv" else ""
+        otherwise = FRAMES_ADVICE if to.suffix == ".csv" else ""
         raise ConfigError([f"unknown format: --to={to}; end the name in {SUFFIX}{otherwise}"])
     if to.is_dir() or not to.parent.is_dir():
         what = "is a folder" if to.is_dir() else "is in no folder that exists"

@@ -28,9 +28,9 @@ from search_spaces.user_data.references import of_suites
 with deferred(__name__):
     from cse.experiments import held_out
 
-SHOWN = 200
+MOST_SHOWN = 200
 """Cells, of a sweep with more of which only those in the list are compared."""
-DIGITS = 12
+NAME_DIGITS = 12
 """Hexadecimal digits shown of a signature."""
 Sweep = Annotated[str, typer.Argument(metavar="ID|FILE|SWEEP", help="A sweep (cse ls), or a space that has one.")]
 Top = Annotated[int, typer.Option(min=1, help="Cells to show.")]
@@ -69,7 +69,7 @@ def best(
         files = named_files([*(space.files if space else ()), *given])
         paths = with_user_files(options.data_paths(data, None, senteval), files.values())
         scores = held_out.score_once(sweep, cells, opened, names, paths)
-    shown = cells if len(cells) <= SHOWN else cells[:top]
+    shown = cells if len(cells) <= MOST_SHOWN else cells[:top]
     apart = differing_line(beside_cells(shown), label, "Cells")
     metric = of_runs(opened, cells[0].runs) if cells else None
     signs = [f"scores are -{metric.name}: its lower value is the better one"] if metric and metric.turned else []
@@ -79,7 +79,7 @@ def best(
         print(json.dumps({**above, "cells": rows, **_facts(cells, scores), **said}, indent=1, default=str))
         return
     short = [
-        row | {"cell": label(cell.cell), "signature": str(row["signature"])[:DIGITS]}
+        row | {"cell": label(cell.cell), "signature": str(row["signature"])[:NAME_DIGITS]}
         for row, cell in zip(rows, cells, strict=False)
     ]
     print("".join(f"{screen.prose(line)}\n\n" for line in (apart, *signs) if line), end="")
@@ -133,7 +133,7 @@ def lines(cells: Sequence[CellRuns], scores: HeldOutScores | None) -> list[str]:
     curve = ", ".join(f"{value:.2f} of {draws}" for draws, value in worth.expected_best.items())
     sentences = [
         f"pick: {label(chosen.cell)} ({chosen.rule} of {worth.candidates} cells, {chosen.rank:.2f}); "
-        f"run {chosen.best_run.signature[:DIGITS]}, checkpoint {_checkpoint(chosen) or 'none'}",
+        f"run {chosen.best_run.signature[:NAME_DIGITS]}, checkpoint {_checkpoint(chosen) or 'none'}",
         f"expected best of random cells: {curve}",
     ]
     if worth.other_seeds is not None:

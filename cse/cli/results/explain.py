@@ -17,9 +17,9 @@ from cse.tables.lookup import space_or_sweep
 from cse_train.fields import Json
 from search_spaces.cell_names import cell_argument, choose
 
-SPARE = ("checkpoint", "attempts", "best at", "seconds")
+SPARE_COLUMNS = ("checkpoint", "attempts", "best at", "seconds")
 """What of a run a narrow terminal goes without, the first first."""
-DIGITS = 12
+NAME_DIGITS = 12
 """Hexadecimal digits shown of a hash."""
 
 
@@ -124,7 +124,7 @@ def _paper_lines(facts: Explained) -> list[str]:
 
 def _run_lines(facts: Explained) -> Iterator[str]:
     if facts.runs:
-        yield aligned([_line(facts, row) for row in facts.runs], SPARE)
+        yield aligned([_line(facts, row) for row in facts.runs], SPARE_COLUMNS)
     yield from (f"seed {row.run.seed}: {row.source}" for row in facts.runs if row.source)
     for row in facts.runs:
         for attempt in row.attempts:
@@ -144,7 +144,7 @@ def _line(facts: Explained, row: SeedRun) -> dict[str, object]:
         "seed": row.run.seed,
         "state": row.run.state,
         "attempts": row.run.attempt,
-        "signature": row.run.signature[:DIGITS],
+        "signature": row.run.signature[:NAME_DIGITS],
         **{column: row.values[column] for column in facts.columns},
         "best at": row.run.best_examples,
         "seconds": row.run.seconds,
@@ -170,8 +170,8 @@ def _origin_lines(facts: Explained) -> Iterator[str]:
 def _short(value: Any) -> str:
     """A value on a line: of long hexadecimal hashes the beginning."""
     plain = str(value).strip('"')
-    is_hash = len(plain) > 2 * DIGITS and all(letter in "0123456789abcdef+" for letter in plain)
-    return plain[:DIGITS] if is_hash else plain
+    is_hash = len(plain) > 2 * NAME_DIGITS and all(letter in "0123456789abcdef+" for letter in plain)
+    return plain[:NAME_DIGITS] if is_hash else plain
 
 
 CellKey = Annotated[

@@ -7,7 +7,7 @@ from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, listing
 from cse_train.fields import natural
 
-SHOWN = (RunState.DONE, RunState.RUNNING, RunState.STOPPED, RunState.FAILED)
+STATES_SHOWN = (RunState.DONE, RunState.RUNNING, RunState.STOPPED, RunState.FAILED)
 
 
 def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:
@@ -22,5 +22,5 @@ def ls(ledger: LedgerUrl = None, form: FormatOption = "text") -> None:
 
 
 def _counts(states: Mapping[Standing, int]) -> dict[str, int]:
-    shown = {name: states.get(name, 0) for name in SHOWN}
+    shown = {name: states.get(name, 0) for name in STATES_SHOWN}
     return shown | {"other": sum(states.values()) - sum(shown.values())}

@@ -21,7 +21,7 @@ with deferred(__name__):
     from analysis.report import page
     from analysis.report import report as reports
 
-NAMED = 5
+REPORTS_NAMED = 5
 """Missing runs that a message names."""
 
 Name = Annotated[str, typer.Argument(metavar="FILE|ID|SWEEP", help="A space, or a sweep's name (cse ls).")]
@@ -92,5 +92,5 @@ def _check_finished(study: Study) -> None:
     if study.finished:
         return
     missing = [f"{run.cell} seed {run.seed} ({run.state})" for run in study.missing]
-    lacking = f"; missing: {some(missing, NAMED)}" if missing else ""
+    lacking = f"; missing: {some(missing, REPORTS_NAMED)}" if missing else ""
     raise ConfigError([f"no finished run: study={study.id}{lacking}; {study.command} runs them"])

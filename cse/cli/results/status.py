@@ -18,7 +18,7 @@ from cse.cli import ledgers, options, screen
 from cse.cli.listing import FormatOption
 from cse_train.fields import ConfigError
 
-BAR = 30
+STATUS_BAR = 30
 """Characters of a progress bar."""
 UNDER_WORDS: Mapping[str, Sequence[Standing]] = {
     RunState.RUNNING: (RunState.RUNNING,),
@@ -27,7 +27,7 @@ UNDER_WORDS: Mapping[str, Sequence[Standing]] = {
     RunState.FAILED: (RunState.FAILED,),
 }
 """The words under which runs that are not done are counted, in their order."""
-LISTED = 12
+RUNS_LISTED = 12
 """Running runs, and failures, that are listed of a sweep."""
 Name = Annotated[
     str | None, typer.Argument(metavar="ID|FILE|SWEEP", help="A space, or a sweep (cse ls).", show_default=False)
@@ -78,8 +78,11 @@ def long_block(sweep: SweepDetail) -> str:
     """A sweep with the runs that run and those that failed."""
     shown = RunState.RUNNING, RunState.FAILED
     running, failed = ([run for run in sweep.runs if run.row.state == state] for state in shown)
-    lines = [block(sweep.progress), *(f"  {run.row.share:4.0%}  {run.label}{_score(run)}" for run in running[:LISTED])]
-    for run in failed[:LISTED]:
+    lines = [
+        block(sweep.progress),
+        *(f"  {run.row.share:4.0%}  {run.label}{_score(run)}" for run in running[:RUNS_LISTED]),
+    ]
+    for run in failed[:RUNS_LISTED]:
         lines.append(f"  failed  {run.label}: {run.row.reason or 'no reason is recorded'}")
         if run.folder:
             lines.append(f"          log {RunFolder(Path(run.folder)).logs}")
@@ -99,8 +102,8 @@ def facts(sweep: SweepProgress) -> list[str]:
 
 def bar(share: float) -> str:
     """A share as a bar of BAR characters; full only at the very end."""
-    filled = BAR if share >= 1 else int(share * BAR)
-    return "█" * filled + "░" * (BAR - filled)
+    filled = STATUS_BAR if share >= 1 else int(share * STATUS_BAR)
+    return "█" * filled + "░" * (STATUS_BAR - filled)
 
 
 def _score(run: RunProgress) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from analysis.ledger import Ledger, RunRow
-from analysis.tables.data_sets import DIGITS
+from analysis.tables.data_sets import DATA_DIGITS
 from analysis.tables.labels import label, varying
 from cse.cli.ledgers import LedgerUrl, existing_ledger
 from cse.cli.listing import FormatOption, listing
@@ -59,7 +59,7 @@ def _short(run: RunRow, names: Mapping[str, str], version: int | None, source: s
         "method": run.method,
         "settings": names.get(run.signature, ""),
         "version": version,
-        **{name: str(run.identity.get(name, "-"))[:DIGITS] for name in ("corpus", "dev")},
+        **{name: str(run.identity.get(name, "-"))[:DATA_DIGITS] for name in ("corpus", "dev")},
         "seed": run.seed,
         "examples": run.examples,
         "best": run.best,

@@ -24,7 +24,7 @@ from search_spaces.cells import ResolvedSpace, resolve
 with deferred(__name__):
     from cse.experiments import ablation as ablations
 
-FOLDER = "ablations"
+ABLATIONS_FOLDER = "ablations"
 What = Annotated[
     str,
     typer.Argument(
@@ -45,7 +45,7 @@ def ablate(what: What, given: SweepArguments, yes: Yes = False, plan_only: PlanO
     origin = ablations.origin_of(
         what, ledgers.existing_ledger(given.ledger), given.seeds, options.settings(given.settings)
     )
-    made = ablations.ablation(origin, ledgers.notes_folder(url, storage) / FOLDER)
+    made = ablations.ablation(origin, ledgers.notes_folder(url, storage) / ABLATIONS_FOLDER)
     resolved = resolve(made.space)
     request = sweeping.Request(
         resolved=resolved,
@@ -96,7 +96,7 @@ def losses_text(resolved: ResolvedSpace, ledger: Ledger, seeds: Sequence[int]) -
     column, full, components = ablations.losses(resolved, ledger, seeds)
     mean, sd = mean_and_sd(list(full.values()))
     head = {
-        column: ablations.FULL,
+        column: ablations.FULL_LABEL,
         "n": len(full),
         "mean": mean,
         "sd": sd,

@@ -32,7 +32,7 @@ def demo(storage: options.Storage = None, ledger: ledgers.LedgerUrl = None, work
     return run_demo(request)
 
 
-SMALL = (
+SMALL_SCALE = (
     "Small scale: a miniature encoder, a generated corpus and a generated dev set. "
     "The numbers show that everything works, not how the methods compare."
 )
@@ -55,7 +55,7 @@ def run_demo(request: sweeping.Request) -> int:
     made = build.build(request.resolved, ledger)
     print()
     print(table_text.shown(made))
-    print(screen.prose(SMALL))
+    print(screen.prose(SMALL_SCALE))
     figure = folder / "demo.png"
     if not work.nothing_left or not figure.exists():
         figures.draw(made, figure)

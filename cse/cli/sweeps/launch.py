@@ -36,9 +36,9 @@ Ids = Annotated[
 ]
 Config = Annotated[Path, typer.Option(help="The cluster; cluster/launch/cluster.yaml is an example.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be submitted.")]
-OURS = ("target", "ids", "config", "dry_run", "address", "plugins")
+STAYING = ("target", "ids", "config", "dry_run", "address", "plugins")
 """Parameters that stay here; the others travel."""
-PATHS = ("storage", "data", "train_file", "senteval")
+TRAVELLING_PATHS = ("storage", "data", "train_file", "senteval")
 
 
 @with_sweep_arguments
@@ -78,7 +78,9 @@ def _job(ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids:
 
 def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> None:
     """ConfigError for spaces, settings and paths that cannot be, and where not one run fits the nodes of the file."""
-    problems = [line for name in PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))]
+    problems = [
+        line for name in TRAVELLING_PATHS if (path := getattr(given, name)) and (line := not_absolute(name, str(path)))
+    ]
     if line := wrong_ledger(given.ledger):
         problems.append(line)
     if given.address is not None:
@@ -109,7 +111,7 @@ def _travelling(ctx: typer.Context) -> dict[str, list[str | None]]:
     options = {}
     for parameter in ctx.command.params:
         source = ctx.get_parameter_source(parameter.name or "")
-        if parameter.name not in OURS and source is not None and source.name == "COMMANDLINE":
+        if parameter.name not in STAYING and source is not None and source.name == "COMMANDLINE":
             value = ctx.params[str(parameter.name)]
             words = value if isinstance(value, list | tuple) else [value]
             options[max(parameter.opts, key=len)] = [None if word is True else str(word) for word in words]

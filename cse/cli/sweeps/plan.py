@@ -2,7 +2,7 @@
 
 import json
 
-from analysis.statistics.looks import MARGIN
+from analysis.statistics.looks import TIE_MARGIN
 from cluster.plan.planner import plan as planned
 from cse.cli import exit, ledgers, options, screen
 from cse.cli.listing import FormatOption
@@ -32,7 +32,7 @@ def plan(
 ) -> None:
     """Count cells and runs of spaces, which of them the ledger has, which lack an input, and what the rest costs."""
     given = options.settings(settings)
-    terms = options.terms(until, max_seeds, MARGIN, seeds)
+    terms = options.terms(until, max_seeds, TIE_MARGIN, seeds)
     paths = options.data_paths(data, train_file, senteval, train_columns)
     opened = ledgers.existing_ledger(ledger)
     screen.note("counting runs")

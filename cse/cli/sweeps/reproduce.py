@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from analysis.ledger import Ledger, shown_url
-from analysis.statistics.looks import MARGIN
+from analysis.statistics.looks import TIE_MARGIN
 from analysis.tables.directions import Terms
 from analysis.tables.spec import TableError
 from cluster.plan.plan import SpacePlan
@@ -49,7 +49,7 @@ def reproduce(
     out: Out = None,
     until: options.Until = None,
     max_seeds: options.MaxSeeds = None,
-    margin: options.Margin = MARGIN,
+    margin: options.Margin = TIE_MARGIN,
     yes: Yes = False,
 ) -> int:
     """Train what published tables need, each shared run once, and print them with verdicts and cost."""

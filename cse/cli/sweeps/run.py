@@ -10,7 +10,7 @@ from analysis.ledger import Ledger, shown_url
 from cluster.plan.missing_inputs import by_reason
 from cse.cli import exit, ledgers, options, table_text
 from cse.cli.loader import deferred
-from cse.cli.sweep_options import MANY, BudgetOption, SweepArguments, Yes, with_sweep_arguments
+from cse.cli.sweep_options import MANY_RUNS, BudgetOption, SweepArguments, Yes, with_sweep_arguments
 from cse.experiments import request as sweeping
 from cse.tables import build
 from search_spaces.catalog import load_space
@@ -88,7 +88,7 @@ def show(request: sweeping.Request, opened: Ledger) -> None:
 
 def agreed(count: int) -> bool:
     """Ask a person at a terminal before a great many runs."""
-    return count <= MANY or not sys.stdin.isatty() or typer.confirm(f"Train {count} runs?")
+    return count <= MANY_RUNS or not sys.stdin.isatty() or typer.confirm(f"Train {count} runs?")
 
 
 def announce(work: sweeping.Work, ledger: str) -> None:

@@ -25,9 +25,9 @@ from search_spaces.space import Space
 with deferred(__name__):
     from cse.experiments import run as experiments
 
-EXAMPLES = 12800
-EVALUATIONS = 2
-SHOWN = {
+VARIANT_EXAMPLES = 12800
+VARIANT_EVALUATIONS = 2
+METRIC_HEADS = {
     "alignment": "alignment",
     "uniformity": "uniformity",
     "positive_cosine": "positive",
@@ -36,8 +36,8 @@ SHOWN = {
     "queue_rows": "queue",
 }
 """What a step logs -> the head of its column."""
-HEAD = ("space", "cell", "method", "state", "dev", "loss", *SHOWN.values())
-TEXTS = 4
+VARIANT_COLUMNS = ("space", "cell", "method", "state", "dev", "loss", *METRIC_HEADS.values())
+VARIANT_TEXTS = 4
 """Columns set to the left."""
 
 Examples = Annotated[int, typer.Option(min=1, help="Training examples of each cell.")]
@@ -45,9 +45,11 @@ Out = Annotated[Path | None, typer.Option(help="Also write the table here.", sho
 
 
 @with_sweep_arguments
-def variants(spaces: options.SpaceNames, given: SweepArguments, examples: Examples = EXAMPLES, out: Out = None) -> int:
+def variants(
+    spaces: options.SpaceNames, given: SweepArguments, examples: Examples = VARIANT_EXAMPLES, out: Out = None
+) -> int:
     """Train every cell of some tables for a few steps and print what each logs, to see that it trains."""
-    short = [f"train.examples={examples}", f"train.evaluations={EVALUATIONS}", *(given.settings or [])]
+    short = [f"train.examples={examples}", f"train.evaluations={VARIANT_EVALUATIONS}", *(given.settings or [])]
     named = [space for word in spaces for space in load_all([word]) if word.lower() != ALL or on_the_dev_set(space)]
     if endless := [space.id for space in named if space.sampled]:
         raise ConfigError(
@@ -84,7 +86,7 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
             name = cell_name(run.cell, run.seed or None)
             row, metrics = rows.get(run.signature), last.get(run.signature, {})
             state = "missing input" if run.signature in space.incomplete_runs else row.state if row else "not run"
-            logged = [_number(metrics.get(key)) for key in SHOWN]
+            logged = [_number(metrics.get(key)) for key in METRIC_HEADS]
             dev = _number(metrics.get(run.run.train.dev))
             body.append([space.id, name, run.run.method, state, dev, loss_parts(metrics), *logged])
             if row is not None and row.state == RunState.FAILED:
@@ -94,7 +96,7 @@ def report(spaces: Sequence[SpacePlan], ledger: Ledger) -> str:
         why |= {f"{space.id} {n}": f"no counterpart in profile {space.resolved.profile.name}" for n in left_out}
     lines = [[MARKDOWN.escape(entry) for entry in line] for line in body]
     reasons = [f"- {name}: {reason}" for name, reason in why.items()]
-    return "\n".join([aligned(list(HEAD), lines, TEXTS), "", *reasons]).rstrip() + "\n"
+    return "\n".join([aligned(list(VARIANT_COLUMNS), lines, VARIANT_TEXTS), "", *reasons]).rstrip() + "\n"
 
 
 def loss_parts(metrics: Mapping[str, float | None]) -> str:

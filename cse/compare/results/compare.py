@@ -10,7 +10,7 @@ import typer
 from analysis.ledger import Ledger
 from analysis.render.formats import render
 from analysis.statistics.looks import FAMILY
-from analysis.tables.directions import MARGIN, Terms
+from analysis.tables.directions import TIE_MARGIN, Terms
 from cse.cli import ledgers, options, screen
 from cse.cli.loader import deferred
 from cse.cli.table_text import TableFormat
@@ -50,7 +50,7 @@ def compare(
     a: First,
     b: Second,
     column: Columns = None,
-    margin: Margin = MARGIN,
+    margin: Margin = TIE_MARGIN,
     scale: options.Spans = None,
     level: Level = FAMILY,
     top: Top = 5,

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from analysis.statistics.looks import FAMILY
-from analysis.statistics.needed import MOST
-from analysis.tables.directions import MARGIN, Terms
+from analysis.statistics.needed import MOST_SEEDS_NEEDED
+from analysis.tables.directions import TIE_MARGIN, Terms
 from cse.cli import ledgers, options
 from cse.cli.exit import DONE
 from cse.cli.listing import FormatOption
@@ -43,7 +43,7 @@ def gate(
     candidate: Candidate,
     against: Against,
     column: Columns = None,
-    margin: Margin = MARGIN,
+    margin: Margin = TIE_MARGIN,
     scale: options.Spans = None,
     level: Level = FAMILY,
     looks: Looks = None,
@@ -100,7 +100,7 @@ def _dev(left: Model, right: Model) -> list[str]:
 
 def line(word: GateWord, more: int | None, columns: list[ColumnComparison], others: str = "") -> str:
     """`better: sts_dev +3.00 (+0.52 to +5.48: better, the 95% interval excludes 0)`, with the seeds that it lacks."""
-    lacking = "" if word != "more-seeds" else f" {more}" if more is not None else f" over {MOST}"
+    lacking = "" if word != "more-seeds" else f" {more}" if more is not None else f" over {MOST_SEEDS_NEEDED}"
     return f"{worded(word, others)}{lacking}: " + "; ".join([*map(_column, columns), *no_ties(columns)])
 
 

@@ -9,7 +9,7 @@ import typer
 from analysis.bundles.reader import Bundle
 from analysis.ledger import shown_url
 from analysis.ledger.exchange.merge import Merged, Source
-from analysis.statistics.looks import MARGIN
+from analysis.statistics.looks import TIE_MARGIN
 from analysis.tables.labels import number_of
 from analysis.tables.spec import Sense
 from cse.cli import exit, ledgers, options
@@ -126,7 +126,7 @@ def described(metric: Metric) -> str:
     """What is taken for granted of the score."""
     span = metric.scale.span
     unknown = "its range is not known, so that nothing is called a tie: --scale 1, or 100, says it"
-    width = unknown if span is None else f"its range is {span:g} wide, and a tie within ±{MARGIN * span / 100:g}"
+    width = unknown if span is None else f"its range is {span:g} wide, and a tie within ±{TIE_MARGIN * span / 100:g}"
     return f"{metric.name}: the {metric.scale.better} value is the better one; {width}"
 
 

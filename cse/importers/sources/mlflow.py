@@ -11,8 +11,8 @@ from cse_train.fields import ConfigError, nearest
 from cse_train.reading import reading
 
 SCORE = None
-PAGE = 1_000
-FINISHED = "FINISHED"
+MLFLOW_PAGE = 1_000
+MLFLOW_FINISHED = "FINISHED"
 
 
 def read(source: str, study: str | None) -> list[ForeignRun]:
@@ -39,7 +39,7 @@ def read(source: str, study: str | None) -> list[ForeignRun]:
 def _all(client: Any, experiment: str) -> list[ForeignRun]:
     runs, token = list[ForeignRun](), None
     while True:
-        page = client.search_runs([experiment], max_results=PAGE, page_token=token)
+        page = client.search_runs([experiment], max_results=MLFLOW_PAGE, page_token=token)
         runs += map(_run, page)
         token = page.token
         if not token:
@@ -50,7 +50,7 @@ def _run(run: Any) -> ForeignRun:
     begun, end = run.info.start_time, run.info.end_time
     return ForeignRun(
         id=run.info.run_id,
-        unfinished="" if run.info.status == FINISHED else str(run.info.status).lower(),
+        unfinished="" if run.info.status == MLFLOW_FINISHED else str(run.info.status).lower(),
         settings={name: scalar(value) for name, value in run.data.params.items()},
         metrics=dict(run.data.metrics),
         seconds=(end - begun) / 1000 if begun and end else None,

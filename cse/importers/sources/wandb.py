@@ -18,8 +18,8 @@ from cse_train.reading import reading
 from cse_train.text.corpora.delimited import delimited_rows, header_of
 
 SCORE = None
-FINISHED = "finished"
-OURS = ("method", "train.", "method.")
+WANDB_FINISHED = "finished"
+OUR_SETTINGS = ("method", "train.", "method.")
 """How the names of settings begin; in a flat table every other column with numbers is a metric."""
 FACTS = ("id", "name", "state", "created", "created_at", "createdat")
 """Columns, in small letters, that say which run a row is, and how it ended."""
@@ -137,14 +137,18 @@ def _from_row(row: Json, name: str, by_settings: bool) -> ForeignRun:
         config, summary = _mapping(facts["config"]), _mapping(facts["summary"])
         settings, others = flat(config), summary
     else:
-        settings = flat({name: value for name, value in row.items() if name.startswith(OURS)})
-        others = {name: value for name, value in row.items() if not name.startswith(OURS) and name.lower() not in FACTS}
+        settings = flat({name: value for name, value in row.items() if name.startswith(OUR_SETTINGS)})
+        others = {
+            name: value
+            for name, value in row.items()
+            if not name.startswith(OUR_SETTINGS) and name.lower() not in FACTS
+        }
     text = json.dumps(row, sort_keys=True, default=str)
-    state = str(facts.get("state") or FINISHED).lower()
+    state = str(facts.get("state") or WANDB_FINISHED).lower()
     return ForeignRun(
         id=json.dumps([name, settings], sort_keys=True) if by_settings and not facts.get("id") else name,
         earlier_id="" if facts.get("id") else hashlib.sha256(text.encode()).hexdigest(),
-        unfinished="" if state == FINISHED else state,
+        unfinished="" if state == WANDB_FINISHED else state,
         settings=settings,
         metrics=numbers(others),
         rest=_rest(others),
@@ -178,7 +182,7 @@ def _from_api(run: Any) -> ForeignRun:
     summary = dict(run.summary_metrics)
     return ForeignRun(
         id="/".join(run.path),
-        unfinished="" if run.state == FINISHED else str(run.state),
+        unfinished="" if run.state == WANDB_FINISHED else str(run.state),
         settings=flat(dict(run.config)),
         metrics=numbers(summary),
         rest=_rest(summary),

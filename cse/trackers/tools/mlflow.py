@@ -20,10 +20,10 @@ STATUS = {
     RunState.FAILED: "FAILED",
     RunState.LOST: "KILLED",
 }
-SIGNATURE = "cse.signature"
-LONGEST = 5_000
+SIGNATURE_TAG = "cse.signature"
+LONGEST_PARAMETER = 5_000
 """Letters of a value; MLflow's databases take 6,000."""
-BATCH = 1_000
+MLFLOW_BATCH = 1_000
 """Metrics in one request: MLflow's limit."""
 
 
@@ -48,10 +48,10 @@ class Tracker:
         at = max((examples for examples, _ in run.points), default=0)
         new = [(examples, metrics) for examples, metrics in run.points if examples not in seen]
         metrics = [*_metrics(new), *(_metrics([(at, run.results)]) if run.ended else ())]
-        tags = [RunTag(f"cse.{name}", value[:LONGEST]) for name, value in run.notes.items()]
+        tags = [RunTag(f"cse.{name}", value[:LONGEST_PARAMETER]) for name, value in run.notes.items()]
         self._client.log_batch(mine, tags=tags)
-        for start in range(0, len(metrics), BATCH):
-            self._client.log_batch(mine, metrics=metrics[start : start + BATCH])
+        for start in range(0, len(metrics), MLFLOW_BATCH):
+            self._client.log_batch(mine, metrics=metrics[start : start + MLFLOW_BATCH])
         if run.ended:
             self._client.set_terminated(mine, STATUS.get(run.state, "FINISHED"))
             del self._ids[run.signature]
@@ -62,15 +62,15 @@ class Tracker:
     def _open(self, run: TrackedRun) -> set[int]:
         """Begin the run, or go on with it; the examples of the points that it has."""
         experiment = self._experiments.get(run.sweep) or self._experiment(run.sweep)
-        same = self._client.search_runs([experiment], f"tags.`{SIGNATURE}` = '{run.signature}'", max_results=1)
+        same = self._client.search_runs([experiment], f"tags.`{SIGNATURE_TAG}` = '{run.signature}'", max_results=1)
         if same:
             self._ids[run.signature] = mine = same[0].info.run_id
             self._client.set_terminated(mine, "RUNNING")
             names = {_key(name) for _, metrics in run.points for name in metrics}
             return {point.step for name in names for point in self._client.get_metric_history(mine, name)}
-        tags = {SIGNATURE: run.signature, "cse.sweep": run.sweep}
+        tags = {SIGNATURE_TAG: run.signature, "cse.sweep": run.sweep}
         mine = self._client.create_run(experiment, run_name=run.name, tags=tags).info.run_id
-        params = [Param(_key(name), str(value)[:LONGEST]) for name, value in run.settings.items()]
+        params = [Param(_key(name), str(value)[:LONGEST_PARAMETER]) for name, value in run.settings.items()]
         for start in range(0, len(params), 100):
             self._client.log_batch(mine, params=params[start : start + 100])
         self._ids[run.signature] = mine

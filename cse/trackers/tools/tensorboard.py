@@ -9,7 +9,7 @@ from tensorboardX.summary import hparams
 
 from cse.trackers.tools import TrackedRun
 
-LONGEST = 200
+LONGEST_NAME = 200
 """Letters of a folder's name; file systems take 255 bytes."""
 
 
@@ -52,4 +52,4 @@ class Tracker:
 
 def _name(text: str) -> str:
     """A name for one folder."""
-    return re.sub(r"[^\w=.,@+ -]", "_", text)[-LONGEST:].strip(". ") or "_"
+    return re.sub(r"[^\w=.,@+ -]", "_", text)[-LONGEST_NAME:].strip(". ") or "_"

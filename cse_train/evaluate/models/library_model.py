@@ -18,8 +18,8 @@ from cse_train.fields import ConfigError
 from cse_train.modules import prompted_transformer
 
 INSTALL = "pip install 'cse-search[sentence-transformers]'"
-ROWS = 128
-POOLERS = {"mean": "mean", "cls": "cls_no_mlp", "lasttoken": "last"}
+EMBEDDED_ROWS = 128
+LIBRARY_POOLERS = {"mean": "mean", "cls": "cls_no_mlp", "lasttoken": "last"}
 """The library's pooling mode -> our name of the same thing."""
 
 
@@ -38,7 +38,7 @@ class LibraryModel(TextModel):
             embeddings = self.model.encode(
                 distinct,
                 prompt=self.prompt if prompt is None else prompt,
-                batch_size=ROWS,
+                batch_size=EMBEDDED_ROWS,
                 show_progress_bar=False,
                 convert_to_numpy=True,
             )
@@ -84,7 +84,7 @@ def _pooler_of(model: Any) -> str:
     pooling = [module for module in model if type(module).__name__ == "Pooling"]
     mode = _mode_of(pooling[0]) if len(pooling) == 1 else ""
     if kinds == ["Transformer", "Pooling"]:
-        return POOLERS.get(mode, mode)
+        return LIBRARY_POOLERS.get(mode, mode)
     if kinds == ["Transformer", "Pooling", "Dense"] and mode == "cls":
         return "cls"
     return "sentence-transformers: " + " + ".join(kinds)

@@ -36,7 +36,7 @@ from cse_train.text.vector_files import names_vectors
 log = logging.getLogger(__name__)
 
 __all__ = ["NotFinite", "PackedModel", "TextModel", "open_model"]
-WANTED = "give a run's folder, one of transformers or sentence-transformers, a shipped encoder, or word vectors"
+MODEL_ADVICE = "give a run's folder, one of transformers or sentence-transformers, a shipped encoder, or word vectors"
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def open_model(
         return _open_encoder(path, pooler, max_length, prompt)
     absent = "has no run's checkpoint, no modules.json, and no config.json with weights"
     reason = absent if path.is_dir() else f"is no folder; {nearest(str(path), shipped_names())}"
-    raise ConfigError([f"not a model: model={path} {reason}; {WANTED}"])
+    raise ConfigError([f"not a model: model={path} {reason}; {MODEL_ADVICE}"])
 
 
 def is_run(path: Path) -> bool:

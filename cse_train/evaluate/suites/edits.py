@@ -6,7 +6,7 @@ from cse_train.evaluate.protocol import Protocol, Score
 from cse_train.evaluate.vectors import unit
 from cse_train.text.corpora.files import texts_hash
 
-SENTENCE = "I like this apple because it looks so fresh and it should be delicious."
+SHOWN_SENTENCE = "I like this apple because it looks so fresh and it should be delicious."
 EDITS = {
     "insertion": "I don't like this apple because but it looks so not fresh and it should be dog delicious.",
     "deletion": "I like this because it looks so fresh and it should be delicious.",
@@ -23,7 +23,7 @@ SPANS = dict.fromkeys(UNRANKED, 1.0)
 
 def evaluate(model: TextModel, _paths: DataPaths) -> list[Score]:
     """The cosine of the sentence with each edit, between -1 and 1 as the paper prints it."""
-    texts = [SENTENCE, *EDITS.values()]
+    texts = [SHOWN_SENTENCE, *EDITS.values()]
     sentence, *edits = unit(model.embed(texts))
     protocol = Protocol(
         suite=NAME,

@@ -15,8 +15,8 @@ from cse_train.evaluate.pairs import load_pairs
 from cse_train.evaluate.protocol import Score, sts_protocol
 from cse_train.evaluate.vectors import EmbeddedPairs, embed_pairs, unit
 
-SET = "sts_test"
-BLOCK = 512
+GEOMETRY_SET = "sts_test"
+PAIRS_AT_ONCE = 512
 """Rows of the distance matrix held at once: 512 x 2758 doubles are 11 MB."""
 RATINGS = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5))
 """Bins of human ratings, upper ends excluded but for the last (DiffCSE figure 2)."""
@@ -28,15 +28,15 @@ POSITIVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "gold == 5": lambda gold: gold == 5,
 }
 """Which pairs count as positive; no paper says. On STS-B test 231, 338 and 97 pairs."""
-COMPARED = ("gold > 4", "gold == 5")
+POSITIVE_RULES = ("gold > 4", "gold == 5")
 """The kinds that are scored unless others are asked for."""
 NAME = "geometry"
 COLUMNS = (
-    *(f"{SET}:alignment (positives {rule})" for rule in COMPARED),
-    f"{SET}:uniformity",
-    f"{SET}:mean_cosine",
+    *(f"{GEOMETRY_SET}:alignment (positives {rule})" for rule in POSITIVE_RULES),
+    f"{GEOMETRY_SET}:uniformity",
+    f"{GEOMETRY_SET}:mean_cosine",
 )
-NEEDS = (SET,)
+NEEDS = (GEOMETRY_SET,)
 LOWER, UNRANKED = ("alignment", "uniformity"), ("mean_cosine",)
 SPANS = dict.fromkeys((*LOWER, *UNRANKED), 1.0)
 """A point of a distance is that of a cosine."""
@@ -57,13 +57,13 @@ def uniformity(embeddings_ND: np.ndarray) -> float:
     rows = len(unit_ND)
     if rows < 2:
         return math.nan
-    total = sum(_block_sum(unit_ND, first) for first in range(0, rows, BLOCK))
+    total = sum(_block_sum(unit_ND, first) for first in range(0, rows, PAIRS_AT_ONCE))
     return math.log(2 * total / (rows * (rows - 1)))
 
 
 def _block_sum(unit_ND: np.ndarray, first: int) -> float:
     """Sum of exp(-2 |x - y|^2) over rows i of one block and all j > i."""
-    block = unit_ND[first : first + BLOCK]
+    block = unit_ND[first : first + PAIRS_AT_ONCE]
     after = unit_ND[first:]
     lengths = (block**2).sum(1)[:, None] + (after**2).sum(1)
     distances = np.maximum(lengths - 2 * (block @ after.T), 0.0)
@@ -91,10 +91,10 @@ def _summary(cosines: np.ndarray) -> dict[str, object]:
     }
 
 
-def evaluate(model: TextModel, paths: DataPaths, *, positives: Sequence[str] = COMPARED) -> list[Score]:
+def evaluate(model: TextModel, paths: DataPaths, *, positives: Sequence[str] = POSITIVE_RULES) -> list[Score]:
     """On STS-B test: `alignment` for each kind of POSITIVES asked for, `uniformity` over all 2758 sentences, and
     `mean_cosine` of the pairs, whose details hold the cosines by rating. Raises ConfigError for missing data."""
-    embedded = embed_pairs(model.embed, load_pairs(SET, paths))
+    embedded = embed_pairs(model.embed, load_pairs(GEOMETRY_SET, paths))
     points = embedded.sentences
     spread = uniformity(embedded.unit_UD[points])
     ratings = cosines_by_rating(embedded.cosines, embedded.pairs.gold)
@@ -106,7 +106,7 @@ def evaluate(model: TextModel, paths: DataPaths, *, positives: Sequence[str] = C
     ]
     return [
         Score(
-            suite=SET,
+            suite=GEOMETRY_SET,
             metric=metric,
             value=value,
             protocol=sts_protocol(embedded.pairs, model, aggregation="whole set", rule=rule),

@@ -18,15 +18,15 @@ from cse_train.evaluate.protocol import Protocol, Score, sts_protocol
 from cse_train.evaluate.vectors import embed_pairs
 from cse_train.text.corpora.files import texts_hash
 
-LIMIT = 3
+NEAR_LENGTHS = 3
 """Length difference of the near part."""
-HIGHEST = 5.0
+HIGHEST_GRADE = 5.0
 """Gold is divided by it, SICK-R's 1 to 5 too."""
-NEAR, FAR = "mean_abs_error_near", "mean_abs_error_far"
+NEAR_ERROR, FAR_ERROR = "mean_abs_error_near", "mean_abs_error_far"
 NAME = "lengths"
-COLUMNS = (*(f"{name}:{metric}" for name in (*SEVEN, NAME) for metric in (NEAR, FAR)), f"{NAME}:gap")
+COLUMNS = (*(f"{name}:{metric}" for name in (*SEVEN, NAME) for metric in (NEAR_ERROR, FAR_ERROR)), f"{NAME}:gap")
 NEEDS = SEVEN
-LOWER, UNRANKED = (NEAR, FAR), ("gap",)
+LOWER, UNRANKED = (NEAR_ERROR, FAR_ERROR), ("gap",)
 
 
 LengthErrors = list[tuple[float, int]]
@@ -41,8 +41,11 @@ def length_differences(left: Sequence[str], right: Sequence[str]) -> np.ndarray:
 
 def length_errors(cosines_P: np.ndarray, gold_P: np.ndarray, differences_P: np.ndarray) -> LengthErrors:
     """Errors of the pairs whose lengths differ by at most LIMIT and of the others, of which neither may be empty."""
-    wrong = 100 * np.abs(cosines_P - gold_P / HIGHEST)
-    return [(float(part.mean()), len(part)) for part in (wrong[differences_P <= LIMIT], wrong[differences_P > LIMIT])]
+    wrong = 100 * np.abs(cosines_P - gold_P / HIGHEST_GRADE)
+    return [
+        (float(part.mean()), len(part))
+        for part in (wrong[differences_P <= NEAR_LENGTHS], wrong[differences_P > NEAR_LENGTHS])
+    ]
 
 
 def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
@@ -51,7 +54,7 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     Raises ConfigError for missing data, before anything is encoded.
     """
     loaded = [load_pairs(name, paths) for name in SEVEN]
-    rule = f"lengths differ by at most {LIMIT} words or more, absolute, gold / {HIGHEST:g}"
+    rule = f"lengths differ by at most {NEAR_LENGTHS} words or more, absolute, gold / {HIGHEST_GRADE:g}"
     errors = {pairs.name: _score(model, pairs) for pairs in loaded}
     protocols = [sts_protocol(pairs, model, aggregation="mean over pairs", rule=rule) for pairs in loaded]
     return [
@@ -68,7 +71,7 @@ def _score(model: TextModel, pairs: Pairs) -> LengthErrors:
 def _of_set(errors: LengthErrors, protocol: Protocol) -> list[Score]:
     return [
         Score(suite=protocol.suite, metric=metric, value=value, protocol=protocol, details={"pairs": pairs})
-        for metric, (value, pairs) in zip((NEAR, FAR), errors, strict=True)
+        for metric, (value, pairs) in zip((NEAR_ERROR, FAR_ERROR), errors, strict=True)
     ]
 
 
@@ -80,7 +83,7 @@ def macro_means(errors: Iterable[LengthErrors]) -> tuple[float, float]:
 
 def _over_sets(errors: Iterable[LengthErrors], protocol: Protocol) -> list[Score]:
     near, far = macro_means(errors)
-    values = {NEAR: near, FAR: far, "gap": near - far}
+    values = {NEAR_ERROR: near, FAR_ERROR: far, "gap": near - far}
     return [Score(suite=NAME, metric=m, value=value, protocol=protocol) for m, value in values.items()]
 
 

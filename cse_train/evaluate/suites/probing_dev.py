@@ -2,11 +2,11 @@
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import DEV, Score
+from cse_train.evaluate.protocol import DEV_SUFFIX, Score
 from cse_train.evaluate.suites import probing, transfer
 
 NAME = "probing_dev"
-COLUMNS = (f"{probing.NAME}{DEV}",)
+COLUMNS = (f"{probing.NAME}{DEV_SUFFIX}",)
 NEEDS = probing.NEEDS
 
 

@@ -31,7 +31,7 @@ from cse_train.plugins import registry as plugins
 from cse_train.results import CODE_VERSION, RULED, Protocol
 from cse_train.text.corpora.files import file_hash, texts_hash
 
-CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz"}
+SUITE_CORPORA = {"wiki": "wiki/wiki_sentences.txt.gz"}
 """Corpus that a suite may need -> its file in the folder of `--data`."""
 
 
@@ -156,7 +156,7 @@ def _describing(column: str) -> list[ModuleType]:
 @functools.cache
 def _metrics() -> frozenset[str]:
     """The metrics of ours, a user's own sets included."""
-    return frozenset([*judgements.METRICS, *(metric_of(c) for suite in shipped().values() for c in suite.COLUMNS)])
+    return frozenset([*judgements.RANK_METRICS, *(metric_of(c) for suite in shipped().values() for c in suite.COLUMNS)])
 
 
 def unscored(suites: Iterable[str], have: Container[str]) -> tuple[str, ...]:
@@ -227,7 +227,7 @@ def needs(suite: str) -> tuple[str, ...]:
 def require_corpus(corpus: str, suite: str, paths: DataPaths) -> None:
     """Raise ConfigError where a corpus that a suite needs is not given."""
     if getattr(paths, corpus) is None:
-        raise ConfigError([f"missing data: suite={suite} needs {CORPORA[corpus]}; give --data DIR"])
+        raise ConfigError([f"missing data: suite={suite} needs {SUITE_CORPORA[corpus]}; give --data DIR"])
 
 
 def _problem(name: str, paths: DataPaths) -> str | None:
@@ -242,7 +242,7 @@ def _problem(name: str, paths: DataPaths) -> str | None:
 
 def _read(need: str, suite: str, paths: DataPaths) -> str:
     """The hash of what is read, where it is read at once: a corpus stands by its file."""
-    if need in CORPORA:
+    if need in SUITE_CORPORA:
         require_corpus(need, suite, paths)
         return file_hash(getattr(paths, need))
     if paths.data_set(need) is not None:

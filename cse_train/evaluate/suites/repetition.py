@@ -27,19 +27,19 @@ from cse_train.fields import ConfigError
 from cse_train.text.corpora.files import texts_hash
 from cse_train.text.sources import open_source
 
-QUERIES = 100
-SEED = 0
-LOWEST, HIGHEST = 0.13, 0.17
+REPETITION_QUERIES = 100
+REPETITION_SEED = 0
+LOWEST_SHARE, HIGHEST_SHARE = 0.13, 0.17
 """The overlap, ends included."""
-SHORTEST = 5
+SHORTEST_SENTENCE = 5
 """Words of a query and of a candidate."""
-TRIES = 2000
+REPETITION_TRIES = 2000
 """Candidates drawn for one query before another query takes its place."""
 NAME = "repetition"
 UNRANKED = ("similarity", "similarity_doubled", "bias")
 COLUMNS = tuple(f"{NAME}:{metric}" for metric in UNRANKED)
 NEEDS = ("wiki",)
-WORD = re.compile(r"\w+(?:['’-]\w+)*")
+REPEATED_WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 Words = Counter[str]
 
@@ -55,7 +55,7 @@ class Triple:
 
 def words(text: str) -> Words:
     """How often each word stands in a text, in lower case."""
-    return Counter(word.lower() for word in WORD.findall(text))
+    return Counter(word.lower() for word in REPEATED_WORD.findall(text))
 
 
 def double(text: str, shared: Container[str]) -> str:
@@ -66,7 +66,7 @@ def double(text: str, shared: Container[str]) -> str:
         again = word.lower() if match.start() == 0 else word
         return f"{word} {again}" if word.lower() in shared else word
 
-    return WORD.sub(twice, text)
+    return REPEATED_WORD.sub(twice, text)
 
 
 def overlap(query: Words, candidate: Words) -> float:
@@ -74,7 +74,9 @@ def overlap(query: Words, candidate: Words) -> float:
     return (query & candidate).total() / (query | candidate).total()
 
 
-def draw_triples(sentences: Sequence[str], count: int = QUERIES, seed: int = SEED) -> list[Triple]:
+def draw_triples(
+    sentences: Sequence[str], count: int = REPETITION_QUERIES, seed: int = REPETITION_SEED
+) -> list[Triple]:
     """`count` triples with distinct queries from a generator of their own; ConfigError where the text has too few."""
     rng = np.random.default_rng([seed, 0xE6])
     triples: list[Triple] = []
@@ -85,7 +87,8 @@ def draw_triples(sentences: Sequence[str], count: int = QUERIES, seed: int = SEE
         if once is not None:
             triples.append(Triple(sentences[at], once, double(once, words(sentences[at]) & words(once))))
     if len(triples) < count:
-        have = f"{len(triples)} of {count} queries found a sentence with {LOWEST:.0%} to {HIGHEST:.0%} of shared words"
+        shares = f"{LOWEST_SHARE:.0%} to {HIGHEST_SHARE:.0%}"
+        have = f"{len(triples)} of {count} queries found a sentence with {shares} of shared words"
         raise ConfigError([f"too little text: sentences={len(sentences)}: {have}; give a larger corpus"])
     return triples
 
@@ -93,12 +96,12 @@ def draw_triples(sentences: Sequence[str], count: int = QUERIES, seed: int = SEE
 def _candidate(sentences: Sequence[str], query: str, rng: np.random.Generator) -> str | None:
     """A random sentence in the range of overlap; None for a query that is too short or finds none."""
     wanted = words(query)
-    if wanted.total() < SHORTEST:
+    if wanted.total() < SHORTEST_SENTENCE:
         return None
-    drawn: list[int] = rng.integers(len(sentences), size=TRIES).tolist()
+    drawn: list[int] = rng.integers(len(sentences), size=REPETITION_TRIES).tolist()
     for at in drawn:
         have = words(sentences[at])
-        if have.total() >= SHORTEST and LOWEST <= overlap(wanted, have) <= HIGHEST:
+        if have.total() >= SHORTEST_SENTENCE and LOWEST_SHARE <= overlap(wanted, have) <= HIGHEST_SHARE:
             return sentences[at]
     return None
 
@@ -117,8 +120,13 @@ def evaluate(model: TextModel, paths: DataPaths) -> list[Score]:
     triples = draw_triples([row[0] for row in open_source("wiki", paths).rows()])
     cosines = 100 * similarities(model.embed, triples)
     gains = cosines[:, 1] - cosines[:, 0]
-    protocol = _protocol(model, triples, f"{QUERIES} queries, seed {SEED}, overlap {LOWEST:.0%}-{HIGHEST:.0%} of union")
-    error = float(gains.std(ddof=1) / np.sqrt(QUERIES))
+    protocol = _protocol(
+        model,
+        triples,
+        f"{REPETITION_QUERIES} queries, seed {REPETITION_SEED}, "
+        f"overlap {LOWEST_SHARE:.0%}-{HIGHEST_SHARE:.0%} of union",
+    )
+    error = float(gains.std(ddof=1) / np.sqrt(REPETITION_QUERIES))
     values = {
         "similarity": (cosines[:, 0].mean(), {}),
         "similarity_doubled": (cosines[:, 1].mean(), {}),

@@ -20,21 +20,26 @@ from cse_train.evaluate.protocol import Score, sts_protocol
 from cse_train.evaluate.vectors import Embed, EmbeddedPairs, embed_pairs, unit
 from cse_train.fields import ConfigError
 
-RULES = ("exclude index", "exclude same text", "exclude same text, distinct corpus")
+RETRIEVAL_RULES = ("exclude index", "exclude same text", "exclude same text, distinct corpus")
 """What is no candidate: the query's own place; every sentence of the query's text; and that with each text once."""
 TIES = ("against", "in favour")
 """Whether candidates as near as the partner, such as sentences of its text, come before or behind it."""
 DEPTHS = (1, 3, 5, 10)
 NEAREST = 3
 """Texts listed for each query."""
-SET = "sts_test"
+RETRIEVAL_SET = "sts_test"
 TOP_RATING = 5.0
-COUNTS = (97, 2551)
+RETRIEVAL_COUNTS = (97, 2551)
 """Pairs of the top rating and distinct sentences in STS-B test."""
 NAME = "retrieval"
-COLUMNS = tuple(f"{SET}:recall@{depth} ({rule}, ties {ties})" for rule in RULES for ties in TIES for depth in DEPTHS)
-NEEDS = (SET,)
-QUERIES = (
+COLUMNS = tuple(
+    f"{RETRIEVAL_SET}:recall@{depth} ({rule}, ties {ties})"
+    for rule in RETRIEVAL_RULES
+    for ties in TIES
+    for depth in DEPTHS
+)
+NEEDS = (RETRIEVAL_SET,)
+SHOWN_QUERIES = (
     "you can do it , too .",
     "this is not a problem .",
     "i think that is not a bad idea .",
@@ -59,16 +64,16 @@ class Search:
 
 def make_search(left_rows: np.ndarray, right_rows: np.ndarray, gold: np.ndarray, rule: str) -> Search:
     """The queries of the pairs rated 5, left to right first and then right to left, under one of RULES."""
-    assert rule in RULES, rule
+    assert rule in RETRIEVAL_RULES, rule
     sentences = np.concatenate([left_rows, right_rows])
     count, top = len(gold), np.flatnonzero(gold == TOP_RATING)
     places, partners = np.concatenate([top, top + count]), np.concatenate([top + count, top])
     queries = sentences[places]
-    if rule == RULES[2]:
+    if rule == RETRIEVAL_RULES[2]:
         corpus = np.arange(sentences.max() + 1)
         return Search(corpus, queries, sentences[partners], queries[:, None] == corpus)
     itself = places[:, None] == np.arange(2 * count)
-    excluded = itself if rule == RULES[0] else queries[:, None] == sentences
+    excluded = itself if rule == RETRIEVAL_RULES[0] else queries[:, None] == sentences
     return Search(sentences, queries, partners, excluded)
 
 
@@ -123,16 +128,16 @@ def _list(query: str, cosines: np.ndarray, texts: Sequence[str]) -> list[dict[st
     return [{"text": texts[row], "cosine": float(cosines[row])} for row in others]
 
 
-def evaluate(model: TextModel, paths: DataPaths, *, queries: Sequence[str] = QUERIES) -> list[Score]:
+def evaluate(model: TextModel, paths: DataPaths, *, queries: Sequence[str] = SHOWN_QUERIES) -> list[Score]:
     """recall@1, 3, 5 and 10 under each rule and each way with ties, with the oracle's recall in `details`; those of the
     first recall@1 on the distinct corpus hold the nearest texts of each of `queries` too. Raises ConfigError for
     missing data.
     """
-    pairs = load_pairs(SET, paths)
+    pairs = load_pairs(RETRIEVAL_SET, paths)
     embedded = embed_pairs(model.embed, pairs)
     _check_counts(pairs, embedded)
     lists = nearest(model.embed, embedded, queries)
-    return [score for rule in RULES for score in _scores(model, embedded, rule, lists)]
+    return [score for rule in RETRIEVAL_RULES for score in _scores(model, embedded, rule, lists)]
 
 
 def _scores(model: TextModel, embedded: EmbeddedPairs, rule: str, lists: list[dict[str, object]]) -> list[Score]:
@@ -145,7 +150,7 @@ def _scores(model: TextModel, embedded: EmbeddedPairs, rule: str, lists: list[di
         protocol = sts_protocol(embedded.pairs, model, aggregation="mean over queries", rule=f"{rule}, ties {way}")
         scores += [
             Score(
-                suite=SET,
+                suite=RETRIEVAL_SET,
                 metric=f"recall@{depth}",
                 value=recall_at[depth],
                 protocol=protocol,
@@ -153,13 +158,15 @@ def _scores(model: TextModel, embedded: EmbeddedPairs, rule: str, lists: list[di
             )
             for depth in DEPTHS
         ]
-    if rule == RULES[2]:
+    if rule == RETRIEVAL_RULES[2]:
         scores[0] = replace(scores[0], details={**scores[0].details, "nearest": lists})
     return scores
 
 
 def _check_counts(pairs: Pairs, embedded: EmbeddedPairs) -> None:
     counts = (int((pairs.gold == TOP_RATING).sum()), len(embedded.texts))
-    if counts != COUNTS:
-        wanted, have = (f"{top} pairs rated 5 and {distinct} distinct sentences" for top, distinct in (COUNTS, counts))
-        raise ConfigError([f"unexpected data: suite={SET}: {wanted} expected, {have} found; fetch it again"])
+    if counts != RETRIEVAL_COUNTS:
+        wanted, have = (
+            f"{top} pairs rated 5 and {distinct} distinct sentences" for top, distinct in (RETRIEVAL_COUNTS, counts)
+        )
+        raise ConfigError([f"unexpected data: suite={RETRIEVAL_SET}: {wanted} expected, {have} found; fetch it again"])

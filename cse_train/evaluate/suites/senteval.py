@@ -19,8 +19,8 @@ from cse_train.text.corpora.files import texts_hash
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
 NAME = "senteval"
-F1, MEAN = "mrpc:f1", "spearman_mean"
-COLUMNS = (*transfer.COLUMNS, *MORE_TASKS, F1, *(f"{year}:{MEAN}" for year in YEARS), NAME)
+F1, SPEARMAN_MEAN = "mrpc:f1", "spearman_mean"
+COLUMNS = (*transfer.COLUMNS, *MORE_TASKS, F1, *(f"{year}:{SPEARMAN_MEAN}" for year in YEARS), NAME)
 NEEDS = (*transfer.NEEDS, *MORE_TASKS, *YEARS)
 
 
@@ -43,7 +43,10 @@ def task_scores(model: TextModel, paths: DataPaths) -> list[Score]:
         *seven,
         *transfer.evaluate(model, paths, members=MORE_TASKS),
         replace(mrpc, metric="f1", value=mrpc.details["f1"]),
-        *(replace(s, metric=MEAN, cosines=None) for s in sts.evaluate(model, paths, members=YEARS, aggregation="mean")),
+        *(
+            replace(s, metric=SPEARMAN_MEAN, cosines=None)
+            for s in sts.evaluate(model, paths, members=YEARS, aggregation="mean")
+        ),
     ]
 
 

@@ -2,11 +2,11 @@
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import DEV, Score
+from cse_train.evaluate.protocol import DEV_SUFFIX, Score
 from cse_train.evaluate.suites import senteval
 
 NAME = "senteval_dev"
-COLUMNS = (f"{senteval.NAME}{DEV}",)
+COLUMNS = (f"{senteval.NAME}{DEV_SUFFIX}",)
 NEEDS = senteval.NEEDS
 
 

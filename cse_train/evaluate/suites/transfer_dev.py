@@ -2,11 +2,11 @@
 
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.text_model import TextModel
-from cse_train.evaluate.protocol import DEV, Score
+from cse_train.evaluate.protocol import DEV_SUFFIX, Score
 from cse_train.evaluate.suites import transfer
 
 NAME = "transfer_dev"
-COLUMNS = tuple(f"{column}{DEV}" for column in transfer.COLUMNS)
+COLUMNS = tuple(f"{column}{DEV_SUFFIX}" for column in transfer.COLUMNS)
 NEEDS = transfer.NEEDS
 
 

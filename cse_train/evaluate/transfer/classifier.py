@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cse_train.evaluate.transfer.contract import SEED, Recipe
+from cse_train.evaluate.transfer.contract import SENTEVAL_SEED, Recipe
 from cse_train.evaluate.transfer.optimisers import OPTIMISERS
 
 WEIGHT_DECAYS = (1e-5, 1e-4, 1e-3, 1e-2)
-MAX_EPOCH = 200
+CLASSIFIER_EPOCHS = 200
 HELD_OUT = 0.05
 """Share of the examples that stops a refit, which has no dev fold."""
 
@@ -48,7 +48,7 @@ class Fitted:
 
 def held_out(rows: np.ndarray, decay: float) -> Problem:
     """A refit on `rows`, of which the first 5% of a permutation stop it."""
-    order = np.random.RandomState(SEED).permutation(len(rows))
+    order = np.random.RandomState(SENTEVAL_SEED).permutation(len(rows))
     count = int(HELD_OUT * len(rows))
     return Problem(rows[order[count:]], rows[order[:count]], (decay,), drawn=len(rows))
 
@@ -104,11 +104,11 @@ class _Together:
 
     def run(self) -> list[Fitted]:
         """Rounds until every model has stopped."""
-        stream = np.random.RandomState(SEED)
+        stream = np.random.RandomState(SENTEVAL_SEED)
         if self.problems[0].drawn:
             stream.permutation(self.problems[0].drawn)
         epoch = 0
-        while len(self.active) and epoch <= MAX_EPOCH:
+        while len(self.active) and epoch <= CLASSIFIER_EPOCHS:
             for _ in range(self.recipe.epoch_size):
                 self._epoch(stream.permutation(self.rows_GT.shape[1]))
             epoch += self.recipe.epoch_size
@@ -158,7 +158,7 @@ class _Together:
 
 def initial_weights(classes: int, width: int) -> Tensor:
     """[C, width + 1]: what torch.nn.Linear draws after torch.manual_seed(1111), weights then biases."""
-    generator = torch.Generator().manual_seed(SEED)
+    generator = torch.Generator().manual_seed(SENTEVAL_SEED)
     weights = nn.init.kaiming_uniform_(torch.empty(classes, width), a=math.sqrt(5), generator=generator)
     biases = nn.init.uniform_(torch.empty(classes), -(width**-0.5), width**-0.5, generator=generator)
     return torch.cat([weights, biases[:, None]], dim=1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from cse_train.fields import ConfigError
 
-SEED = 1111
+SENTEVAL_SEED = 1111
 """SentEval seeds folds and fits with it."""
 
 
@@ -96,5 +96,5 @@ def stratified_folds(labels: np.ndarray, count: int) -> list[Fold]:
     """`count` shuffled folds with the classes' shares, from random_state 1111: SentEval's to the row."""
     from sklearn.model_selection import StratifiedKFold  # an extra, slow to import
 
-    folds = StratifiedKFold(n_splits=count, shuffle=True, random_state=SEED)
+    folds = StratifiedKFold(n_splits=count, shuffle=True, random_state=SENTEVAL_SEED)
     return list(folds.split(np.zeros((len(labels), 1)), labels))

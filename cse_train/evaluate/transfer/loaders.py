@@ -33,7 +33,7 @@ SICK = {
     "dev": ("SICK/SICK_trial.txt", 500),
     "test": ("SICK/SICK_test_annotated.txt", 4927),
 }
-SPLITS = {
+TASK_SPLITS = {
     "sst2": {
         "train": ("SST/binary/sentiment-train", 67349),
         "dev": ("SST/binary/sentiment-dev", 872),
@@ -118,7 +118,7 @@ def load_task(name: str, paths: DataPaths) -> Task:
     if name in BINARY:
         splits = {"all": _binary(name, root)}
     else:
-        splits = {split: _official(name, root / file, count) for split, (file, count) in SPLITS[name].items()}
+        splits = {split: _official(name, root / file, count) for split, (file, count) in TASK_SPLITS[name].items()}
         for split in splits.values() if name in GRADED else ():
             require_grades(name, split.labels.tolist())
     return Task(name, CLASSES.get(name, 2), splits, _hash(splits))

@@ -12,14 +12,14 @@ from torch import Tensor
 
 from cse_train.evaluate.correlation import pearson, spearman
 from cse_train.evaluate.transfer.classifier import initial_weights, with_constant
-from cse_train.evaluate.transfer.contract import SEED, Relatedness, Splits
+from cse_train.evaluate.transfer.contract import SENTEVAL_SEED, Relatedness, Splits
 from cse_train.evaluate.transfer.optimisers import Adam
 
-GRADES = np.arange(1, 6)
-BATCH = 64
+SICK_GRADES = np.arange(1, 6)
+RELATEDNESS_BATCH = 64
 ROUND = 50
 """Epochs between two looks at the dev set."""
-MAX_EPOCH = 1000
+RELATEDNESS_EPOCHS = 1000
 TENACITY = 3
 """Rounds without a better correlation that are forgiven; a better one does not reset them."""
 
@@ -44,17 +44,17 @@ def probabilities(gold_N: np.ndarray) -> Tensor:
 
     SentEval has no probability of a grade 0: STS-B's 0.6 is 0.6 of a 1, and 0 is all zeros.
     """
-    return torch.from_numpy(np.maximum(0, 1 - np.abs(gold_N[:, None] - GRADES))).float()
+    return torch.from_numpy(np.maximum(0, 1 - np.abs(gold_N[:, None] - SICK_GRADES))).float()
 
 
 def _fit(features_ND: Tensor, targets_NC: Tensor, dev_ND: Tensor, dev_gold: np.ndarray) -> tuple[float, Tensor]:
     """The best dev correlation and its weights [C, D]. No global random state is read."""
-    weights_CD = initial_weights(len(GRADES), features_ND.shape[1] - 1)
-    optimiser, stream = Adam(weights_CD), np.random.RandomState(SEED)
+    weights_CD = initial_weights(len(SICK_GRADES), features_ND.shape[1] - 1)
+    optimiser, stream = Adam(weights_CD), np.random.RandomState(SENTEVAL_SEED)
     best, kept_CD, failures, epoch = math.nan, weights_CD.clone(), 0, 0
-    while epoch <= MAX_EPOCH and failures <= TENACITY:
+    while epoch <= RELATEDNESS_EPOCHS and failures <= TENACITY:
         for _ in range(ROUND):
-            for rows_B in torch.from_numpy(stream.permutation(len(features_ND))).split(BATCH):
+            for rows_B in torch.from_numpy(stream.permutation(len(features_ND))).split(RELATEDNESS_BATCH):
                 optimiser.step(weights_CD, _gradient(features_ND[rows_B], targets_NC[rows_B], weights_CD))
         epoch += ROUND
         correlation = pearson(_expected(dev_ND, weights_CD), dev_gold)
@@ -75,5 +75,5 @@ def _gradient(inputs_BD: Tensor, targets_BC: Tensor, weights_CD: Tensor) -> Tens
 
 def _expected(features_ND: Tensor, weights_CD: Tensor) -> np.ndarray:
     """float64 [N]: the mean grade."""
-    expected: np.ndarray = (features_ND @ weights_CD.T).softmax(1).numpy() @ GRADES
+    expected: np.ndarray = (features_ND @ weights_CD.T).softmax(1).numpy() @ SICK_GRADES
     return expected

@@ -40,7 +40,7 @@ def score(splits: Splits, classes: int, recipe: Recipe) -> Outcome:
     trainer = _Trainer(joined, classes, recipe)
     ends = np.cumsum([len(split.labels) for split in splits.values()])
     rows = [np.arange(end - len(split.labels), end) for end, split in zip(ends, splits.values(), strict=True)]
-    return KINDS[names](trainer, *rows)
+    return SPLIT_KINDS[names](trainer, *rows)
 
 
 class _Trainer:
@@ -101,7 +101,7 @@ def _split(trainer: _Trainer, train: np.ndarray, dev: np.ndarray, test: np.ndarr
     return _official(trainer, fitted, best, test, (devacc, exact))
 
 
-KINDS: dict[tuple[str, ...], Callable[..., Outcome]] = {
+SPLIT_KINDS: dict[tuple[str, ...], Callable[..., Outcome]] = {
     ("all",): _nested,
     ("train", "test"): _cross_validated,
     ("train", "dev", "test"): _split,

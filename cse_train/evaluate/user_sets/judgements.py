@@ -26,12 +26,12 @@ from cse_train.text.corpora.files import texts_hash
 from cse_train.text.corpora.tables import FileState, file_state, text_of
 from cse_train.user_files import Metric, UserFile
 
-NAME = "judgements"
-METRICS: tuple[Metric, ...] = get_args(Metric)
+JUDGEMENTS = "judgements"
+RANK_METRICS: tuple[Metric, ...] = get_args(Metric)
 DEPTH = 10
-BLOCK = 256
+QUERIES_AT_ONCE = 256
 """Queries whose cosines with all documents are held at once."""
-RULE = "ties against"
+TIES_RULE = "ties against"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,14 +92,14 @@ def scores_of(judgements: Judgements, queries_QD: np.ndarray, documents_CD: np.n
     unit_QD, unit_CD = unit(queries_QD), unit(documents_CD)
     places = {text: place for place, text in enumerate(judgements.documents)}
     each = []
-    for first in range(0, len(unit_QD), BLOCK):
-        cosines = rounded(unit_QD[first : first + BLOCK] @ unit_CD.T)
+    for first in range(0, len(unit_QD), QUERIES_AT_ONCE):
+        cosines = rounded(unit_QD[first : first + QUERIES_AT_ONCE] @ unit_CD.T)
         for query, row in enumerate(cosines, start=first):
             answers = judgements.judged[query]
             itself = places.get(judgements.queries[query])
             each.append(_of_query(row, answers, itself if itself not in answers else None))
     means = 100.0 * np.mean(each, axis=0)
-    return dict(zip(METRICS, map(float, means), strict=True))
+    return dict(zip(RANK_METRICS, map(float, means), strict=True))
 
 
 def _of_query(cosines_C: np.ndarray, answers: dict[int, float], left_out: int | None) -> tuple[float, float, float]:
@@ -127,7 +127,7 @@ def _scores(model: TextModel, judgements: Judgements) -> list[Score]:
     embeddings = model.embed([*judgements.queries, *judgements.documents])
     values = scores_of(judgements, embeddings[:count], embeddings[count:])
     about = {"queries": count, "documents": len(judgements.documents)}
-    first = [judgements.metric, *(metric for metric in METRICS if metric != judgements.metric)]
+    first = [judgements.metric, *(metric for metric in RANK_METRICS if metric != judgements.metric)]
     return [
         Score(
             suite=judgements.name,
@@ -139,7 +139,7 @@ def _scores(model: TextModel, judgements: Judgements) -> list[Score]:
                 aggregation="mean over queries",
                 split=judgements.split,
                 max_length=model.max_length,
-                rule=f"{metric}, {RULE}",
+                rule=f"{metric}, {TIES_RULE}",
                 data_hash=judgements.content_hash,
             ),
             details=about,

@@ -7,16 +7,16 @@ from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.tables import Table, named_columns, open_table
 from cse_train.user_files import Kind, UserFile
 
-PAIRS = (
+USUAL_PAIRS = (
     *(("sentence1", "sentence2"), ("sentence_1", "sentence_2"), ("sent0", "sent1"), ("sent1", "sent2")),
     *(("text1", "text2"), ("text_a", "text_b"), ("question1", "question2"), ("premise", "hypothesis")),
     *(("left", "right"), ("a", "b")),
 )
 """Names under which files usually have the two texts of a pair."""
-USUAL: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
+USUAL_COLUMNS: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
     "ratings": {
-        "sentence1": tuple(first for first, _ in PAIRS),
-        "sentence2": tuple(second for _, second in PAIRS),
+        "sentence1": tuple(first for first, _ in USUAL_PAIRS),
+        "sentence2": tuple(second for _, second in USUAL_PAIRS),
         "rating": ("rating", "score", "similarity", "similarity_score", "relatedness_score", "gold", "grade", "label"),
     },
     "retrieval": {
@@ -49,12 +49,12 @@ def opened(file: UserFile) -> Opened:
     """The file, its kind told by `kind:`, by the columns that are said, or by their usual names. ConfigError."""
     table = open_table(file)
     kind = file.kind or _kind(file, table)
-    wrong = [name for name in file.named if name not in USUAL[kind]]
+    wrong = [name for name in file.named if name not in USUAL_COLUMNS[kind]]
     if wrong:
         raise ConfigError(
-            [f"unknown column: columns.{name} of {file.name}; {nearest(name, USUAL[kind])}" for name in wrong]
+            [f"unknown column: columns.{name} of {file.name}; {nearest(name, USUAL_COLUMNS[kind])}" for name in wrong]
         )
-    needed = [name for name in USUAL[kind] if name not in OPTIONAL]
+    needed = [name for name in USUAL_COLUMNS[kind] if name not in OPTIONAL]
     columns = named_columns(table, file.named, _usual(kind, table), needed)
     _require_distinct(file, columns)
     return Opened(file, kind, table, columns)
@@ -71,14 +71,14 @@ def _require_distinct(file: UserFile, columns: Mapping[str, str]) -> None:
 
 
 def _kind(file: UserFile, table: Table) -> Kind:
-    fitting = [kind for kind in USUAL if set(file.named) <= set(USUAL[kind])]
+    fitting = [kind for kind in USUAL_COLUMNS if set(file.named) <= set(USUAL_COLUMNS[kind])]
     for kind in fitting:
         usual = _usual(kind, table)
         there = {*named_columns(table, {}, usual, ()), *file.named}
         if there >= set(usual) - set(OPTIONAL):
             return kind
     if not fitting:
-        every = dict.fromkeys(name for usual in USUAL.values() for name in usual)
+        every = dict.fromkeys(name for usual in USUAL_COLUMNS.values() for name in usual)
         lines = [
             f"unknown column: columns.{n} of {file.name}; {nearest(n, every)}" for n in file.named if n not in every
         ]
@@ -92,13 +92,13 @@ def _kind(file: UserFile, table: Table) -> Kind:
 
 def set_names(kind: Kind) -> list[str]:
     """What a set of a kind needs."""
-    return [name for name in USUAL[kind] if name not in OPTIONAL]
+    return [name for name in USUAL_COLUMNS[kind] if name not in OPTIONAL]
 
 
 def _usual(kind: Kind, table: Table) -> Mapping[str, tuple[str, ...]]:
     """The usual names; of two texts the names go together."""
     if kind != "ratings":
-        return USUAL[kind]
+        return USUAL_COLUMNS[kind]
     have = {name.lower() for name in table.columns}
-    pair = next((pair for pair in PAIRS if have >= set(pair)), None)
-    return {**USUAL[kind], "sentence1": pair[:1], "sentence2": pair[1:]} if pair else USUAL[kind]
+    pair = next((pair for pair in USUAL_PAIRS if have >= set(pair)), None)
+    return {**USUAL_COLUMNS[kind], "sentence1": pair[:1], "sentence2": pair[1:]} if pair else USUAL_COLUMNS[kind]

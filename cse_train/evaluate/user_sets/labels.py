@@ -8,7 +8,7 @@ from cse_train.fields import ConfigError
 from cse_train.text.corpora.tables import text_of
 from cse_train.user_files import UserFile
 
-LEAST = 12
+LEAST_LABELLED = 12
 """Sentences of each class: ten folds, and ten within nine tenths of them."""
 
 
@@ -24,9 +24,9 @@ def read_labels(file: UserFile) -> list[tuple[str, str]]:
     if len(counts) < 2:
         raise ConfigError([f"constant labels: {place} has {len(counts)} class in {names[1]}; give two at least"])
     label, least = min(counts.items(), key=lambda item: item[1])
-    if least < LEAST:
+    if least < LEAST_LABELLED:
         what = f"too few sentences: {place} has {least} of {names[1]}={label[:40]}"
-        raise ConfigError([f"{what}, and folds need {LEAST}; add some, or leave the class out"])
+        raise ConfigError([f"{what}, and folds need {LEAST_LABELLED}; add some, or leave the class out"])
     return labelled
 
 

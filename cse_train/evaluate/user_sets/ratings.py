@@ -11,7 +11,7 @@ from cse_train.fields import ConfigError
 from cse_train.text.corpora.tables import text_of
 from cse_train.user_files import UserFile
 
-LEAST = 3
+LEAST_PAIRS = 3
 """Pairs that can be ranked in more than one way or its reverse."""
 Rated = tuple[str, str, float]
 
@@ -27,8 +27,8 @@ def read_ratings(file: UserFile) -> list[Rated]:
         raise ConfigError([f"{line}; give columns: {{sentence1: NAME, sentence2: NAME, rating: NAME}}"])
     names = [open_file.columns[name] for name in ("sentence1", "sentence2", "rating")]
     rated = [_rated(open_file, where, values, names) for where, values in open_file.table.read(names)]
-    if len(rated) < LEAST:
-        raise ConfigError([f"too few pairs: {open_file.table.place} has {len(rated)}; give at least {LEAST}"])
+    if len(rated) < LEAST_PAIRS:
+        raise ConfigError([f"too few pairs: {open_file.table.place} has {len(rated)}; give at least {LEAST_PAIRS}"])
     if constant(np.array([rating for _, _, rating in rated])):
         line = f"constant ratings: {open_file.table.place} has {len(rated)} equal ones in {names[2]}"
         raise ConfigError([f"{line}, which rank nothing; name another column or give another file"])

@@ -53,7 +53,7 @@ PLACES = _slot("""
     abroad = in another country
     on the border = at the frontier
 """)
-TIMES = _slot("""
+TIME_WORDS = _slot("""
     in the morning = soon after dawn
     in the evening = around sunset
     at midnight = in the middle of the night
@@ -69,7 +69,7 @@ VEHICLES = (
     _slot("repaired = fixed\nbought = purchased\ndestroyed = wrecked\nhid = concealed"),
     _slot("the car = an automobile\nthe boat = a ship\nthe plane = an aircraft\na bike = the bicycle"),
 )
-TEXTS = (
+TEXT_WORDS = (
     _slot("wrote = composed\npublished = put into print\ntranslated = rendered into English\nread = studied"),
     _slot("the book = a volume\na poem = some verses\nthe letter = a written message\nthe story = a tale"),
 )
@@ -89,9 +89,9 @@ ANIMALS = (
     _slot("killed = shot dead\nfed = gave something to eat to\ncaught = captured\nfeared = was afraid of"),
     _slot("the horse = a pony\nthe dog = a hound\nthe snake = a serpent\nthe pigs = some swine"),
 )
-DOMAINS = (VEHICLES, TEXTS, BUILDINGS, FOOD, CONTESTS, ANIMALS)
+DOMAINS = (VEHICLES, TEXT_WORDS, BUILDINGS, FOOD, CONTESTS, ANIMALS)
 """Actions and the objects that they fit."""
-SLOTS = 5
+SENTENCE_SLOTS = 5
 FORMS = 4
 KEEP_WORDS = 0.6
 """Probability that a shared slot keeps its words, in the half of the pairs that are not paraphrases."""
@@ -103,7 +103,7 @@ def sentences(count: int, seed: int) -> list[str]:
     rng = np.random.Generator(np.random.PCG64([seed, 1]))
     made: dict[str, None] = {}
     while len(made) < count:
-        made[_say(_meaning(rng), rng.integers(0, 2, SLOTS), int(rng.integers(FORMS)))] = None
+        made[_say(_meaning(rng), rng.integers(0, 2, SENTENCE_SLOTS), int(rng.integers(FORMS)))] = None
     return list(made)
 
 
@@ -113,7 +113,7 @@ def graded_pairs(count: int, seed: int) -> tuple[list[str], list[str], list[floa
     Every second round of grades is paraphrases: whatever their grade, the two sentences share no content word.
     """
     rng = np.random.Generator(np.random.PCG64([seed, 2]))
-    grades = SLOTS + 1
+    grades = SENTENCE_SLOTS + 1
     pairs = [_pair(i % grades, i // grades % 2 == 0, rng) for i in range(count)]
     left, right, gold = zip(*pairs, strict=True)
     return list(left), list(right), list(gold)
@@ -121,9 +121,9 @@ def graded_pairs(count: int, seed: int) -> tuple[list[str], list[str], list[floa
 
 def _pair(shared: int, paraphrase: bool, rng: np.random.Generator) -> tuple[str, str, float]:
     meaning = _meaning(rng)
-    other = _differ(meaning, rng.permutation(SLOTS) < shared, rng)
-    wording = rng.integers(0, 2, SLOTS)
-    keeps = (rng.random(SLOTS) < KEEP_WORDS) & (not paraphrase)
+    other = _differ(meaning, rng.permutation(SENTENCE_SLOTS) < shared, rng)
+    wording = rng.integers(0, 2, SENTENCE_SLOTS)
+    keeps = (rng.random(SENTENCE_SLOTS) < KEEP_WORDS) & (not paraphrase)
     forms = rng.permutation(FORMS)[:2]
     left = _say(meaning, wording, int(forms[0]))
     right = _say(other, np.where(keeps, wording, 1 - wording), int(forms[1]))
@@ -131,7 +131,7 @@ def _pair(shared: int, paraphrase: bool, rng: np.random.Generator) -> tuple[str,
 
 
 def _meaning(rng: np.random.Generator) -> Meaning:
-    agent, place, time = (int(rng.integers(len(slot))) for slot in (AGENTS, PLACES, TIMES))
+    agent, place, time = (int(rng.integers(len(slot))) for slot in (AGENTS, PLACES, TIME_WORDS))
     domain = int(rng.integers(len(DOMAINS)))
     action, thing = (int(rng.integers(len(slot))) for slot in DOMAINS[domain])
     return agent, domain, action, thing, place, time
@@ -153,7 +153,7 @@ def _differ(meaning: Meaning, kept: np.ndarray, rng: np.random.Generator) -> Mea
         action,
         thing,
         place if kept[3] else _another(place, len(PLACES), rng),
-        time if kept[4] else _another(time, len(TIMES), rng),
+        time if kept[4] else _another(time, len(TIME_WORDS), rng),
     )
 
 
@@ -164,7 +164,7 @@ def _another(index: int, size: int, rng: np.random.Generator) -> int:
 def _say(meaning: Meaning, wording: np.ndarray, form: int) -> str:
     agent, domain, action, thing, place, time = meaning
     actions, things = DOMAINS[domain]
-    slots = (AGENTS[agent], actions[action], things[thing], PLACES[place], TIMES[time])
+    slots = (AGENTS[agent], actions[action], things[thing], PLACES[place], TIME_WORDS[time])
     who, did, what, where, when = (slot[w] for slot, w in zip(slots, wording, strict=True))
     return (
         f"{who} {did} {what} {where} {when} .",

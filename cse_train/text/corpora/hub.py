@@ -14,7 +14,7 @@ from huggingface_hub import constants
 from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import PAIR_COLUMNS, Row, Source, joined_hash, texts_hash
 
-WAIT_S = 3.0
+HUB_WAIT_S = 3.0
 """Seconds for which the hub's first answer is waited for."""
 
 
@@ -72,7 +72,7 @@ def _is_away() -> bool:
     if constants.HF_HUB_OFFLINE:
         return True
     try:
-        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=WAIT_S).close()
+        urlopen(Request(constants.ENDPOINT, method="HEAD"), timeout=HUB_WAIT_S).close()
     except HTTPError:
         return False
     except (OSError, ValueError):

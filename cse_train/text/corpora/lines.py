@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from cse_train.fields import ConfigError
 from cse_train.reading import reading
-from cse_train.user_files import PACKED
+from cse_train.user_files import PACKED_SUFFIX
 
 LINE_CHARACTERS = 10_000_000
 """Of one line, at most."""
@@ -21,7 +21,7 @@ def open_text(path: Path) -> Iterator[Iterator[str]]:
 
     What can be wrong with its bytes becomes one line for the user.
     """
-    opened: Any = gzip.open if path.name.lower().endswith(PACKED) else open
+    opened: Any = gzip.open if path.name.lower().endswith(PACKED_SUFFIX) else open
     try:
         with (
             reading("truncated data", path, "fetch it again", (EOFError, gzip.BadGzipFile, zlib.error)),

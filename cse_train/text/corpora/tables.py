@@ -15,13 +15,13 @@ from cse_train.text.corpora.delimited import delimited_rows, header_of, is_delim
 from cse_train.text.corpora.files import file_hash, joined_hash, whole_text
 from cse_train.text.corpora.hub import load_hub_split
 from cse_train.text.corpora.lines import open_text
-from cse_train.user_files import HUB, UserFile, ending
+from cse_train.user_files import HUB_PREFIX, UserFile, ending
 
-LARGEST = 20 * 2**30
+LARGEST_TABLE = 20 * 2**30
 """Bytes of a Parquet file."""
-BATCH = 4096
+TABLE_BATCH = 4096
 """Rows of a Parquet file held at once."""
-FOLDER = "a folder of datasets.save_to_disk"
+SAVED_FOLDER = "a folder of datasets.save_to_disk"
 
 Fields = tuple[str, list[Any]]
 """Where a row stands, such as `line 7`, and its values in the order of the columns asked for."""
@@ -51,7 +51,7 @@ def open_table(file: UserFile) -> Table:
         return _json_lines(file.path)
     if suffix == ".parquet":
         return _parquet(file.path)
-    raise ConfigError([f"no table: file={file.path}; give .csv, .tsv, .jsonl, .parquet or {FOLDER}"])
+    raise ConfigError([f"no table: file={file.path}; give .csv, .tsv, .jsonl, .parquet or {SAVED_FOLDER}"])
 
 
 def require_there(file: UserFile) -> None:
@@ -182,7 +182,7 @@ def _objects(path: Path) -> Iterator[tuple[str, Json]]:
 
 
 def _parquet(path: Path) -> Table:
-    require_size(path, LARGEST, "divide it")
+    require_size(path, LARGEST_TABLE, "divide it")
     from pyarrow import parquet  # type: ignore[import-untyped]  # comes with datasets; half a second to import
 
     with reading("unreadable file", path, "write it again as Parquet"):
@@ -191,7 +191,7 @@ def _parquet(path: Path) -> Table:
     def read(names: Sequence[str]) -> Iterator[Fields]:
         number = 0
         with reading("unreadable file", path, "write it again as Parquet"):
-            for batch in parquet.ParquetFile(path).iter_batches(BATCH, columns=list(names)):
+            for batch in parquet.ParquetFile(path).iter_batches(TABLE_BATCH, columns=list(names)):
                 for values in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
                     number += 1
                     yield f"row {number}", list(values)
@@ -226,7 +226,7 @@ def _saved(file: UserFile) -> Any:
     """What a folder of `save_to_disk` holds, of several splits the one that is asked for."""
     import datasets  # a second to import, and rarely needed
 
-    with reading("unreadable data set", file.file, f"give {FOLDER}"):
+    with reading("unreadable data set", file.file, f"give {SAVED_FOLDER}"):
         data = datasets.load_from_disk(file.file)
     if not isinstance(data, datasets.DatasetDict):
         return data
@@ -239,5 +239,5 @@ def _saved(file: UserFile) -> Any:
 
 
 def _hub_split(file: UserFile) -> tuple[str, str]:
-    name, _, split = file.file.removeprefix(HUB).partition(":")
+    name, _, split = file.file.removeprefix(HUB_PREFIX).partition(":")
     return name, file.split or split or "train"

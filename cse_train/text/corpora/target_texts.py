@@ -9,21 +9,21 @@ from pathlib import Path
 
 from cse_train.fields import ConfigError, nearest
 
-SPLITS = {
+TARGET_SPLITS = {
     "sts_test": ("STS/STSBenchmark", ("sts-train.csv", "sts-dev.csv", "sts-test.csv"), (5, 6)),
     "sickr_test": ("SICK", ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt"), (1, 2)),
 }
 """Set -> folder, files and the columns of the two texts."""
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
-HEADER = "pair_ID"
-PAIRS, GRADES = "STS.input.", "STS.gs."
+PAIR_HEADER = "pair_ID"
+PAIRS_PREFIX, GRADES_PREFIX = "STS.input.", "STS.gs."
 Pair = tuple[str, str]
 
 
 def target_files(name: str, senteval: Path | None) -> list[Path]:
     """The files that hold a set's texts, in a fixed order. ConfigError: an unknown set, or files that are not there."""
-    if name not in (*YEARS, *SPLITS):
-        hint = nearest(f"target:{name}", [f"target:{each}" for each in (*YEARS, *SPLITS)])
+    if name not in (*YEARS, *TARGET_SPLITS):
+        hint = nearest(f"target:{name}", [f"target:{each}" for each in (*YEARS, *TARGET_SPLITS)])
         raise ConfigError([f"unknown corpus: train.corpus=target:{name}; {hint}"])
     wanted = f"missing data: train.corpus=target:{name} needs"
     if senteval is None:
@@ -43,17 +43,21 @@ def target_rows(name: str, files: list[Path]) -> Iterator[Pair]:
             yield from _texts(scored, (0, 1))
     else:
         for file in files:
-            yield from _texts((line for line in _lines(file) if not line.startswith(HEADER)), SPLITS[name][2])
+            yield from _texts(
+                (line for line in _lines(file) if not line.startswith(PAIR_HEADER)), TARGET_SPLITS[name][2]
+            )
 
 
 def _of_year(folder: Path) -> list[Path]:
     """Each subset's pairs and, behind them, its grades."""
-    subsets = [file.name.removeprefix(PAIRS) for file in sorted(folder.glob(f"{PAIRS}*.txt"))] or ["*.txt"]
-    return [folder / f"{kind}{subset}" for subset in subsets for kind in (PAIRS, GRADES)]
+    subsets = [file.name.removeprefix(PAIRS_PREFIX) for file in sorted(folder.glob(f"{PAIRS_PREFIX}*.txt"))] or [
+        "*.txt"
+    ]
+    return [folder / f"{kind}{subset}" for subset in subsets for kind in (PAIRS_PREFIX, GRADES_PREFIX)]
 
 
 def _of_splits(senteval: Path, name: str) -> list[Path]:
-    folder, files, _ = SPLITS[name]
+    folder, files, _ = TARGET_SPLITS[name]
     return [senteval / folder / file for file in files]
 
 

@@ -16,9 +16,9 @@ from cse_train.text.corpora.tables import (
     table_hash,
     text_of,
 )
-from cse_train.user_files import PLAIN, UserFile, ending
+from cse_train.user_files import PLAIN_SUFFIX, UserFile, ending
 
-USUAL = {
+USUAL_TEXT_COLUMNS = {
     "sent0": ("sent0", "sentence1", "sentence_1", "anchor", "premise", "query", "question", "text1"),
     "sent1": ("sent1", "sentence2", "sentence_2", "positive", "hypothesis", "answer", "text2"),
     "hard_neg": ("hard_neg", "hard_negative", "negative"),
@@ -26,7 +26,7 @@ USUAL = {
     "text": ("text", "sentence", "sent", "content", "body", "document"),
 }
 """What is wanted -> names under which files usually have it."""
-SHAPES = (("sent0", "sent1", "hard_neg"), ("sent0", "sent1", "label"), ("sent0", "sent1"), ("text",))
+TEXT_SHAPES = (("sent0", "sent1", "hard_neg"), ("sent0", "sent1", "label"), ("sent0", "sent1"), ("text",))
 """What a corpus may be, as columns; the first that a file has counts."""
 
 
@@ -50,28 +50,28 @@ def user_source(file: UserFile) -> Source:
 
 def is_table(file: UserFile) -> bool:
     """Whether it has columns: all but plain text has."""
-    return file.path is None or ending(file.path.name) != PLAIN
+    return file.path is None or ending(file.path.name) != PLAIN_SUFFIX
 
 
 def corpus_columns(file: UserFile, table: Table) -> dict[str, str]:
     """text, or sent0 and sent1 with hard_neg or label where there is one -> the file's name of it."""
-    unknown = [name for name in file.named if name not in USUAL]
+    unknown = [name for name in file.named if name not in USUAL_TEXT_COLUMNS]
     if unknown:
         raise ConfigError(
-            [f"unknown column: columns.{name} of {file.name}; {nearest(name, USUAL)}" for name in unknown]
+            [f"unknown column: columns.{name} of {file.name}; {nearest(name, USUAL_TEXT_COLUMNS)}" for name in unknown]
         )
     said = file.named
     if said:  # what is said is all that is read
-        shape = next((shape for shape in SHAPES if set(shape) == set(said)), None)
+        shape = next((shape for shape in TEXT_SHAPES if set(shape) == set(said)), None)
         if shape is None:
             valid = "text; sent0 and sent1; and hard_neg or label beside these"
             raise ConfigError([f"no corpus: columns={', '.join(said)} of {file.name}; give {valid}"])
         named = named_columns(table, said, {}, shape)
         return {name: named[name] for name in shape}
-    usual = named_columns(table, {}, USUAL, ())
+    usual = named_columns(table, {}, USUAL_TEXT_COLUMNS, ())
     if len(table.columns) == 1:
         return {"text": table.columns[0]}
-    shape = next((shape for shape in SHAPES if set(shape) <= set(usual)), None)
+    shape = next((shape for shape in TEXT_SHAPES if set(shape) <= set(usual)), None)
     if shape is None:
         named_columns(table, {}, {}, ("text",))
         raise AssertionError(table)

@@ -21,7 +21,7 @@ from analysis.statistics.importance import importance
 from analysis.study.alignment import Plane, PlanePoint
 from analysis.study.budget import Budget
 from analysis.study.learning_curves import Band
-from analysis.study.rating_groups import EDGES, GROUPS, RatingHistogram
+from analysis.study.rating_groups import EDGES, RATING_GROUPS, RatingHistogram
 from analysis.tables.aggregate import Baseline, Entry, Row, Table
 from analysis.tables.spec import TableSpec
 from search_spaces.catalog import load_space
@@ -154,7 +154,7 @@ def test_plane(number: int) -> None:
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_cosines(number: int) -> None:
-    counts = np.random.default_rng(0).integers(0, 90, (len(GROUPS), len(EDGES) - 1))
+    counts = np.random.default_rng(0).integers(0, 90, (len(RATING_GROUPS), len(EDGES) - 1))
     histograms = [RatingHistogram(name, 3, counts, (0.1, 0.3, None, 0.5, 0.7)) for name in LONG[:number]]
     assert looked_at(histogram_plot(histograms), f"cosines-{number}") == []
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from analysis.ledger import Ledger, LostClaim, RunRow
-from analysis.ledger.places import FEW, Places, stored
+from analysis.ledger.places import FEW_FOLDERS, Places, stored
 from tests.run_values import score_of
 
 END = {"examples": 1, "best": 1.0, "best_examples": 1, "seconds": 1.0}
@@ -113,14 +113,14 @@ def test_a_path_that_is_in_no_folder_of_the_run_is_kept_whole() -> None:
 
 
 def test_many_runs_are_looked_for_in_one_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(3 * FEW):
+    for number in range(3 * FEW_FOLDERS):
         (tmp_path / "runs" / f"run{number}").mkdir(parents=True)
     asked: list[Path] = []
     plain = Path.is_dir
     monkeypatch.setattr(Path, "is_dir", lambda path, **more: asked.append(path) or plain(path, **more))
     places = Places([tmp_path], tmp_path)
-    found = [places.path(f"runs/run{number}/final", f"run{number}") for number in range(3 * FEW)]
-    assert found[-1] == str(tmp_path / "runs" / f"run{3 * FEW - 1}" / "final") and len(asked) == FEW + 1
+    found = [places.path(f"runs/run{number}/final", f"run{number}") for number in range(3 * FEW_FOLDERS)]
+    assert found[-1] == str(tmp_path / "runs" / f"run{3 * FEW_FOLDERS - 1}" / "final") and len(asked) == FEW_FOLDERS + 1
 
 
 def test_only_finished_runs_are_opened_again(results: Path) -> None:

@@ -72,7 +72,7 @@ def test_scores_stand_for_themselves_where_no_axis_or_no_score_varies() -> None:
 def test_more_runs_than_a_fit_takes_are_all_believed() -> None:
     cells = GRID * 20
     scores = np.concatenate([ridge(1.0, seed)[1] for seed in range(20)])
-    assert len(cells) > surface.FITTED
+    assert len(cells) > surface.FITTED_POINTS
     bounds = lower_bounds(cells, scores)
     means = scores.reshape(20, -1).mean(axis=0)
     assert bounds[: len(GRID)] == pytest.approx(bounds[-len(GRID) :])

@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools import find_namespace_packages
 
 from cluster.launch.targets import ray_job
-from cluster.runtime.code_version import OURS
+from cluster.runtime.code_version import OUR_PACKAGES
 from tests import image
 from tests.cluster_real.conftest import SPACE
 
@@ -20,7 +20,7 @@ def test_the_project_the_image_and_a_ray_job_have_the_same_packages(tmp_path: Pa
     packages = {name.partition(".")[0] for name in find_namespace_packages(str(image.REPO), include=include)}
     assert packages == {path.name for path in image.copied(tmp_path).iterdir() if path.is_dir()}
     with ray_job.code_folder() as uploaded:
-        assert packages == {path.name for path in uploaded.iterdir()} == set(OURS)
+        assert packages == {path.name for path in uploaded.iterdir()} == set(OUR_PACKAGES)
 
 
 def test_what_the_dockerfile_copies_plans_a_space_that_travels_with_the_job(tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ def test_data_that_a_space_names_travel_or_are_named_by_their_place(
     Path("mine.yaml").write_text(OWN_DATA.format(elsewhere=elsewhere), encoding="utf8")
     assert main(["launch", "slurm", "mine.yaml", "--dry-run"]) == 0
     (text,) = re.findall(r"cluster.launch.files \S+ ([\w=-]+) run spaces/mine.yaml", capsys.readouterr().out)
-    assert len(text) <= files.MOST
+    assert len(text) <= files.MOST_FILES
     place = files.unpacked(somewhere / "launched", text)
     there, here = (load_space(folder / "mine.yaml") for folder in (place / "spaces", somewhere))
     paths = {file.name: file.path for file in there.files}

@@ -138,4 +138,4 @@ def test_every_panel_asks_for_metrics_that_are_exported() -> None:
 
 
 def test_the_published_dashboard_is_the_generated_one() -> None:
-    assert grafana.FILE.read_text(encoding="utf8") == grafana.text(), "run python -m cluster.monitor.grafana"
+    assert grafana.GRAFANA_FILE.read_text(encoding="utf8") == grafana.text(), "run python -m cluster.monitor.grafana"

@@ -8,7 +8,7 @@ import threading
 import pytest
 from rich.console import Console
 
-from cluster.monitor.progress import BAR, LISTED, Progress
+from cluster.monitor.progress import MARKS_LISTED, PROGRESS_BAR, Progress
 from cluster.monitor.tally import Tally, clock
 from cluster.sweep.events import SweepEvent
 
@@ -92,7 +92,7 @@ def test_a_terminal_gets_one_live_block() -> None:
 def test_the_bar_is_red_for_failures_alone_and_narrow() -> None:
     progress, _, _ = shown(terminal=True)
     healthy = progress._bar()
-    assert "red" not in {str(span.style) for span in healthy.spans} and len(healthy) == BAR
+    assert "red" not in {str(span.style) for span in healthy.spans} and len(healthy) == PROGRESS_BAR
     for kind, signature in (("done", "a"), ("failed", "b"), ("started", "c"), ("stopped", "d")):
         progress(SweepEvent(kind=kind, signature=signature))  # type: ignore[arg-type]
     spans = [(str(span.style), span.end - span.start) for span in progress._bar().spans]
@@ -105,7 +105,7 @@ def test_a_hundred_running_runs_leave_the_block_short() -> None:
     for number in range(100):
         progress(SweepEvent(kind="started", signature="a long label " * 9 + str(number)))
     lines = progress.console.render_lines(progress._block())
-    assert len(lines) == LISTED + 3 and "and 88 more" in "".join(part.text for part in lines[-1])
+    assert len(lines) == MARKS_LISTED + 3 and "and 88 more" in "".join(part.text for part in lines[-1])
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(8.4, "8 s"), (125, "2 min 05 s"), (11400, "3 h 10 min")])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cluster.plan.cost import BYTES, EXAMPLES_PER_SECOND, SHAPES, Cost, Rates, rates
+from cluster.plan.cost import CHECKPOINT_BYTES, ENCODER_SHAPES, EXAMPLES_PER_SECOND, Cost, Rates, rates
 from cse_train import methods
 from cse_train.backbone.folders import shipped_names
 from cse_train.config import RunConfig, parse_run
@@ -54,11 +54,11 @@ def test_a_method_without_figures_costs_as_the_median_until_the_ledger_has_its_o
 
 
 def test_disk_grows_with_the_parameters() -> None:
-    assert Rates().cost(run()).disk_bytes == BYTES["simcse"]
-    assert Rates().cost(run(encoder="bert-base-uncased")).disk_bytes == round(BYTES["simcse"] * 110 / 1.9)
+    assert Rates().cost(run()).disk_bytes == CHECKPOINT_BYTES["simcse"]
+    assert Rates().cost(run(encoder="bert-base-uncased")).disk_bytes == round(CHECKPOINT_BYTES["simcse"] * 110 / 1.9)
     assert Cost(1, 2.0, 3).times(4) + Cost(1, 0.0, 0, 1) == Cost(5, 8.0, 12, 1)
 
 
 def test_every_measured_method_and_shipped_encoder_has_a_figure() -> None:
-    assert set(EXAMPLES_PER_SECOND) == set(BYTES) <= set(methods.names())
-    assert set(shipped_names()) <= set(SHAPES)
+    assert set(EXAMPLES_PER_SECOND) == set(CHECKPOINT_BYTES) <= set(methods.names())
+    assert set(shipped_names()) <= set(ENCODER_SHAPES)

@@ -124,7 +124,7 @@ def test_a_method_of_a_users_own_is_signed_by_all_its_fields(tmp_path: Path, mon
     listed = {part: names for part, names in first_fields().items() if part != "simcse"}
     (tmp_path / "fields.json").write_text(json.dumps(listed), encoding="utf8")
     before = signature(parse_run({"method": "simcse"}), INPUTS)
-    monkeypatch.setattr(config, "FIRST", tmp_path / "fields.json")
+    monkeypatch.setattr(config, "FIRST_FIELDS", tmp_path / "fields.json")
     module = sys.modules[methods.config_class("simcse").__module__]
     monkeypatch.setattr(module, "Config", with_field(module.Config, "later_option", str, "plain"))
     for cached in (config.first_fields, config._unnamed):

@@ -232,7 +232,7 @@ def test_the_plan_says_which_finished_runs_are_not_reused_and_why(
     (line,) = stale(resolved)
     new = identity(resolved.cells()[0].run(0), PATHS)["encoder"][:8]
     assert line.endswith(f"ledger: train.encoder={a} was other content (encoder {old} -> {new})")
-    monkeypatch.setitem(signatures.RULES, "training", 99)
+    monkeypatch.setitem(signatures.SIGNED_RULES, "training", 99)
     shutil.rmtree(a)
     encoder(a)
     assert stale(resolved)[0].endswith("the rules of training or evaluation are others now")

@@ -8,7 +8,7 @@ import pytest
 from analysis.ledger import RunRow
 from analysis.run_state import RunState
 from cluster.plan import signature as signatures
-from cluster.plan.plan import COUNTS
+from cluster.plan.plan import PLAN_COLUMNS
 from cluster.plan.planner import plan
 from cse_train.data_paths import DataPaths
 from cse_train.fields import ConfigError
@@ -44,7 +44,7 @@ def test_counts_of_a_shipped_table(known_inputs):
     made = plan([load_space("E7")], "small", 3, None, DataPaths())
     expected = {"cells": 8, "seeds": 3, "runs": 24, "unique": 24, "done": 0, "to_run": 24, "missing_input": 0}
     assert made.counts() == expected
-    assert tuple(made.as_dict())[: len(COUNTS)] == COUNTS
+    assert tuple(made.as_dict())[: len(PLAN_COLUMNS)] == PLAN_COLUMNS
     first = made.runs[0]
     assert (first.cell, first.seed, first.sweep) == ({"method.dup_rate": 0.08}, 0, "E7")
     assert first.run.options.dup_rate == 0.08

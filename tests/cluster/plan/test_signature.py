@@ -60,7 +60,7 @@ def test_method_version_rules_and_protocol_count(monkeypatch):
         patch.setattr(methods.config_class("esimcse"), "VERSION", 99)
         assert sign(run_of()) != base
     with monkeypatch.context() as patch:
-        patch.setitem(module.RULES, "best", "last")
+        patch.setitem(module.SIGNED_RULES, "best", "last")
         assert sign(run_of()) != base
     monkeypatch.setattr(module, "PROTOCOL", {"code_version": "99"})
     assert sign(run_of()) != base

@@ -11,7 +11,7 @@ from cluster.runtime import code_version
 @pytest.fixture
 def fake_package(tmp_path, monkeypatch):
     """All four packages in one folder of our own."""
-    for name in code_version.OURS:
+    for name in code_version.OUR_PACKAGES:
         (tmp_path / name / "inner").mkdir(parents=True)
         (tmp_path / name / "inner" / "a.py").write_text(f"x = '{name}'")
     monkeypatch.setattr(code_version, "package_folder", lambda name: tmp_path / name)

@@ -48,7 +48,7 @@ def configured(folder: Path) -> dict[str, Any]:
 def slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Slot:
     made = object.__new__(Slot)
     made.setup(configured(tmp_path))
-    monkeypatch.setattr(module, "IDLE_S", 0.05)
+    monkeypatch.setattr(module, "SLOT_IDLE_S", 0.05)
     monkeypatch.setattr(module, "IDLE_JOB_S", 0.05)
     return made
 

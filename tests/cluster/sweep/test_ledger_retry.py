@@ -89,7 +89,7 @@ def test_after_an_outage_nobody_is_taken_over_for_one_lease(tmp_path: Path, monk
 
 
 def test_a_heartbeat_comes_as_soon_as_the_database_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_sweep, "AGAIN_S", 0.01)
+    monkeypatch.setattr(run_sweep, "SWEEP_AGAIN_S", 0.01)
     done, beats = threading.Event(), list[str]()
 
     class Away:

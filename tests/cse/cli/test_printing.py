@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from cse.cli.exit import say
-from cse.cli.printing import LINE, LINES, plain, plain_output
+from cse.cli.printing import LINES, LONGEST_LINE, plain, plain_output
 
 
 def test_what_a_terminal_would_obey_is_shown_as_a_mark() -> None:
@@ -29,4 +29,4 @@ def test_problems_are_single_short_lines_and_the_rest_is_counted(capsys: pytest.
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == LINES + 1 and lines[-1] == f"cse: and {20_002 - LINES} more"
     assert lines[0].startswith("cse: wrong: xxx") and lines[0].endswith("xxx; put it right")
-    assert len(lines[0]) < LINE + 20 and lines[1] == "cse: two lines\N{REPLACEMENT CHARACTER}"
+    assert len(lines[0]) < LONGEST_LINE + 20 and lines[1] == "cse: two lines\N{REPLACEMENT CHARACTER}"

@@ -62,7 +62,7 @@ def check(narrow: str, whole: str, columns: int) -> None:
     assert [line for line in lines if len(line) > columns] == []
     assert "**" not in narrow
     broken = {word for word in words(narrow) - words(whole) if word not in GLYPHS.values()}
-    assert {word for word in broken if "…" not in word or len(word) != screen.WORD} == set()
+    assert {word for word in broken if "…" not in word or len(word) != screen.LONGEST_WORD} == set()
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -165,4 +165,4 @@ def test_the_sentence_tells_what_it_costs_to_know() -> None:
 
 def test_every_verdict_has_a_sign_and_a_tone() -> None:
     assert set(TONES) == set(GLYPHS) - {"reference"}
-    assert set(TONES.values()) == set(screen.COLOURS)
+    assert set(TONES.values()) == set(screen.TONE_COLOURS)

@@ -8,11 +8,11 @@ import pytest
 from analysis.statistics.looks import FAMILY
 from analysis.tables.aggregate import entry_of
 from analysis.tables.directions import Terms
-from analysis.tables.spec import POINTS, UNITS, MetricScale
+from analysis.tables.spec import POINTS, UNIT_SCALE, MetricScale
 from cse.compare.by_seeds import ColumnComparison, Sides, compared
 
 SCALES = {
-    "0 to 1": (UNITS, 0.6, 0.01),
+    "0 to 1": (UNIT_SCALE, 0.6, 0.01),
     "0 to 100": (POINTS, 60.0, 1.0),
     "unbounded, 20 wide as declared": (MetricScale(span=20.0), -7.0, 0.2),
     "unbounded, and nobody says how wide": (MetricScale(span=None), 1200.0, 20.0),
@@ -77,7 +77,7 @@ def test_the_same_of_2000_pairs_each(kind: str) -> None:
 def test_three_points_of_a_metric_from_0_to_1_are_no_tie() -> None:
     """0.60 against 0.63: at 8f12e5f surely within ±0.5."""
     left, right = [0.60, 0.61, 0.59, 0.60], [0.63, 0.64, 0.62, 0.635]
-    column = made(UNITS, left, right)
+    column = made(UNIT_SCALE, left, right)
     assert (column.word, column.point, column.digits) == ("worse", 0.01, 4)
     assert made(MetricScale("lower", 1.0), left, right).word == "better"
     assert made(POINTS, left, right).word == "tie"
@@ -100,7 +100,7 @@ def test_without_a_range_nothing_is_a_tie_and_a_reason_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("scale", "values", "digits"),
-    [(POINTS, [61.2], 2), (UNITS, [0.61], 4), (MetricScale(span=20.0), [7.0], 3)],
+    [(POINTS, [61.2], 2), (UNIT_SCALE, [0.61], 4), (MetricScale(span=20.0), [7.0], 3)],
 )
 def test_digits_fit_the_scale(scale: MetricScale, values: list[float], digits: int) -> None:
     assert scale.digits(values) == digits

@@ -186,7 +186,7 @@ def test_the_address_with_the_token_gives_a_cookie_that_opens_the_page(server: D
 
 def test_the_token_is_the_users_own_and_stays(tmp_path: Path) -> None:
     token = secret.kept(tmp_path / "new")
-    file = tmp_path / "new" / secret.FILE
+    file = tmp_path / "new" / secret.TOKEN_FILE
     assert len(token) == 22 and file.stat().st_mode & 0o777 == 0o600 and secret.kept(tmp_path / "new") == token
     file.chmod(0o644)
     seen = secret.kept(tmp_path / "new")

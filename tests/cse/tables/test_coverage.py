@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from cse.tables.coverage import (
-    COMPARED,
-    LACKING,
+    COUNTED_WORDS,
     LEFT_OUT,
     NO_SUITE,
     NOT_OURS,
-    REFERENCE,
+    REFERENCE_ALONE,
     STATES,
     TRAINED,
     UNSCORED,
-    UNTRAINED,
+    WITHOUT_INPUT,
+    WITHOUT_TRAINING,
     counted,
     printed_values,
 )
@@ -62,12 +62,12 @@ def test_each_printed_number_has_the_state_that_its_row_and_column_give_it(tmp_p
         ("base", "sts12"): (TRAINED, ""),
         ("base", "haiku"): (UNSCORED, "nobody counts syllables"),
         ("large", "sts_dev"): (TRAINED, ""),
-        ("GloVe", "sts12"): (UNTRAINED, ""),
+        ("GloVe", "sts12"): (WITHOUT_TRAINING, ""),
         ("GloVe", "haiku"): (UNSCORED, "nobody counts syllables"),
-        ("RoBERTa", "sts12"): (UNTRAINED, ""),
-        ("RoBERTa", "mr"): (UNTRAINED, ""),
-        ("Other", "sts12"): (REFERENCE, NOT_OURS),
-        ("Old", "sts12"): (REFERENCE, "its weights are lost"),
+        ("RoBERTa", "sts12"): (WITHOUT_TRAINING, ""),
+        ("RoBERTa", "mr"): (WITHOUT_TRAINING, ""),
+        ("Other", "sts12"): (REFERENCE_ALONE, NOT_OURS),
+        ("Old", "sts12"): (REFERENCE_ALONE, "its weights are lost"),
     }
 
 
@@ -86,12 +86,12 @@ def test_a_row_that_the_profile_leaves_out_is_not_compared(tmp_path: Path) -> No
 
 def test_what_lacks_an_input_says_which(tmp_path: Path) -> None:
     cell = states(tmp_path, "paper", lacking={"large": "no encoder"})
-    assert cell["large", "sts_dev"] == (LACKING, "no encoder") and cell["base", "sts_dev"] == (TRAINED, "")
+    assert cell["large", "sts_dev"] == (WITHOUT_INPUT, "no encoder") and cell["base", "sts_dev"] == (TRAINED, "")
     suite = states(tmp_path, "paper", unscorable={"sts12": "no file"})
-    assert suite["base", "sts12"] == suite["GloVe", "sts12"] == (LACKING, "no file")
-    assert suite["base", "haiku"][0] == UNSCORED and suite["RoBERTa", "mr"] == (UNTRAINED, "")
+    assert suite["base", "sts12"] == suite["GloVe", "sts12"] == (WITHOUT_INPUT, "no file")
+    assert suite["base", "haiku"][0] == UNSCORED and suite["RoBERTa", "mr"] == (WITHOUT_TRAINING, "")
     model = states(tmp_path, "paper", unevaluated={"GloVe": "no vectors"})
-    assert model["GloVe", "sts12"] == (LACKING, "no vectors") and model["GloVe", "haiku"][0] == UNSCORED
+    assert model["GloVe", "sts12"] == (WITHOUT_INPUT, "no vectors") and model["GloVe", "haiku"][0] == UNSCORED
 
 
 @pytest.fixture(scope="module")
@@ -103,15 +103,15 @@ def test_every_number_of_the_papers_is_counted_once(shipped_values) -> None:
     """1,421 numbers in rows, of which 659 were cells that some suite scored when they were first counted by hand."""
     counts = counted(shipped_values)
     assert counts["published"] == sum(counts[state] for state in STATES) == 1421
-    assert counts[TRAINED] + counts[LACKING] >= 659
+    assert counts[TRAINED] + counts[WITHOUT_INPUT] >= 659
     places = [(value.table, value.row, value.column) for value in shipped_values]
     assert len(set(places)) == len(places)
 
 
 def test_every_number_without_a_run_has_a_reason(shipped_values) -> None:
-    assert [value for value in shipped_values if (value.state in COMPARED) == bool(value.reason)] == []
+    assert [value for value in shipped_values if (value.state in COUNTED_WORDS) == bool(value.reason)] == []
 
 
 def test_every_model_that_the_papers_print_untrained_is_scored(shipped_values) -> None:
     """90 values of averaged word vectors and 117 of pretrained encoders, counted by hand in the papers' tables."""
-    assert counted(shipped_values)[UNTRAINED] == 90 + 117
+    assert counted(shipped_values)[WITHOUT_TRAINING] == 90 + 117

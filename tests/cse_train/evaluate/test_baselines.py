@@ -40,7 +40,7 @@ def test_untrained_rows_are_the_poolers(backbone: Backbone, pairs: Pairs) -> Non
     assert list(rows) == ["cls", "mean", "first_last", "first_last_layer1", "whitening"]
     assert backbone.encoder.training
     backbone.encoder.eval()
-    for row, pooler in baselines.UNTRAINED.items():
+    for row, pooler in baselines.UNTRAINED_POOLERS.items():
         evaluator = StsEvaluator(pairs, backbone.tokenizer, 64)
         found = evaluator(lambda packed, p=pooler: pool(backbone.encoder(packed, tokens=True), p)[0])
         assert rows[row] == pytest.approx(found.spearman, abs=1e-6)

@@ -88,7 +88,7 @@ def rank_of_a_group(rank: int, meeting: Path, made: tuple[nn.Module, object], pa
 def test_two_ranks_score_a_batch_norm_method_as_one(
     batch_norm_method: tuple[nn.Module, object], pairs: Pairs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "ROWS", 16)
+    monkeypatch.setattr(embedding, "EMBEDDED_ROWS", 16)
     model, tokenizer = batch_norm_method
     with evaluating(model):
         alone = StsEvaluator(pairs, tokenizer, 64)(model.encode)

@@ -27,7 +27,7 @@ class Lengths:
 
 @pytest.fixture
 def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setattr("cse_train.evaluate.embed_file.CHUNK", 7)
+    monkeypatch.setattr("cse_train.evaluate.embed_file.LINES_AT_ONCE", 7)
     written = ["x" * (i % 5) for i in range(20)]
     (tmp_path / "in.txt").write_text("\n".join(written), encoding="utf8")
     return written

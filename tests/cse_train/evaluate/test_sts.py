@@ -36,7 +36,7 @@ def cls(backbone: Backbone):
 
 
 def test_equals_every_text_alone(backbone: Backbone, pairs: Pairs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "ROWS", 16)
+    monkeypatch.setattr(embedding, "EMBEDDED_ROWS", 16)
     found = StsEvaluator(pairs, backbone.tokenizer, 64)(cls(backbone))
     expected = one_by_one(backbone, pairs)
     np.testing.assert_allclose(found.cosines, expected, atol=1e-5)
@@ -59,8 +59,8 @@ def test_long_texts_make_small_batches() -> None:
     lengths = np.array([512] * 40 + [10] * 300)
     batches = embedding.batches_of(lengths)
     assert sorted(np.concatenate(batches)) == list(range(340))
-    assert max(len(rows) for rows in batches) == embedding.ROWS
-    assert max(len(rows) * lengths[rows].max() for rows in batches) <= embedding.SLOTS
+    assert max(len(rows) for rows in batches) == embedding.EMBEDDED_ROWS
+    assert max(len(rows) * lengths[rows].max() for rows in batches) <= embedding.EMBEDDED_SLOTS
 
 
 def test_truncates_to_max_length(backbone: Backbone, pairs: Pairs) -> None:
@@ -116,7 +116,7 @@ def rank_of_a_group(rank: int, world: int, meeting: Path, backbone: Backbone, pa
 @pytest.mark.parametrize("rows", [16, 1000])
 def test_two_ranks_equal_one_process(rows: int, backbone: Backbone, pairs: Pairs, tmp_path: Path, monkeypatch) -> None:
     """With one batch for two ranks as well: the second rank repeats it."""
-    monkeypatch.setattr(embedding, "ROWS", rows)
+    monkeypatch.setattr(embedding, "EMBEDDED_ROWS", rows)
     alone = StsEvaluator(pairs, backbone.tokenizer, 64)(cls(backbone))
     fork = multiprocessing.get_context("fork")
     ranks = [

@@ -88,8 +88,8 @@ def test_T22_second_opening_computes_nothing_whatever_the_chunks(corrupt, monkey
     monkeypatch.setattr(corruption, "Generator", None)
     assert corrupt().folder == first.folder
     monkeypatch.undo()
-    monkeypatch.setattr(corruption, "CHUNK", 7)
-    monkeypatch.setattr(corruption, "FORMAT", -1)
+    monkeypatch.setattr(corruption, "CORRUPTION_CHUNK", 7)
+    monkeypatch.setattr(corruption, "CORRUPTION_FORMAT", -1)
     again = corrupt()
     assert again.folder != first.folder
     assert again.column("corrupted_text").flat.tolist() == ids.tolist()

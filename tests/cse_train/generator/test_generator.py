@@ -118,7 +118,7 @@ def one_line(name: str, like: Backbone) -> str:
 
 def test_larger_than_memory_is_said_before_loading(backbone, tmp_path, monkeypatch) -> None:
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable: 2 kB\n")
-    monkeypatch.setattr(module, "MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(module, "MEMORY_FILE", tmp_path / "meminfo")
     monkeypatch.setattr(module, "load_backbone", None)
     line = one_line(SHIPPED, backbone)
     assert line.startswith(f"generator larger than memory: method.generator={SHIPPED} has 0.00 GB of weights, 0.00 GB")
@@ -133,6 +133,6 @@ def test_a_generator_without_head_or_folder_is_refused(backbone, tmp_path) -> No
 
 
 def test_a_system_that_does_not_tell_its_memory_is_trusted(backbone, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(module, "MEMORY", tmp_path / "nothing")
+    monkeypatch.setattr(module, "MEMORY_FILE", tmp_path / "nothing")
     assert module.available_memory() is None
     Generator(SHIPPED, backbone)

@@ -4,10 +4,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cse_train.generator.most_probable import RUN, largest, most_probable
+from cse_train.generator.most_probable import GENERATOR_RUN, largest, most_probable
 
 
-@pytest.mark.parametrize("numbers", [1, RUN, 2 * RUN, 3 * RUN - 1, 3 * RUN, 1000])
+@pytest.mark.parametrize(
+    "numbers", [1, GENERATOR_RUN, 2 * GENERATOR_RUN, 3 * GENERATOR_RUN - 1, 3 * GENERATOR_RUN, 1000]
+)
 def test_the_largest_is_that_of_argmax(numbers: int) -> None:
     x = torch.randn(50, numbers, generator=torch.Generator().manual_seed(numbers))
     assert torch.equal(largest(x), x.argmax(-1))

@@ -12,7 +12,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.training import contract
 
 
-@pytest.mark.parametrize("check", contract.CHECKS)
+@pytest.mark.parametrize("check", contract.CONTRACT_CHECKS)
 @pytest.mark.parametrize("method", methods.names())
 def test_it_keeps_the_contract(
     method: str,
@@ -22,4 +22,4 @@ def test_it_keeps_the_contract(
     tmp_path: Path,
 ) -> None:
     run = parse_run(tiny_settings(method))
-    contract.CHECKS[check](partial(contract.parts, run, tiny_paths(method)), tmp_path)
+    contract.CONTRACT_CHECKS[check](partial(contract.parts, run, tiny_paths(method)), tmp_path)

@@ -16,7 +16,7 @@ from cse_train.data_paths import DataPaths
 from cse_train.methods.loading import load_method
 from cse_train.plugins import registry
 from cse_train.training import contract
-from cse_train.training.contract import SETTINGS, made_up
+from cse_train.training.contract import CONTRACT_SETTINGS, made_up
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "your_method.md"
 BEFORE = Path(__file__).with_name("tension_0_1.txt").read_text(encoding="utf8")
@@ -45,7 +45,7 @@ def test_it_computes_what_todays_form_computes(both: Path) -> None:
     paths = DataPaths(train_file=made_up(("text",), both / "made"), cache=both / "cache")
     losses, states = [], []
     for name in ("tension", "tension_today"):
-        parts = contract.parts(parse_run({**SETTINGS, "method": name}), paths)
+        parts = contract.parts(parse_run({**CONTRACT_SETTINGS, "method": name}), paths)
         losses.append([parts.step(index) for index in range(3)])
         states.append(parts.model.kept_state())
         assert parts.model.TRAINING_ONLY == load_method(name).TRAINING_ONLY == ("first_encoder.",)

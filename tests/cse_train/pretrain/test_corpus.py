@@ -91,7 +91,7 @@ def test_tokenising_in_chunks_changes_nothing(monkeypatch):
     tokenizer = load_tokenizer(shipped_folder() / "tokenizer")
     sentences = generated_sentences(50, 0)
     whole = tokenised(sentences, tokenizer)
-    monkeypatch.setattr("cse_train.pretrain.corpus.CHUNK", 7)
+    monkeypatch.setattr("cse_train.pretrain.corpus.SENTENCES_AT_ONCE", 7)
     parts = tokenised(sentences, tokenizer)
     assert (parts.flat == whole.flat).all() and (parts.starts == whole.starts).all()
     assert whole.flat[: whole.lengths[0]].tolist() == tokenizer(sentences[0])["input_ids"][1:-1]

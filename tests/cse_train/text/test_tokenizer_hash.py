@@ -70,7 +70,9 @@ class LaterRelease:
             return [self._written(item, inside) for item in value]
         if not isinstance(value, dict):
             return value
-        parts = {k: v if k in tokens.TABLES else self._written(v, k == "added_tokens") for k, v in value.items()}
+        parts = {
+            k: v if k in tokens.TOKENIZER_TABLES else self._written(v, k == "added_tokens") for k, v in value.items()
+        }
         added = self.DEFAULTS if inside or "type" in value or "model" in value else {}
         return dict(reversed(({**added, **parts}).items()))
 

@@ -78,11 +78,11 @@ def test_columns_and_chunks(tokenizer, tmp_path: Path, monkeypatch: pytest.Monke
     rows = [(f"left {i}", f"right words {i}") for i in range(10)]
     source = Source("pairs", ("sent0", "sent1"), "h", lambda: iter(rows))
     whole = open_store(source, tokenizer, 16, tmp_path / "whole")
-    monkeypatch.setattr(tokens, "CHUNK", 3)
+    monkeypatch.setattr(tokens, "ROWS_AT_ONCE", 3)
     chunked = open_store(source, tokenizer, 16, tmp_path / "chunked")
     assert whole.content_hash == chunked.content_hash and chunked.rows == 10
     for name in ("sent0", "sent1"):
-        for part in tokens.PARTS:
+        for part in tokens.STORE_PARTS:
             assert np.array_equal(getattr(whole.column(name), part), getattr(chunked.column(name), part))
     with pytest.raises(ConfigError, match="the corpus has sent0, sent1 but the method reads text"):
         whole.column("text")
@@ -94,7 +94,7 @@ def test_long_texts_are_tokenised_few_at_once(
     texts = ["a " * 30, "b", "c " * 50, "d", "e"]
     whole = open_store(source_of(texts), tokenizer, None, tmp_path / "whole").column("text")
     monkeypatch.setattr("cse_train.text.corpora.files.CHUNK_CHARACTERS", 60)
-    assert [len(chunk) for chunk in chunks(source_of(texts).rows(), tokens.CHUNK)] == [1, 2, 2]
+    assert [len(chunk) for chunk in chunks(source_of(texts).rows(), tokens.ROWS_AT_ONCE)] == [1, 2, 2]
     parts = open_store(source_of(texts), tokenizer, None, tmp_path / "parts").column("text")
     assert np.array_equal(whole.flat, parts.flat) and np.array_equal(whole.starts, parts.starts)
 
@@ -133,7 +133,7 @@ def test_half_written_cache_is_built_again(damage: str, tokenizer, source_of, tm
 
 
 def test_killed_builder_leaves_nothing_that_is_read(tokenizer, source_of, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(tokens, "CHUNK", 2)
+    monkeypatch.setattr(tokens, "ROWS_AT_ONCE", 2)
     source = source_of(TEXTS)
 
     def hanging() -> Iterator[tuple[str]]:
@@ -159,7 +159,7 @@ def test_builders_at_once_agree(locks: bool, tokenizer, source_of, tmp_path: Pat
         monkeypatch.setattr(
             cached_folder.fcntl, "flock", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks"))
         )
-    monkeypatch.setattr(tokens, "CHUNK", 50)
+    monkeypatch.setattr(tokens, "ROWS_AT_ONCE", 50)
     builders = [FORK.Process(target=open_store, args=(source, tokenizer, 16, tmp_path)) for _ in range(2)]
     for builder in builders:
         builder.start()

@@ -48,7 +48,7 @@ def test_the_missing_cells_are_named(ledger: Ledger, capsys: pytest.CaptureFixtu
 def test_of_many_missing_cells_some_are_named(
     ledger: Ledger, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "NAMED", 2)
+    monkeypatch.setattr(build, "CELLS_NAMED", 2)
     assert main(["table", "E7", "--seeds", "2", "--format", "json"]) == 0
     assert capsys.readouterr().err.endswith(": dup_rate=0.12 1; dup_rate=0.16 0 and 5 more\n")
 

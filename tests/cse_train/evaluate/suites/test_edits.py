@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from cse_train.data_paths import DataPaths
-from cse_train.evaluate.suites.edits import EDITS, SENTENCE, evaluate
+from cse_train.evaluate.suites.edits import EDITS, SHOWN_SENTENCE, evaluate
 from cse_train.evaluate.suites.repetition import double
 
 CHANGES = {
@@ -21,12 +21,12 @@ CHANGES = {
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edit_changes_the_words_that_the_paper_marks(edit: str) -> None:
-    words, edited = (text.rstrip(".").split() for text in (SENTENCE, EDITS[edit]))
+    words, edited = (text.rstrip(".").split() for text in (SHOWN_SENTENCE, EDITS[edit]))
     assert [line for line in difflib.ndiff(words, edited) if line[0] in "+-"] == CHANGES[edit]
 
 
 def test_repeated_words_stand_side_by_side() -> None:
-    doubled = double(SENTENCE, {"apple", "looks", "fresh", "delicious"})
+    doubled = double(SHOWN_SENTENCE, {"apple", "looks", "fresh", "delicious"})
     assert EDITS["repetition_5"] == doubled.replace("I ", "I I ", 1)
 
 

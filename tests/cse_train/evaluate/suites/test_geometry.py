@@ -27,7 +27,7 @@ def looped_uniformity(rows: np.ndarray) -> float:
 
 @pytest.mark.parametrize("block", [1, 7, 512])
 def test_uniformity_equals_a_loop_whatever_the_block(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(geometry, "BLOCK", block)
+    monkeypatch.setattr(geometry, "PAIRS_AT_ONCE", block)
     rows = random_rows(40, 3)
     assert uniformity(rows) == pytest.approx(looped_uniformity(rows), abs=1e-12)
 

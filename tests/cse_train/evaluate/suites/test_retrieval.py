@@ -13,7 +13,7 @@ from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.pairs import Pairs, load_pairs
 from cse_train.evaluate.suites import retrieval
 from cse_train.evaluate.suites.retrieval import (
-    RULES,
+    RETRIEVAL_RULES,
     TIES,
     make_search,
     nearest,
@@ -54,7 +54,7 @@ def looped_rank(pairs: Pairs, of: dict[str, np.ndarray], query: int, rule: str, 
 
 
 @pytest.mark.parametrize("ties", TIES)
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", RETRIEVAL_RULES)
 def test_ranks_equal_a_loop(rule: str, ties: str, pairs: Pairs) -> None:
     """A small set with repeated texts and tied vectors."""
     text = [*pairs.left[:12], pairs.left[0], pairs.right[3]]
@@ -129,7 +129,9 @@ def test_T27b_equal_texts_tie_bit_for_bit(sts_test: EmbeddedPairs) -> None:
 def test_results_state_rule_ties_and_ceiling(data_dir: Path, made_model) -> None:
     found = retrieval.evaluate(made_model, DataPaths.from_folder(data_dir), queries=["a man is playing a guitar ."])
     assert [r.metric for r in found] == ["recall@1", "recall@3", "recall@5", "recall@10"] * 6
-    assert [r.protocol.rule for r in found[::4]] == [f"{rule}, ties {ties}" for rule in RULES for ties in TIES]
+    assert [r.protocol.rule for r in found[::4]] == [
+        f"{rule}, ties {ties}" for rule in RETRIEVAL_RULES for ties in TIES
+    ]
     assert found[0].details == {"queries": 194, "corpus": 2758, "ceiling": pytest.approx(63.92, abs=0.005)}
     assert found[4].details == {"queries": 194, "corpus": 2758, "ceiling": pytest.approx(79.90, abs=0.005)}
     assert [r.details["corpus"] for r in found[::8]] == [2758, 2758, 2551]
@@ -168,7 +170,7 @@ def test_texts_at_the_same_cosine_stand_in_the_order_of_the_set(pairs: Pairs) ->
 
 
 def test_another_sts_b_is_refused(data_dir: Path, made_model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retrieval, "SET", "sts_dev")
+    monkeypatch.setattr(retrieval, "RETRIEVAL_SET", "sts_dev")
     with pytest.raises(ConfigError, match="97 pairs rated 5 and 2551 distinct sentences expected, .* found; fetch it"):
         retrieval.evaluate(made_model, DataPaths.from_folder(data_dir))
 

@@ -68,9 +68,9 @@ def counter() -> Counter:
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataPaths:
     """Every task with 30 or 60 lines a file."""
     binary = {name: tuple((file, 30) for file, _ in files) for name, files in loaders.BINARY.items()}
-    splits = {n: {s: (file, 60) for s, (file, _) in files.items()} for n, files in loaders.SPLITS.items()}
+    splits = {n: {s: (file, 60) for s, (file, _) in files.items()} for n, files in loaders.TASK_SPLITS.items()}
     monkeypatch.setattr(loaders, "BINARY", binary)
-    monkeypatch.setattr(loaders, "SPLITS", splits)
+    monkeypatch.setattr(loaders, "TASK_SPLITS", splits)
     for files in binary.values():
         for label, (file, count) in zip((1, 0), files, strict=True):
             write(tmp_path / file, [sentence(at, 1 - label) for at in range(count)])

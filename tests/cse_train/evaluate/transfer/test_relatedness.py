@@ -102,7 +102,7 @@ def test_the_fourth_failure_ends_the_training_and_the_best_weights_are_kept(
 def test_T8_scores_state_their_rule_and_touch_no_random_state(
     counter, small: DataPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relatedness, "MAX_EPOCH", 100)
+    monkeypatch.setattr(relatedness, "RELATEDNESS_EPOCHS", 100)
     before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
     sick, stsb = evaluate(counter, small, members=GRADED)
     assert torch.equal(before[0], torch.get_rng_state())

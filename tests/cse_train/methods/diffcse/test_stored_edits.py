@@ -69,7 +69,7 @@ def batches_of(settings: dict, paths: DataPaths) -> Batches:
 def test_stored_edits_give_the_curve_of_live_ones_and_a_second_run_shares_them(
     run_of, paths: DataPaths, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.setattr(edit_store, "BLOCK", 12)
+    monkeypatch.setattr(edit_store, "EDIT_BLOCK", 12)
     live, stored = run_of(), run_of(method_edits="stored")
     assert losses(stored) == losses(live) and len(set(losses(live))) == 7
     assert len(blocks(paths)) == 6
@@ -98,7 +98,7 @@ def test_ranks_take_their_shares_of_the_same_edits(
     tiny_settings: Settings, paths: DataPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over the edge of a block, and with the next line edited too."""
-    monkeypatch.setattr(edit_store, "BLOCK", 6)
+    monkeypatch.setattr(edit_store, "EDIT_BLOCK", 6)
     batches = batches_of(tiny_settings("diffcse", method_edits="stored", method_source="both"), paths)
     store = batches.store
     assert isinstance(store, StoreWithEdits) and len(batches[0].inputs["edited"].lengths_N) == 32

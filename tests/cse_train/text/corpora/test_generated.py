@@ -3,9 +3,17 @@ from collections import Counter
 
 import numpy as np
 
-from cse_train.text.corpora.generated import AGENTS, DOMAINS, PLACES, SLOTS, TIMES, graded_pairs, sentences
+from cse_train.text.corpora.generated import (
+    AGENTS,
+    DOMAINS,
+    PLACES,
+    SENTENCE_SLOTS,
+    TIME_WORDS,
+    graded_pairs,
+    sentences,
+)
 
-MEANINGS = (*AGENTS, *PLACES, *TIMES, *(meaning for domain in DOMAINS for slot in domain for meaning in slot))
+MEANINGS = (*AGENTS, *PLACES, *TIME_WORDS, *(meaning for domain in DOMAINS for slot in domain for meaning in slot))
 """Every meaning's wordings."""
 
 FUNCTION_WORDS = set(
@@ -36,7 +44,7 @@ def test_wordings_of_a_meaning_share_no_content_word_with_any_other() -> None:
 
 def test_pairs_are_graded_evenly_and_reproducibly() -> None:
     left, right, gold = graded_pairs(600, 1)
-    assert Counter(gold) == {float(grade): 100 for grade in range(SLOTS + 1)}
+    assert Counter(gold) == {float(grade): 100 for grade in range(SENTENCE_SLOTS + 1)}
     assert (left, right, gold) == graded_pairs(600, 1)
     assert graded_pairs(12, 1) != graded_pairs(12, 2)
     assert all(a != b for a, b in zip(left, right, strict=True))
@@ -49,12 +57,12 @@ def test_grade_is_the_number_of_shared_meanings() -> None:
     }
     for a, b, grade in zip(*graded_pairs(300, 7), strict=True):
         one, other = ({meaning_of[w] for w in content_words(text)} for text in (a, b))
-        assert (len(one), len(other), len(one & other)) == (SLOTS, SLOTS, grade), (a, b)
+        assert (len(one), len(other), len(one & other)) == (SENTENCE_SLOTS, SENTENCE_SLOTS, grade), (a, b)
 
 
 def test_half_of_the_pairs_are_paraphrases_without_a_shared_content_word() -> None:
     left, right, gold = graded_pairs(600, 1)
     shared = np.array([len(content_words(a) & content_words(b)) for a, b in zip(left, right, strict=True)])
-    paraphrase = np.arange(600) // (SLOTS + 1) % 2 == 0
+    paraphrase = np.arange(600) // (SENTENCE_SLOTS + 1) % 2 == 0
     assert shared[paraphrase].max() == 0
     assert shared[~paraphrase & (np.array(gold) == 5)].mean() > 2
