@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cluster.launch.config import load
 from cluster.launch.files import brought
-from cluster.launch.job import Job
+from cluster.launch.job import LaunchJob
 
 REPO = Path(__file__).resolve().parents[1]
 LAUNCH = REPO / "cluster" / "launch"
@@ -49,10 +49,10 @@ def environment(programs: Path, home: Path) -> dict[str, str]:
     return kept | {"PATH": path, "CSE_CACHE": str(home / "cache"), "HF_HUB_OFFLINE": "1"}
 
 
-def job(verb: str, space: Path) -> Job:
+def job(verb: str, space: Path) -> LaunchJob:
     """What `cse launch` makes of a space of the user's own; its storage lies beside the space."""
     storage = space.parent / "stored"
     config = load(LAUNCH / "cluster.yaml").model_copy(update={"storage": str(storage), "data": None})
     sent = brought([str(space)], None, [])
     places = ("--storage", str(storage), "--ledger", str(storage / "ledger.db"))
-    return Job(config, (verb, *sent.ids, *(places if verb == "run" else ())), sent.files)
+    return LaunchJob(config, (verb, *sent.ids, *(places if verb == "run" else ())), sent.files)

@@ -66,16 +66,10 @@ def test_a_class_has_one_home() -> None:
     assert with_two_homes() == []
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "line"),
-    [
-        ("cluster/plan/cost.py", "TIE_MARGIN = 7\n", "TIE_MARGIN: two values, in analysis.statistics.looks, cluster.plan"),
-        ("cse_train/methods/flow.py", "TIE_MARGIN = 7\n", "TIE_MARGIN: two values, in analysis.statistics.looks, cse_tr"),
-    ],
-)  # fmt: skip
-def test_a_second_value_is_refused_by_name(file: str, text: str, line: str) -> None:
-    (found,) = with_two_values({file: text})
-    assert found.startswith(line)
+@pytest.mark.parametrize("file", ["cluster/plan/cost.py", "cse_train/methods/flow.py"])
+def test_a_second_value_is_refused_by_name(file: str) -> None:
+    (found,) = with_two_values({file: "TIE_MARGIN = 7\n"})
+    assert found.startswith("TIE_MARGIN: two values, in analysis.statistics.looks, c")
 
 
 def test_a_second_home_of_a_class_is_refused_by_name() -> None:

@@ -17,7 +17,7 @@ from analysis.figures.canvas import (
     thin_ticks,
 )
 from analysis.figures.words import distinct, metric_name, wrapped
-from analysis.study.budget import Budget
+from analysis.study.budget import SpentBudget
 from analysis.study.learning_curves import Band
 
 RUN_NAME_CHARACTERS = 38
@@ -56,7 +56,7 @@ def learning_plot(bands: Sequence[Band], metric: str) -> Figure:
     return figure
 
 
-def budget_plot(budget: Budget, metric: str) -> Figure:
+def budget_plot(budget: SpentBudget, metric: str) -> Figure:
     """Best cell so far over the examples spent, every cell as a ring, and the expected best of a random order."""
     figure, (axes,) = canvas(size=(7.0, 3.8))
     spent = list(budget.spent)

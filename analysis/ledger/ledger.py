@@ -245,7 +245,7 @@ class Ledger:
             statement = self._insert(schema.scores).values(**key, **values)
             connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
 
-    def merge(self, taken: Iterable[Record], source: merging.Source) -> merging.Merged:
+    def merge(self, taken: Iterable[Record], source: merging.RecordSource) -> merging.Merged:
         """Takes over records of another ledger, all or none. LedgerError where a run has another result here."""
         try:
             with self._writes() as connection:

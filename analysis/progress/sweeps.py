@@ -79,7 +79,7 @@ class RunProgress:
 
 
 @dataclass(frozen=True)
-class Curve:
+class SweepCurve:
     """The dev score of one run over training examples."""
 
     label: str
@@ -95,7 +95,7 @@ class SweepDetail:
     progress: SweepProgress
     runs: Sequence[RunProgress]
     unlisted: int
-    curves: Sequence[Curve]
+    curves: Sequence[SweepCurve]
     listing: Listing
     """Every run."""
 
@@ -188,7 +188,7 @@ class RunLabels(Mapping[str, str]):
         return len(self._rows)
 
 
-def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[str, str]) -> list[Curve]:
+def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[str, str]) -> list[SweepCurve]:
     """Of the runs that run and of the best others, each with two points or more or running."""
     ranked = sorted(
         (row for row in rows if row.examples), key=lambda row: (row.state != RunState.RUNNING, -(row.best or 0.0))
@@ -198,7 +198,7 @@ def _curves(connection: Connection, rows: Sequence[ProgressRow], names: Mapping[
     dev = {run.signature: run.config.get("train.dev") for run in queries.runs(connection, signatures=points)}
     scores = [measured(points.get(row.signature, ()), dev.get(row.signature)) for row in chosen]
     return [
-        Curve(names[row.signature], row.signature, row.state, list(by_examples.items()))
+        SweepCurve(names[row.signature], row.signature, row.state, list(by_examples.items()))
         for row, by_examples in zip(chosen, scores, strict=True)
         if by_examples
     ]

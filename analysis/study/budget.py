@@ -9,7 +9,7 @@ from analysis.study.study import Study
 
 
 @dataclass(frozen=True)
-class Budget:
+class SpentBudget:
     """Cells in the order in which their last seed ended."""
 
     spent: tuple[int, ...]
@@ -25,11 +25,11 @@ class Budget:
         return tuple(np.maximum.accumulate(self.scores).tolist()) if self.scores else ()
 
 
-def budget(study: Study) -> Budget:
+def budget(study: Study) -> SpentBudget:
     """The study's finished cells by completion; ties by name."""
     ends = {cell: max(run.updated for _, run in runs) for cell, runs in study.cells.items()}
     order = sorted(ends, key=lambda cell: (ends[cell], cell))
     costs = [sum(run.examples or 0 for _, run in study.cells[cell]) for cell in order]
     scores = [float(np.mean([run.best for _, run in study.cells[cell]])) for cell in order]
     expected = tuple(expected_best(scores, draws) for draws in range(1, len(scores) + 1))
-    return Budget(tuple(np.cumsum(costs).tolist()), tuple(scores), expected)
+    return SpentBudget(tuple(np.cumsum(costs).tolist()), tuple(scores), expected)

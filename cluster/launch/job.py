@@ -20,7 +20,7 @@ ON_HEAD = json.dumps({HEAD_RESOURCE: 0.001})
 
 
 @dataclass(frozen=True)
-class Job:
+class LaunchJob:
     """A sweep and the cluster that shall run it."""
 
     config: ClusterConfig

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY, Metric
+from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY, PrometheusMetric
 
 Json = dict[str, Any]
 GRAFANA_FILE = Path(__file__).with_name("grafana_dashboard.json")
@@ -32,7 +32,7 @@ def dashboard() -> Json:
     }
 
 
-def _query(metric: Metric) -> str:
+def _query(metric: PrometheusMetric) -> str:
     by = ", ".join(metric.labels)
     return f'max by ({by}) ({metric.exported}{{sweep=~"$sweep"}})'
 

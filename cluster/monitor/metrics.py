@@ -15,7 +15,7 @@ COUNTED = (WAITING_STATE, RunState.RUNNING, RunState.DONE, RunState.STOPPED, Run
 
 
 @dataclass(frozen=True)
-class Metric:
+class PrometheusMetric:
     """One number; `exported` is the name under which Prometheus has it."""
 
     name: str
@@ -29,16 +29,16 @@ class Metric:
 
 
 METRICS = (
-    Metric("cse_runs", "gauge", ("sweep", "state"), "Runs of the sweep by state"),
-    Metric("cse_best", "gauge", ("sweep",), "Highest dev score so far, Spearman x 100"),
-    Metric("cse_dev_score", "gauge", ("sweep", "run"), "Best dev score so far of each run that runs now"),
-    Metric("cse_run_share", "gauge", ("sweep", "run"), "Trained part of each run that runs now, 0 to 1"),
-    Metric("cse_examples_per_second", "gauge", ("sweep",), "Training examples a second over the last minute"),
-    Metric("cse_seconds_left", "gauge", ("sweep",), "Seconds to the end at the pace so far"),
-    Metric("cse_examples", "counter", ("sweep",), "Training examples seen by this driver's runs"),
-    Metric("cse_reused", "counter", ("sweep",), "Runs found in the ledger and not trained"),
-    Metric("cse_retries", "counter", ("sweep",), "Times that a run went on after its workers died"),
-    Metric("cse_failures", "counter", ("sweep",), "Runs that ended without a result"),
+    PrometheusMetric("cse_runs", "gauge", ("sweep", "state"), "Runs of the sweep by state"),
+    PrometheusMetric("cse_best", "gauge", ("sweep",), "Highest dev score so far, Spearman x 100"),
+    PrometheusMetric("cse_dev_score", "gauge", ("sweep", "run"), "Best dev score so far of each run that runs now"),
+    PrometheusMetric("cse_run_share", "gauge", ("sweep", "run"), "Trained part of each run that runs now, 0 to 1"),
+    PrometheusMetric("cse_examples_per_second", "gauge", ("sweep",), "Training examples a second over the last minute"),
+    PrometheusMetric("cse_seconds_left", "gauge", ("sweep",), "Seconds to the end at the pace so far"),
+    PrometheusMetric("cse_examples", "counter", ("sweep",), "Training examples seen by this driver's runs"),
+    PrometheusMetric("cse_reused", "counter", ("sweep",), "Runs found in the ledger and not trained"),
+    PrometheusMetric("cse_retries", "counter", ("sweep",), "Times that a run went on after its workers died"),
+    PrometheusMetric("cse_failures", "counter", ("sweep",), "Runs that ended without a result"),
 )
 """What the monitor of a sweep exports."""
 

@@ -17,7 +17,7 @@ PROBE = ".cse-probe-"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class StorageAnswer:
     """What is so on one node."""
 
     host: str
@@ -82,7 +82,7 @@ def inputs_of(paths: DataPaths) -> list[Path]:
     return [path for path in paths.inputs() if path.exists()]
 
 
-def problems(folder: Path, token: str, answers: Mapping[str, Answer | str]) -> list[str]:
+def problems(folder: Path, token: str, answers: Mapping[str, StorageAnswer | str]) -> list[str]:
     """One line per node that cannot take part; `answers`: node -> its answer, or why there is none."""
     lines = []
     for node, answer in answers.items():
@@ -101,12 +101,12 @@ def problems(folder: Path, token: str, answers: Mapping[str, Answer | str]) -> l
     return lines
 
 
-def look(folder: str, token: str, inputs: Sequence[str]) -> Answer:
+def look(folder: str, token: str, inputs: Sequence[str]) -> StorageAnswer:
     """The answer of this machine; runs on each node."""
     host = platform.node()
     sees = Path(folder, token).is_file()
     error = _writing(Path(folder), f"{token}-{host}", keep=True) if sees else ""
-    return Answer(host=host, sees=sees, error=error, absent=tuple(p for p in inputs if not Path(p).exists()))
+    return StorageAnswer(host=host, sees=sees, error=error, absent=tuple(p for p in inputs if not Path(p).exists()))
 
 
 def _writing(folder: Path, name: str, keep: bool = False) -> str:

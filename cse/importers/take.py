@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from analysis.ledger import Ledger, LedgerError, RunRow
 from analysis.ledger.exchange.columns import Record
-from analysis.ledger.exchange.merge import Merged, Source
+from analysis.ledger.exchange.merge import Merged, RecordSource
 from analysis.ledger.schema import digest
 from analysis.run_state import RunState
 from analysis.tables.spec import Sense
@@ -64,7 +64,7 @@ def take(runs: Sequence[ForeignRun], taking: Taking, ledger: Ledger) -> tuple[Me
     records = sorted((_record(run, taking, metric) for run in told_apart), key=lambda record: record["signature"])
     cells = {_signature(run.id, taking): _cell(run, taking) for run in told_apart}
     hashed = hashlib.sha256(json.dumps(sorted(cells)).encode()).hexdigest()
-    source = Source(f"{taking.tool} {taking.source}", hashed, taking.sweep)
+    source = RecordSource(f"{taking.tool} {taking.source}", hashed, taking.sweep)
     try:
         merged = ledger.merge([*records, _sweep(cells, records, taking, metric)], source)
     except LedgerError as error:

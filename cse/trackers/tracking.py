@@ -52,7 +52,7 @@ class Tracking(AbstractContextManager["Tracking"]):
     def __init__(
         self, ledger: str, sweeps: Mapping[str, str], labels: Mapping[str, str], trackers: Mapping[str, Tracker]
     ) -> None:
-        self._followers = [Follower(name, tracker, ledger, sweeps, labels) for name, tracker in trackers.items()]
+        self._followers = [TrackerFollower(name, tracker, ledger, sweeps, labels) for name, tracker in trackers.items()]
 
     def __enter__(self) -> "Tracking":
         for follower in self._followers:
@@ -72,7 +72,7 @@ class Tracking(AbstractContextManager["Tracking"]):
 
 
 @dataclass
-class Follower:
+class TrackerFollower:
     """One tracker, and what it has and lacks of the sweep."""
 
     name: str

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from cse_train.encoder.dropout import scaled_mask
-from cse_train.encoder.packing import Group, Packed
+from cse_train.encoder.packing import LengthGroup, Packed
 
 KeysValues = tuple[Tensor, Tensor]
 """Prompts in front of a row's own keys and values: keys and values [rows, A, P, D]."""
@@ -42,7 +42,7 @@ class PackedAttention(torch.autograd.Function):
     def forward(
         ctx: Any,
         qkv_T3H: Tensor,
-        groups: tuple[Group, ...],
+        groups: tuple[LengthGroup, ...],
         views: int,
         heads: int,
         rate: float,
@@ -101,7 +101,7 @@ class PackedAttention(torch.autograd.Function):
         return by_qkv, None, None, None, None, keys, values
 
 
-def places(groups: tuple[Group, ...], views: int) -> Iterator[tuple[Group, slice, slice]]:
+def places(groups: tuple[LengthGroup, ...], views: int) -> Iterator[tuple[LengthGroup, slice, slice]]:
     """Each group with its slots and its rows among those of all views."""
     slot = row = 0
     for group in groups:
@@ -110,12 +110,12 @@ def places(groups: tuple[Group, ...], views: int) -> Iterator[tuple[Group, slice
         slot, row = slots.stop, rows.stop
 
 
-def _heads_last(block_TH: Tensor, group: Group, heads: int) -> Tensor:
+def _heads_last(block_TH: Tensor, group: LengthGroup, heads: int) -> Tensor:
     """A group's slots [R * W, H] seen as [R, A, W, D]."""
     return block_TH.view(-1, group.width, heads, block_TH.shape[1] // heads).transpose(1, 2)
 
 
-def _bias(group: Group, views: int, heads: int, prompts: int) -> Tensor | None:
+def _bias(group: LengthGroup, views: int, heads: int, prompts: int) -> Tensor | None:
     """What is added to the scores of all heads, [G, 1, P + W]: nothing for prompts."""
     if group.bias is None:
         return None

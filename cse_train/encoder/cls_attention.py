@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cse_train.encoder.attention import places
 from cse_train.encoder.dropout import dropout, scaled_mask
-from cse_train.encoder.packing import Group, Packed
+from cse_train.encoder.packing import LengthGroup, Packed
 
 KEPT_OF_CLS = 2
 """Tensors of a group that its gradient needs beside the inputs."""
@@ -90,7 +90,7 @@ class ClsAttention(torch.autograd.Function):
         return by_x, by_asked, by_prompts if front else None, None, None, None
 
 
-def _scores(block_RWH: Tensor, asked_RAH: Tensor, prompts_RAP: Tensor | None, group: Group, views: int) -> Tensor:
+def _scores(block_RWH: Tensor, asked_RAH: Tensor, prompts_RAP: Tensor | None, group: LengthGroup, views: int) -> Tensor:
     """[R, A, P + W]."""
     scores_RAW = asked_RAH @ block_RWH.mT
     if group.bias is not None:

@@ -62,7 +62,7 @@ class Hidden:
         return self.packed.unsort(rows, self.views)
 
 
-class Prompts(Protocol):
+class PromptVectors(Protocol):
     """Continuous prompts: keys and values of their own in every layer, in front of the tokens' (DCPCSE 3.2)."""
 
     length: int
@@ -120,7 +120,7 @@ class Encoder(nn.Module):
         views: int = 1,
         tokens: bool = False,
         layers: bool = False,
-        prompts: Prompts | None = None,
+        prompts: PromptVectors | None = None,
         cls_word_H: Tensor | None = None,
         cls_output_NH: Tensor | None = None,
         kept_TH: Tensor | None = None,

@@ -14,7 +14,7 @@ from cse_train.encoder.attention import KeysValues, packed_attention
 from cse_train.encoder.cls_attention import cls_attention
 from cse_train.encoder.dropout import dropout, dropout_and_add
 from cse_train.encoder.linear import linear, linear_gelu
-from cse_train.encoder.packing import Group, Packed
+from cse_train.encoder.packing import LengthGroup, Packed
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -79,7 +79,13 @@ class Layer(nn.Module):
         return self.qkv.weight[at].view(self.heads, -1, width), self.qkv.bias[at].view(self.heads, -1)
 
     def _attend(
-        self, query: Tensor, key: Tensor, value: Tensor, group: Group, views: int, prefix: KeysValues | None = None
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        group: LengthGroup,
+        views: int,
+        prefix: KeysValues | None = None,
     ) -> Tensor:
         """Heads [R, A, W, D] mixed; `prefix` stands in front of keys and values."""
         bias = group.bias_of(views)

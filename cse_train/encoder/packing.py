@@ -15,7 +15,7 @@ MASKED = torch.finfo(torch.float32).min
 
 
 @dataclass(frozen=True)
-class Group:
+class LengthGroup:
     """`rows` sequences, each `width` slots wide."""
 
     rows: int
@@ -32,10 +32,10 @@ class Group:
         """The bias for the rows of all views."""
         return self.bias if self.bias is None or views == 1 else self.bias.repeat(views, 1, 1, 1)
 
-    def to(self, device: torch.device | str) -> "Group":
+    def to(self, device: torch.device | str) -> "LengthGroup":
         """The same group with its bias on `device`."""
         bias = None if self.bias is None else self.bias.to(device, non_blocking=True)
-        return Group(self.rows, self.width, bias)
+        return LengthGroup(self.rows, self.width, bias)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Packed:
 
     ids_T: Tensor
     positions_T: Tensor
-    groups: tuple[Group, ...]
+    groups: tuple[LengthGroup, ...]
     order_N: Tensor
     """`order_N[i]` is the batch row that packed row i holds."""
     lengths_N: Tensor
@@ -61,7 +61,7 @@ class Packed:
         ids_T, positions_T, order_N, lengths_N = (t.to(device, non_blocking=True) for t in tensors)
         return Packed(ids_T, positions_T, tuple(g.to(device) for g in self.groups), order_N, lengths_N)
 
-    def split(self, packed_TH: Tensor, views: int = 1) -> Iterator[tuple[Group, Tensor]]:
+    def split(self, packed_TH: Tensor, views: int = 1) -> Iterator[tuple[LengthGroup, Tensor]]:
         """Yield each group with its block [views * rows, width, H]; views lie one after the other inside a group."""
         sizes = [views * g.slots for g in self.groups]
         for group, block in zip(self.groups, packed_TH.split(sizes), strict=True):
@@ -130,7 +130,7 @@ def pack(
         at = slice(first, first + rows * wide)
         first = at.stop
         padded = not real_T[at].all()
-        made.append(Group(rows, wide, torch.from_numpy(bias_T[at].reshape(rows, 1, 1, wide)) if padded else None))
+        made.append(LengthGroup(rows, wide, torch.from_numpy(bias_T[at].reshape(rows, 1, 1, wide)) if padded else None))
     return Packed(
         ids_T=torch.from_numpy(np.where(real_T, flat[at_T], pad_id).astype(np.int64)),
         positions_T=torch.from_numpy(positions_T),

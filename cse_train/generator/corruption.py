@@ -35,7 +35,7 @@ DiffCSE's released code does (diffcse/models.py:184)."""
 
 
 @dataclass(frozen=True)
-class Rule:
+class CorruptionRule:
     """What decides the corrupted text beside corpus and tokenizer."""
 
     generator: str
@@ -52,7 +52,7 @@ def corrupted(column: str) -> str:
 
 
 def with_corrupted(
-    store: TokenStore, columns: Sequence[str], rule: Rule, backbone: Backbone, cache: Path | None = None
+    store: TokenStore, columns: Sequence[str], rule: CorruptionRule, backbone: Backbone, cache: Path | None = None
 ) -> TokenStore:
     """The store with the corrupted form of `columns`, made on first use; the same for every run and rank.
 
@@ -86,7 +86,12 @@ def _load(store: TokenStore, columns: Sequence[str], folder: Path) -> TokenStore
 
 
 def _write(
-    store: TokenStore, columns: Sequence[str], rule: Rule, backbone: Backbone, identity: dict[str, object], aside: Path
+    store: TokenStore,
+    columns: Sequence[str],
+    rule: CorruptionRule,
+    backbone: Backbone,
+    identity: dict[str, object],
+    aside: Path,
 ) -> None:
     generator = Generator(rule.generator, backbone, dropout=False).to(distributed.device()).eval()
     for name in columns:
@@ -98,7 +103,9 @@ def _write(
     (aside / "meta.json").write_text(json.dumps(identity, indent=1), encoding="utf8")
 
 
-def _corrupt(column: TokenColumn, name: str, rule: Rule, generator: Generator, tokenizer: Any) -> Iterator[np.ndarray]:
+def _corrupt(
+    column: TokenColumn, name: str, rule: CorruptionRule, generator: Generator, tokenizer: Any
+) -> Iterator[np.ndarray]:
     """The corrupted ids of each row; row i of a column has masks of its own, whatever the chunks."""
     vocabulary = Vocabulary.of(tokenizer)
     for first in range(0, len(column.starts), CORRUPTION_CHUNK):

@@ -41,7 +41,7 @@ Block = list[tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Rule:
+class EditRule:
     """What decides the edits beside corpus, tokenizer, seed and rows."""
 
     generator: str
@@ -55,7 +55,7 @@ class Rule:
 class EditStore:
     """The blocks of one rule and corpus."""
 
-    rule: Rule
+    rule: EditRule
     draw: Callable[[np.ndarray, Callable[[int], np.random.Generator]], Iterator[Edit]]
     """Corpus rows and the generator of each -> their edits, not yet filled, in the order of `of`."""
     offsets: Sequence[int]

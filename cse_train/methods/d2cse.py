@@ -17,7 +17,7 @@ from cse_train.backbone.backbone import Backbone, own_encoder
 from cse_train.distributed import gather_with_grad, mean_over_ranks
 from cse_train.encoder.encoder import Encoder
 from cse_train.encoder.packing import Packed, pack_lists
-from cse_train.generator.corruption import Rule, corrupted, with_corrupted
+from cse_train.generator.corruption import CorruptionRule, corrupted, with_corrupted
 from cse_train.losses.info_nce import info_nce
 from cse_train.losses.replaced_token import replaced_token
 from cse_train.methods.base import Batch, Method, Share, StepOutput
@@ -77,7 +77,9 @@ class D2CSE(Method[Config]):
         """The store with its corrupted columns. Raises ConfigError where prompts or generator do not fit."""
         longest = max(int(store.column(name).lengths.max()) for name in cls.columns(config))
         require_positions(own_encoder(backbone, WHY), config.prompt_length, config.position_shift, longest)
-        rule = Rule(config.generator, config.masking_ratio, config.corruption_seed, config.corrupted_positions)
+        rule = CorruptionRule(
+            config.generator, config.masking_ratio, config.corruption_seed, config.corrupted_positions
+        )
         return with_corrupted(store, cls.columns(config), rule, backbone, cache)
 
     @classmethod

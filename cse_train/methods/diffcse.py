@@ -22,7 +22,7 @@ from cse_train.distributed import gather_with_grad
 from cse_train.encoder.packing import Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.generator.conditional_tasks import ConditionalMaskedLM, ConditionalTask, CorrectiveLM, ReplacedToken
-from cse_train.generator.edit_store import EditStore, Rule, StoreWithEdits, with_edits
+from cse_train.generator.edit_store import EditRule, EditStore, StoreWithEdits, with_edits
 from cse_train.generator.edited import Edited, fill, pack_edits
 from cse_train.generator.generator import Generator
 from cse_train.losses.info_nce import info_nce
@@ -110,7 +110,7 @@ class DiffCSE(Method[Config]):
         check(config)
         if config.edits == "live":
             return store
-        rule = Rule(config.generator, config.generator_dropout, config.sampling, config.masking_ratio)
+        rule = EditRule(config.generator, config.generator_dropout, config.sampling, config.masking_ratio)
         draw = partial(drawn, config, Vocabulary.of(backbone.tokenizer), store)
         return with_edits(store, EditStore(rule, draw, offsets(config), views(config), backbone, store, cache))
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from cse_train.backbone.backbone import Backbone, own_encoder
 from cse_train.distributed import gather_with_grad
 from cse_train.encoder.encoder import Encoder
-from cse_train.encoder.packing import Group, Packed, pack_lists
+from cse_train.encoder.packing import LengthGroup, Packed, pack_lists
 from cse_train.fields import ConfigError
 from cse_train.losses.info_nce import info_nce
 from cse_train.methods.base import Batch, Encode, Method, Share, StepOutput
@@ -148,7 +148,7 @@ def template_alone(template: Template, lengths_U: Tensor, first: int = 0) -> Pac
     place_L = torch.arange(template.length, device=device)
     positions_UL = first + place_L + (place_L >= len(template.before)) * lengths_U[:, None]
     order_U, length_U = torch.arange(rows, device=device), torch.full((rows,), template.length, device=device)
-    group = Group(rows, template.length, None)
+    group = LengthGroup(rows, template.length, None)
     return Packed(ids_L.repeat(rows), positions_UL.flatten(), (group,), order_U, length_U)
 
 

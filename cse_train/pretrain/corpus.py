@@ -81,7 +81,7 @@ def text_hash(path: Path) -> str:
 
 
 @dataclass
-class Batches:
+class PretrainingBatches:
     """The endless stream of training batches: one generator for the data order, one for the masks."""
 
     corpus: Corpus

@@ -16,7 +16,7 @@ from cse_train.encoder.packing import Packed
 from cse_train.fields import Json
 from cse_train.numerics import autocast, multiplies_bf16
 from cse_train.pretrain.config import PretrainConfig, bert_config, learning_rate
-from cse_train.pretrain.corpus import Batches, Corpus
+from cse_train.pretrain.corpus import Corpus, PretrainingBatches
 
 BF16 = "bf16 autocast, fp32 weights"
 
@@ -46,7 +46,7 @@ class Run:
     config: PretrainConfig
     model: MaskedLM
     optimiser: torch.optim.Optimizer
-    batches: Batches
+    batches: PretrainingBatches
     tokens: int = 0
     seconds: float = 0.0
     log: list[dict[str, Any]] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Run:
         vectors = [p for p in model.parameters() if p.ndim == 1]
         groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
         optimiser = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), fused=True)
-        return cls(config, model, optimiser, Batches(corpus, config, np.random.default_rng(config.seed)))
+        return cls(config, model, optimiser, PretrainingBatches(corpus, config, np.random.default_rng(config.seed)))
 
     def state(self) -> Json:
         """Everything `load` needs; readable by `torch.load(weights_only=True)`."""

@@ -54,7 +54,7 @@ class Broken(AssertionError):
 
 
 @dataclass(frozen=True)
-class Parts:
+class FirstStep:
     """A method at its first step."""
 
     run: RunConfig
@@ -78,7 +78,7 @@ class Parts:
         return float(loss.item())
 
 
-def parts(run: RunConfig, paths: DataPaths) -> Parts:
+def parts(run: RunConfig, paths: DataPaths) -> FirstStep:
     """The method of a run, in training mode, and a batch of 8."""
     backbone = load_backbone(run.train.encoder)
     batches = Batches.open(run, paths, backbone)
@@ -86,10 +86,10 @@ def parts(run: RunConfig, paths: DataPaths) -> Parts:
     share = Share(batches.store, rows, rows, partial(random_streams.augmentation, 0, 0))
     again = partial(batches.collate, share)
     random_streams.seed_new_weights(0)
-    return Parts(run, backbone, load_method(run.method).build(run.options, backbone).train(), again(), again)
+    return FirstStep(run, backbone, load_method(run.method).build(run.options, backbone).train(), again(), again)
 
 
-Make = Callable[[], Parts]
+Make = Callable[[], FirstStep]
 
 
 def exports(make: Make, folder: Path) -> None:

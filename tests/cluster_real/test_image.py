@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.launch.job import HEAD
+from cluster.launch.job import ON_HEAD
 from cluster.launch.targets import kuberay
 from tests import image
 from tests.cluster_real.head import Head
@@ -42,7 +42,7 @@ def test_an_empty_environment_installed_as_the_image_trains_the_rayjob(
     head.start(environment["PATH"])
     # KubeRay submits the entrypoint in this way, from a pod of its own.
     ray = ("ray", "job", "submit", "--no-wait", "--submission-id", "one", "--address", head.address)
-    words = ("--entrypoint-resources", HEAD, "--", *shlex.split(rayjob["spec"]["entrypoint"]))
+    words = ("--entrypoint-resources", ON_HEAD, "--", *shlex.split(rayjob["spec"]["entrypoint"]))
     sent = processes.run(*ray, *words, env={"PATH": environment["PATH"], "PYTHONPATH": ""})
     assert sent.returncode == 0, sent.stdout + sent.stderr
     assert "2 done, 0 failed" in head.log("one")

@@ -18,7 +18,7 @@ import pytest
 from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger
 from analysis.ledger.exchange.columns import RECORD_KINDS
-from analysis.ledger.exchange.merge import Source
+from analysis.ledger.exchange.merge import RecordSource
 from cse.bundles.contents import gather
 from cse.bundles.writer import write
 from cse.cli.app import main
@@ -92,7 +92,7 @@ def test_the_page_of_the_format_has_every_column() -> None:
 @pytest.mark.parametrize("file", BUNDLES, ids=lambda path: path.name)
 def test_every_bundle_imports_and_comes_out_the_same(file: Path, tmp_path: Path) -> None:
     bundle, ledger = Bundle(file), Ledger.open(tmp_path / "ledger.db")
-    merged = ledger.merge(bundle.records(), Source(file.name, bundle.header.sha256))
+    merged = ledger.merge(bundle.records(), RecordSource(file.name, bundle.header.sha256))
     assert (merged.added, merged.sweeps) == (bundle.header.counts["run"], bundle.header.counts.get("sweep", 0))
     write(tmp_path / "again.jsonl.gz", gather(ledger))
     assert Bundle(tmp_path / "again.jsonl.gz").header == bundle.header

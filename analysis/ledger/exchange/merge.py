@@ -29,7 +29,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Source:
+class RecordSource:
     """Where records come from."""
 
     file: str
@@ -57,7 +57,7 @@ class Merged:
     """Columns whose rows without training differ from those here, which stay."""
 
 
-def merge(connection: Connection, records: Iterable[Record], source: Source) -> Merged:
+def merge(connection: Connection, records: Iterable[Record], source: RecordSource) -> Merged:
     """Take over checked records, runs first. LedgerError where a run that is here has another result."""
     merged, conflicts = Merged(), Conflicts(source)
     for kind, of_kind in itertools.groupby(records, key=lambda record: record["kind"]):
@@ -74,7 +74,7 @@ def merge(connection: Connection, records: Iterable[Record], source: Source) -> 
 class Conflicts:
     """Runs with two results; one line for all of them."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RecordSource) -> None:
         self._source, self._lines = source, list[str]()
 
     def add(self, record: Record, name: str, here: object, there: object) -> None:
@@ -99,7 +99,7 @@ def _chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def _merge_runs(
-    connection: Connection, chunk: Sequence[Record], source: Source, merged: Merged, conflicts: Conflicts
+    connection: Connection, chunk: Sequence[Record], source: RecordSource, merged: Merged, conflicts: Conflicts
 ) -> None:
     here = {row.signature: row for row in queries.runs(connection, signatures=[r["signature"] for r in chunk])}
     values: dict[str, dict[Key, float | None]] = defaultdict(dict)
@@ -165,7 +165,7 @@ def _unlink(connection: Connection, sweep: str, signature: str) -> None:
     connection.execute(delete(links).where(links.c.sweep == sweep, links.c.signature == signature))
 
 
-def _add(connection: Connection, records: Sequence[Record], source: Source) -> None:
+def _add(connection: Connection, records: Sequence[Record], source: RecordSource) -> None:
     """New runs with their parts and the note of where they come from; their folders are not here."""
     owner = f"import:{source.hash[:12]}"
     rows = [{name: record[name] for name in RUN_SHAPE.names} for record in records]

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from cluster.launch.config import Block, ClusterConfig
-from cluster.launch.job import ON_HEAD, RESOURCES, Job, ray_version, send
+from cluster.launch.job import ON_HEAD, RESOURCES, LaunchJob, ray_version, send
 from cluster.runtime.resources import GROUP_GB
 
 Json = dict[str, Any]
@@ -46,7 +46,7 @@ def problems(cluster: ClusterConfig, settings: Settings) -> list[str]:
     ]
 
 
-def render(job: Job, settings: Settings) -> str:
+def render(job: LaunchJob, settings: Settings) -> str:
     """A RayJob; a RayCluster where no sweep is named."""
     metadata = {"name": job.config.name, "namespace": settings.namespace}
     kind, spec = ("RayJob", _job(job, settings)) if job.command else ("RayCluster", cluster_spec(job, settings))
@@ -55,13 +55,13 @@ def render(job: Job, settings: Settings) -> str:
     )
 
 
-def submit(job: Job, settings: Settings) -> str:
+def submit(job: LaunchJob, settings: Settings) -> str:
     """Through kubectl, to the cluster of its context."""
     apply = ["kubectl", "apply", "--filename", "-"]
     return send(render(job, settings), apply, "install kubectl and choose a context")
 
 
-def _job(job: Job, settings: Settings) -> Json:
+def _job(job: LaunchJob, settings: Settings) -> Json:
     """A lost head is replaced once, and the same command resumes from the ledger."""
     return {
         "entrypoint": shlex.join(job.argv("python", "auto")),
@@ -75,7 +75,7 @@ def _job(job: Job, settings: Settings) -> Json:
     }
 
 
-def cluster_spec(job: Job, settings: Settings) -> Json:
+def cluster_spec(job: LaunchJob, settings: Settings) -> Json:
     """A head that drives and does not train, and a group of nodes that do."""
     config = job.config
     group = "gpu" if config.gpus else "cpu"

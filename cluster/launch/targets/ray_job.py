@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.launch.config import Block
-from cluster.launch.job import ON_HEAD, Job
+from cluster.launch.job import ON_HEAD, LaunchJob
 from cluster.runtime.code_version import OUR_PACKAGES, package_folder
 from cluster.runtime.ray_internals import version_of
 from cse_train.fields import ConfigError
@@ -25,12 +25,12 @@ class Settings(Block):
     """Its dashboard, for example http://head:8265."""
 
 
-def entrypoint(job: Job) -> str:
+def entrypoint(job: LaunchJob) -> str:
     """The shell line that the cluster runs in the folder of the uploaded code."""
     return shlex.join(job.argv("python", "auto"))
 
 
-def render(job: Job, settings: Settings) -> str:
+def render(job: LaunchJob, settings: Settings) -> str:
     """The same as a `ray job submit` line, to read: `submit` sends the packages alone."""
     return shlex.join(
         [
@@ -56,7 +56,7 @@ def code_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def submit(job: Job, settings: Settings) -> str:
+def submit(job: LaunchJob, settings: Settings) -> str:
     """Send the job and say how to read its log. Ray finds the token.
 
     Raises ConfigError for a wrong address, token or Ray version.

@@ -4,7 +4,7 @@ import importlib.resources
 import shlex
 
 from cluster.launch.config import Block
-from cluster.launch.job import RESOURCES, Job, send
+from cluster.launch.job import RESOURCES, LaunchJob, send
 
 
 class Settings(Block):
@@ -18,20 +18,20 @@ class Settings(Block):
     account: str | None = None
 
 
-def render(job: Job, settings: Settings) -> str:
+def render(job: LaunchJob, settings: Settings) -> str:
     """A file that sbatch takes."""
     body = importlib.resources.files("cluster.launch.targets").joinpath("slurm.sh").read_text(encoding="utf8")
     first, rest = body.split("\n", 1)
     return "\n".join([first, *_options(job, settings), "", *_variables(job, settings), rest])
 
 
-def submit(job: Job, settings: Settings) -> str:
+def submit(job: LaunchJob, settings: Settings) -> str:
     """Through sbatch."""
     advice = "run on a login node, or apt-get install slurm-client"
     return send(render(job, settings), ["sbatch"], advice)
 
 
-def _options(job: Job, settings: Settings) -> list[str]:
+def _options(job: LaunchJob, settings: Settings) -> list[str]:
     config = job.config
     options = {
         "job-name": config.name,
@@ -49,7 +49,7 @@ def _options(job: Job, settings: Settings) -> list[str]:
     return [f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in options.items() if value is not None]
 
 
-def _variables(job: Job, settings: Settings) -> list[str]:
+def _variables(job: LaunchJob, settings: Settings) -> list[str]:
     variables = {
         "python": settings.python,
         "storage": job.config.storage,

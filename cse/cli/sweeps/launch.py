@@ -9,7 +9,7 @@ import typer
 from cluster.launch import targets
 from cluster.launch.config import ClusterConfig, load, not_absolute, settings_of, wrong_ledger
 from cluster.launch.files import brought
-from cluster.launch.job import Job
+from cluster.launch.job import LaunchJob
 from cluster.runtime.resources import Node, slots_that_fit
 from cse.cli import exit
 from cse.cli import options as arguments
@@ -59,10 +59,10 @@ def launch(
     return exit.DONE
 
 
-def _job(ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids: list[str], target: str) -> Job:
+def _job(ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids: list[str], target: str) -> LaunchJob:
     """`run ID` or `reproduce ID...` with all options and files; nothing for a cluster that stays."""
     if not ids and getattr(targets.load(target), "STAYS", False):
-        return Job(cluster)
+        return LaunchJob(cluster)
     if not ids:
         raise ConfigError([f"nothing to run: target={target}; name a table, such as cse launch {target} E7"])
     _check(cluster, given, ids)
@@ -73,7 +73,7 @@ def _job(ctx: typer.Context, cluster: ClusterConfig, given: SweepArguments, ids:
     verb = "run" if len(sent.ids) == 1 and sent.ids[0].lower() != ALL else "reproduce"
     pairs = ((name, value) for name, values in options.items() for value in values)
     words = [word for name, value in pairs for word in ([name] if value is None else [name, value])]
-    return Job(cluster, (verb, *sent.ids, *words, *sent.options), sent.files)
+    return LaunchJob(cluster, (verb, *sent.ids, *words, *sent.options), sent.files)
 
 
 def _check(cluster: ClusterConfig, given: SweepArguments, ids: list[str]) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from analysis.bundles.reader import Bundle
 from analysis.ledger import shown_url
-from analysis.ledger.exchange.merge import Merged, Source
+from analysis.ledger.exchange.merge import Merged, RecordSource
 from analysis.statistics.looks import TIE_MARGIN
 from analysis.tables.labels import number_of
 from analysis.tables.spec import Sense
@@ -144,7 +144,7 @@ def _import_bundle(file: Path, ledger: str | None) -> None:
         raise ConfigError([f"no such file: file={file}; {hint}"])
     bundle = Bundle(file)
     with ledgers.ledger_to_fill(ledger) as opened:
-        merged = opened.merge(checked_records(bundle), Source(file.name, bundle.header.sha256))
+        merged = opened.merge(checked_records(bundle), RecordSource(file.name, bundle.header.sha256))
     print(f"{counted(merged)}  (ledger {opened.url})")
     exit.say(left(merged))
 

@@ -11,7 +11,7 @@ import typer
 
 from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger, shown_url
-from analysis.ledger.exchange.merge import Source
+from analysis.ledger.exchange.merge import RecordSource
 from cse.cli import ledgers, screen
 from cse.cli.loader import deferred
 from cse.tables.imported.strangers import checked_records
@@ -67,7 +67,7 @@ def _opened(files: list[Path], url: str | None) -> Iterator[tuple[Ledger, list[s
         with contextlib.closing(opened):
             for file in sorted(files, key=lambda file: file.name):
                 bundle = Bundle(file)
-                opened.merge(checked_records(bundle), Source(file.name, bundle.header.sha256))
+                opened.merge(checked_records(bundle), RecordSource(file.name, bundle.header.sha256))
             yield opened, sorted(file.name for file in files)
 
 

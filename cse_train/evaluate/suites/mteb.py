@@ -30,7 +30,7 @@ NEEDS: tuple[str, ...] = ()
 EXAMPLE = "mteb:STSBenchmark"
 
 
-class Encoder:
+class MtebEncoder:
     """A model of ours as mteb's evaluators call one."""
 
     def __init__(self, model: TextModel) -> None:
@@ -86,7 +86,7 @@ def _score(model: TextModel, name: str) -> Score:
     import mteb
 
     with _quiet():
-        result = mteb.evaluate(Encoder(model), task, cache=None, show_progress_bar=False).task_results[0]
+        result = mteb.evaluate(MtebEncoder(model), task, cache=None, show_progress_bar=False).task_results[0]
     main, value = task.metadata.main_score, 100.0 * float(result.get_score())
     return Score(
         suite=name,

@@ -49,7 +49,7 @@ SHOWN_QUERIES = (
 
 
 @dataclass(frozen=True)
-class Search:
+class RetrievalSearch:
     """Queries over a corpus under one rule, as positions; texts are rows of an `EmbeddedPairs`."""
 
     corpus_C: np.ndarray
@@ -62,7 +62,7 @@ class Search:
     """True where a corpus sentence is no candidate."""
 
 
-def make_search(left_rows: np.ndarray, right_rows: np.ndarray, gold: np.ndarray, rule: str) -> Search:
+def make_search(left_rows: np.ndarray, right_rows: np.ndarray, gold: np.ndarray, rule: str) -> RetrievalSearch:
     """The queries of the pairs rated 5, left to right first and then right to left, under one of RULES."""
     assert rule in RETRIEVAL_RULES, rule
     sentences = np.concatenate([left_rows, right_rows])
@@ -71,13 +71,13 @@ def make_search(left_rows: np.ndarray, right_rows: np.ndarray, gold: np.ndarray,
     queries = sentences[places]
     if rule == RETRIEVAL_RULES[2]:
         corpus = np.arange(sentences.max() + 1)
-        return Search(corpus, queries, sentences[partners], queries[:, None] == corpus)
+        return RetrievalSearch(corpus, queries, sentences[partners], queries[:, None] == corpus)
     itself = places[:, None] == np.arange(2 * count)
     excluded = itself if rule == RETRIEVAL_RULES[0] else queries[:, None] == sentences
-    return Search(sentences, queries, partners, excluded)
+    return RetrievalSearch(sentences, queries, partners, excluded)
 
 
-def partner_ranks(search: Search, scores_QC: np.ndarray, ties: str = "against") -> np.ndarray:
+def partner_ranks(search: RetrievalSearch, scores_QC: np.ndarray, ties: str = "against") -> np.ndarray:
     """int64 [Q]: the partner's rank among the candidates, 1 for the nearest."""
     assert ties in TIES, ties
     rows = np.arange(len(search.answers_Q))
@@ -94,14 +94,14 @@ def recalls(ranks_Q: np.ndarray) -> dict[int, float]:
     return {depth: 100.0 * float(np.mean(ranks_Q <= depth)) for depth in DEPTHS}
 
 
-def cosine_scores(search: Search, unit_UD: np.ndarray) -> np.ndarray:
+def cosine_scores(search: RetrievalSearch, unit_UD: np.ndarray) -> np.ndarray:
     """float64 [Q, C], as cosines are ranked."""
     by_text = rounded(unit_UD[search.queries_Q] @ unit_UD.T)
     scores_QC: np.ndarray = by_text[:, search.corpus_C]
     return scores_QC
 
 
-def oracle_scores(search: Search) -> np.ndarray:
+def oracle_scores(search: RetrievalSearch) -> np.ndarray:
     """[Q, C] of the best possible encoder: the query's own text first, the partner's text second, then the rest."""
     same_QC = search.queries_Q[:, None] == search.corpus_C
     partner_QC = search.corpus_C[search.answers_Q][:, None] == search.corpus_C

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cse_train.evaluate.transfer.contract import SENTEVAL_SEED, Recipe
+from cse_train.evaluate.transfer.contract import SENTEVAL_SEED, ClassifierRecipe
 from cse_train.evaluate.transfer.optimisers import OPTIMISERS
 
 WEIGHT_DECAYS = (1e-5, 1e-4, 1e-3, 1e-2)
@@ -59,7 +59,7 @@ def with_constant(features: np.ndarray) -> Tensor:
 
 
 def fit(
-    features_ND: Tensor, labels: np.ndarray, classes: int, problems: Sequence[Problem], recipe: Recipe
+    features_ND: Tensor, labels: np.ndarray, classes: int, problems: Sequence[Problem], recipe: ClassifierRecipe
 ) -> list[Fitted]:
     """Train every problem with every weight decay; results in the order given. No global random state is read."""
     labels_N = torch.from_numpy(labels).to(features_ND.device)
@@ -84,7 +84,7 @@ class _Together:
     """Problems with equally many training rows, in lockstep; one leaves when all its weight decays have stopped."""
 
     def __init__(
-        self, features_ND: Tensor, labels_N: Tensor, classes: int, problems: Sequence[Problem], recipe: Recipe
+        self, features_ND: Tensor, labels_N: Tensor, classes: int, problems: Sequence[Problem], recipe: ClassifierRecipe
     ) -> None:
         self.features_ND, self.labels_N, self.recipe, self.problems = features_ND, labels_N, recipe, problems
         device = features_ND.device

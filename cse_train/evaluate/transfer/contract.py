@@ -14,7 +14,7 @@ SENTEVAL_SEED = 1111
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class ClassifierRecipe:
     """How one classifier is trained, and over how many folds."""
 
     folds: int
@@ -28,8 +28,8 @@ class Recipe:
 
 
 RECIPES = {
-    "test": Recipe(folds=10, optimiser="adam", batch_size=64, tenacity=5, epoch_size=4),
-    "dev": Recipe(folds=5, optimiser="rmsprop", batch_size=128, tenacity=3, epoch_size=2),
+    "test": ClassifierRecipe(folds=10, optimiser="adam", batch_size=64, tenacity=5, epoch_size=4),
+    "dev": ClassifierRecipe(folds=5, optimiser="rmsprop", batch_size=128, tenacity=3, epoch_size=2),
 }
 """SimCSE's `test` and `fasttest`/`dev` settings (evaluation.py:67-79), which every paper here took over."""
 
@@ -52,7 +52,7 @@ Splits = Mapping[str, Examples]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TransferOutcome:
     """Accuracies in percent, rounded to two decimals as SentEval rounds them, and exact."""
 
     devacc: float

@@ -6,12 +6,20 @@ the dev and the test accuracy at once, since nothing is chosen by it.
 
 import numpy as np
 
-from cse_train.evaluate.transfer.contract import Examples, Outcome, Recipe, Splits, percent, rounded, stratified_folds
+from cse_train.evaluate.transfer.contract import (
+    ClassifierRecipe,
+    Examples,
+    Splits,
+    TransferOutcome,
+    percent,
+    rounded,
+    stratified_folds,
+)
 
 MAX_ITERATIONS = 1000
 
 
-def score(splits: Splits, _classes: int, recipe: Recipe) -> Outcome:
+def score(splits: Splits, _classes: int, recipe: ClassifierRecipe) -> TransferOutcome:
     """Dev and test accuracy of a task, cross-validated over the recipe's folds where it has no dev set."""
     first = next(iter(splits.values()))
     if "dev" in splits:
@@ -20,10 +28,10 @@ def score(splits: Splits, _classes: int, recipe: Recipe) -> Outcome:
         shares, predicted = _cross_validated(first, recipe.folds)
         devacc = float(np.mean(shares))
     if "test" not in splits:
-        return Outcome(rounded(devacc), rounded(devacc), devacc, devacc, predicted)
+        return TransferOutcome(rounded(devacc), rounded(devacc), devacc, devacc, predicted)
     predicted = _predicted(first, splits["test"].features)
     accuracy = percent(predicted, splits["test"].labels)
-    return Outcome(rounded(devacc), rounded(accuracy), devacc, accuracy, predicted)
+    return TransferOutcome(rounded(devacc), rounded(accuracy), devacc, accuracy, predicted)
 
 
 def _cross_validated(examples: Examples, folds: int) -> tuple[list[float], np.ndarray]:

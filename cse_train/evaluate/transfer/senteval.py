@@ -19,18 +19,18 @@ from cse_train.evaluate.transfer.classifier import (
     with_constant,
 )
 from cse_train.evaluate.transfer.contract import (
+    ClassifierRecipe,
     Examples,
     Fold,
-    Outcome,
-    Recipe,
     Splits,
+    TransferOutcome,
     percent,
     rounded,
     stratified_folds,
 )
 
 
-def score(splits: Splits, classes: int, recipe: Recipe) -> Outcome:
+def score(splits: Splits, classes: int, recipe: ClassifierRecipe) -> TransferOutcome:
     """Dev and test accuracy of a task with the splits `all`, `train` and `test`, or `train`, `dev` and `test`."""
     names = tuple(splits)
     joined = Examples(
@@ -46,7 +46,7 @@ def score(splits: Splits, classes: int, recipe: Recipe) -> Outcome:
 class _Trainer:
     """A task's examples and how to train on some of their rows."""
 
-    def __init__(self, examples: Examples, classes: int, recipe: Recipe) -> None:
+    def __init__(self, examples: Examples, classes: int, recipe: ClassifierRecipe) -> None:
         self.labels, self.classes, self.recipe = examples.labels, classes, recipe
         self.features: Tensor = with_constant(examples.features)
 
@@ -62,7 +62,7 @@ class _Trainer:
         return classes
 
 
-def _nested(trainer: _Trainer, rows: np.ndarray) -> Outcome:
+def _nested(trainer: _Trainer, rows: np.ndarray) -> TransferOutcome:
     """MR, CR, SUBJ, MPQA: every outer fold picks its weight decay in inner folds of its training part."""
     outer = trainer.folds(rows)
     inner = [Problem(*fold) for train, _ in outer for fold in trainer.folds(train)]
@@ -76,7 +76,7 @@ def _nested(trainer: _Trainer, rows: np.ndarray) -> Outcome:
     for fitted, (_, test) in zip(refits, outer, strict=True):
         predicted[test] = trainer.predicted(fitted, test)
         shares.append(percent(predicted[test], trainer.labels[test]))
-    return Outcome(
+    return TransferOutcome(
         rounded(np.mean([devacc for _, devacc, _ in choices])),
         rounded(np.mean([rounded(share) for share in shares])),
         float(np.mean([exact for _, _, exact in choices])),
@@ -85,7 +85,7 @@ def _nested(trainer: _Trainer, rows: np.ndarray) -> Outcome:
     )
 
 
-def _cross_validated(trainer: _Trainer, train: np.ndarray, test: np.ndarray) -> Outcome:
+def _cross_validated(trainer: _Trainer, train: np.ndarray, test: np.ndarray) -> TransferOutcome:
     """TREC, MRPC: folds of the training set pick the weight decay, a refit meets the official test set."""
     problems = [Problem(*fold) for fold in trainer.folds(train)]
     best, devacc, exact = _chosen(_shares(problems, trainer.fit(problems)))
@@ -93,7 +93,7 @@ def _cross_validated(trainer: _Trainer, train: np.ndarray, test: np.ndarray) -> 
     return _official(trainer, refit, 0, test, (devacc, exact))
 
 
-def _split(trainer: _Trainer, train: np.ndarray, dev: np.ndarray, test: np.ndarray) -> Outcome:
+def _split(trainer: _Trainer, train: np.ndarray, dev: np.ndarray, test: np.ndarray) -> TransferOutcome:
     """SST-2: the official dev set picks the weight decay. SentEval refits it and gets the same classifier again."""
     problems = [Problem(train, dev)]
     [fitted] = trainer.fit(problems)
@@ -101,17 +101,19 @@ def _split(trainer: _Trainer, train: np.ndarray, dev: np.ndarray, test: np.ndarr
     return _official(trainer, fitted, best, test, (devacc, exact))
 
 
-SPLIT_KINDS: dict[tuple[str, ...], Callable[..., Outcome]] = {
+SPLIT_KINDS: dict[tuple[str, ...], Callable[..., TransferOutcome]] = {
     ("all",): _nested,
     ("train", "test"): _cross_validated,
     ("train", "dev", "test"): _split,
 }
 
 
-def _official(trainer: _Trainer, fitted: Fitted, decay: int, test: np.ndarray, devacc: tuple[float, float]) -> Outcome:
+def _official(
+    trainer: _Trainer, fitted: Fitted, decay: int, test: np.ndarray, devacc: tuple[float, float]
+) -> TransferOutcome:
     predicted = trainer.predicted(fitted, test, decay)
     share = percent(predicted, trainer.labels[test])
-    return Outcome(devacc[0], rounded(share), devacc[1], share, predicted)
+    return TransferOutcome(devacc[0], rounded(share), devacc[1], share, predicted)
 
 
 def _shares(problems: Sequence[Problem], fits: Sequence[Fitted]) -> np.ndarray:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cse_train.fields import ConfigError, nearest
-from cse_train.text.corpora.tables import Table, named_columns, open_table
+from cse_train.text.corpora.tables import TextTable, named_columns, open_table
 from cse_train.user_files import Kind, UserFile
 
 USUAL_PAIRS = (
@@ -40,7 +40,7 @@ class Opened:
 
     file: UserFile
     kind: Kind
-    table: Table
+    table: TextTable
     columns: Mapping[str, str]
     """What is wanted -> the file's name of it."""
 
@@ -70,7 +70,7 @@ def _require_distinct(file: UserFile, columns: Mapping[str, str]) -> None:
         wanted[column] = name
 
 
-def _kind(file: UserFile, table: Table) -> Kind:
+def _kind(file: UserFile, table: TextTable) -> Kind:
     fitting = [kind for kind in USUAL_COLUMNS if set(file.named) <= set(USUAL_COLUMNS[kind])]
     for kind in fitting:
         usual = _usual(kind, table)
@@ -95,7 +95,7 @@ def set_names(kind: Kind) -> list[str]:
     return [name for name in USUAL_COLUMNS[kind] if name not in OPTIONAL]
 
 
-def _usual(kind: Kind, table: Table) -> Mapping[str, tuple[str, ...]]:
+def _usual(kind: Kind, table: TextTable) -> Mapping[str, tuple[str, ...]]:
     """The usual names; of two texts the names go together."""
     if kind != "ratings":
         return USUAL_COLUMNS[kind]

@@ -28,7 +28,7 @@ Fields = tuple[str, list[Any]]
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A file with its columns; nothing but the names is read yet."""
 
     place: str
@@ -37,7 +37,7 @@ class Table:
     """A pass over these columns, row by row, None where a value is absent. ConfigError, one line."""
 
 
-def open_table(file: UserFile) -> Table:
+def open_table(file: UserFile) -> TextTable:
     """The table in a user's file. ConfigError, one line: absent, empty, not UTF-8, of no format that is read here."""
     if file.path is None:
         return _datasets_table(file, lambda: load_hub_split(*_hub_split(file), f"file={file.file}"))
@@ -92,7 +92,7 @@ def _lengths_and(texts: Iterator[str]) -> Iterator[str]:
 
 
 def named_columns(
-    table: Table, said: Mapping[str, str], usual: Mapping[str, Sequence[str]], needed: Sequence[str]
+    table: TextTable, said: Mapping[str, str], usual: Mapping[str, Sequence[str]], needed: Sequence[str]
 ) -> dict[str, str]:
     """What is wanted -> the table's name of it: what is `said`, else the first of the `usual` names that it has.
 
@@ -135,7 +135,7 @@ def text_of(value: Any, place: str, where: str, column: str) -> str:
     return text
 
 
-def _delimited(path: Path, quotes: bool) -> Table:
+def _delimited(path: Path, quotes: bool) -> TextTable:
     _, names = next(delimited_rows(path, quotes=quotes), (0, []))
     columns = tuple(header_of(names, path))
 
@@ -151,10 +151,10 @@ def _delimited(path: Path, quotes: bool) -> Table:
             if fields:
                 yield f"line {number}", [fields[place] or None for place in places]
 
-    return Table(str(path), columns, read)
+    return TextTable(str(path), columns, read)
 
 
-def _json_lines(path: Path) -> Table:
+def _json_lines(path: Path) -> TextTable:
     first = next(_objects(path), None)
     if first is None:
         raise ConfigError([f"empty file: {path} has no row; give another file"])
@@ -164,7 +164,7 @@ def _json_lines(path: Path) -> Table:
         for where, row in _objects(path):
             yield where, [row.get(name) for name in names]
 
-    return Table(str(path), columns, read)
+    return TextTable(str(path), columns, read)
 
 
 def _objects(path: Path) -> Iterator[tuple[str, Json]]:
@@ -181,7 +181,7 @@ def _objects(path: Path) -> Iterator[tuple[str, Json]]:
             yield f"line {number}", row
 
 
-def _parquet(path: Path) -> Table:
+def _parquet(path: Path) -> TextTable:
     require_size(path, LARGEST_TABLE, "divide it")
     from pyarrow import parquet  # type: ignore[import-untyped]  # comes with datasets; half a second to import
 
@@ -196,10 +196,10 @@ def _parquet(path: Path) -> Table:
                     number += 1
                     yield f"row {number}", list(values)
 
-    return Table(str(path), columns, read)
+    return TextTable(str(path), columns, read)
 
 
-def _datasets_table(file: UserFile, load: Callable[[], Any]) -> Table:
+def _datasets_table(file: UserFile, load: Callable[[], Any]) -> TextTable:
     with reading("unreadable data set", file.file, "write it again with save_to_disk"):
         data = load()
         # The file is mapped: a process that follows a damaged offset ends there without a word.
@@ -212,7 +212,7 @@ def _datasets_table(file: UserFile, load: Callable[[], Any]) -> Table:
             for number, row in enumerate(data.select_columns(list(names)), 1):
                 yield f"row {number}", [_word(row[name], words.get(name)) for name in names]
 
-    return Table(file.file, columns, read)
+    return TextTable(file.file, columns, read)
 
 
 def _word(value: Any, words: Sequence[str] | None) -> Any:

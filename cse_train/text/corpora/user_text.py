@@ -8,7 +8,7 @@ from cse_train.fields import ConfigError, nearest
 from cse_train.text.corpora.files import LABELLED_COLUMNS, PAIR_COLUMNS, Row, Source, file_source, has_label
 from cse_train.text.corpora.tables import (
     FileState,
-    Table,
+    TextTable,
     file_state,
     named_columns,
     open_table,
@@ -53,7 +53,7 @@ def is_table(file: UserFile) -> bool:
     return file.path is None or ending(file.path.name) != PLAIN_SUFFIX
 
 
-def corpus_columns(file: UserFile, table: Table) -> dict[str, str]:
+def corpus_columns(file: UserFile, table: TextTable) -> dict[str, str]:
     """text, or sent0 and sent1 with hard_neg or label where there is one -> the file's name of it."""
     unknown = [name for name in file.named if name not in USUAL_TEXT_COLUMNS]
     if unknown:
@@ -78,7 +78,7 @@ def corpus_columns(file: UserFile, table: Table) -> dict[str, str]:
     return {name: usual[name] for name in shape}
 
 
-def _is_plain(file: UserFile, table: Table, columns: dict[str, str]) -> bool:
+def _is_plain(file: UserFile, table: TextTable, columns: dict[str, str]) -> bool:
     """Whether the readers of `--train-file` read the same from it."""
     assert file.path is not None
     if not file.path.is_file() or not file.quotes or ending(file.path.name) == ".parquet":
@@ -90,7 +90,7 @@ def _is_plain(file: UserFile, table: Table, columns: dict[str, str]) -> bool:
     return len(table.columns) == 1 or (alike and table.columns in shipped and tuple(columns) == table.columns)
 
 
-def _rows(table: Table, columns: dict[str, str]) -> Iterator[Row]:
+def _rows(table: TextTable, columns: dict[str, str]) -> Iterator[Row]:
     """A text keeps its words and loses its line breaks; a pair without a label is left out."""
     for where, values in table.read(list(columns.values())):
         given = dict(zip(columns, values, strict=True))

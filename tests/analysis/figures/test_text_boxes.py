@@ -19,7 +19,7 @@ from analysis.figures.runs import budget_plot, learning_plot
 from analysis.figures.table import axis_plot
 from analysis.statistics.importance import importance
 from analysis.study.alignment import Plane, PlanePoint
-from analysis.study.budget import Budget
+from analysis.study.budget import SpentBudget
 from analysis.study.learning_curves import Band
 from analysis.study.rating_groups import EDGES, RATING_GROUPS, RatingHistogram
 from analysis.tables.aggregate import Baseline, Entry, Row, Table
@@ -139,7 +139,7 @@ def test_budget(number: int) -> None:
     scores = tuple(float(score) for score in np.random.default_rng(0).normal(60, 3, number))
     spent = tuple(25600 * (i + 1) for i in range(number))
     expected = tuple(sorted(scores))
-    assert looked_at(budget_plot(Budget(spent, scores, expected), "generated_dev"), f"budget-{number}") == []
+    assert looked_at(budget_plot(SpentBudget(spent, scores, expected), "generated_dev"), f"budget-{number}") == []
 
 
 @pytest.mark.parametrize("number", [1, 8, 30])

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.study.budget import Budget, budget
+from analysis.study.budget import SpentBudget, budget
 
 
 def test_cells_by_completion_beside_as_many_at_random() -> None:
@@ -16,8 +16,8 @@ def test_cells_by_completion_beside_as_many_at_random() -> None:
     spent = budget(SimpleNamespace(cells=runs))  # type: ignore[arg-type]
     assert (spent.spent, spent.scores, spent.best) == ((30, 40, 70), (2.0, 5.0, 8.0), (2.0, 5.0, 8.0))
     assert spent.expected == pytest.approx((5.0, 7.0, 8.0))
-    assert budget(SimpleNamespace(cells={})) == Budget((), (), ())  # type: ignore[arg-type]
+    assert budget(SimpleNamespace(cells={})) == SpentBudget((), (), ())  # type: ignore[arg-type]
 
 
 def test_the_best_so_far_never_falls() -> None:
-    assert Budget((1, 2, 3), (5.0, 4.0, 6.0), ()).best == (5.0, 5.0, 6.0)
+    assert SpentBudget((1, 2, 3), (5.0, 4.0, 6.0), ()).best == (5.0, 5.0, 6.0)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from cluster.launch.config import ClusterConfig, load, settings_of
-from cluster.launch.job import RESOURCES, Job, ray_version
+from cluster.launch.job import RESOURCES, LaunchJob, ray_version
 from cluster.launch.targets import kuberay, slurm
 from cluster.monitor import grafana
 from cluster.monitor.metrics import METRICS, RAY_GPU_MEMORY
@@ -53,7 +53,7 @@ def rayjob(data_dir: Path) -> jsonschema.Draft202012Validator:
 
 
 def test_the_rayjob_fits_the_custom_resource(config: ClusterConfig, rayjob: jsonschema.Draft202012Validator) -> None:
-    made = yaml.safe_load(kuberay.render(Job(config, COMMAND), settings_of("kuberay", config)))
+    made = yaml.safe_load(kuberay.render(LaunchJob(config, COMMAND), settings_of("kuberay", config)))
     rayjob.validate(made)
     assert made["spec"]["rayClusterSpec"]["rayVersion"] == ray_version()
     assert made["spec"]["entrypoint"].endswith("run E7 --set 'train.corpus=a b' --address auto")
@@ -64,13 +64,13 @@ def test_the_rayjob_fits_the_custom_resource(config: ClusterConfig, rayjob: json
 def test_a_cluster_without_a_sweep_is_a_raycluster(
     config: ClusterConfig, rayjob: jsonschema.Draft202012Validator
 ) -> None:
-    made = yaml.safe_load(kuberay.render(Job(config), settings_of("kuberay", config)))
+    made = yaml.safe_load(kuberay.render(LaunchJob(config), settings_of("kuberay", config)))
     assert made["kind"] == "RayCluster"
     rayjob.validate({"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": {"rayClusterSpec": made["spec"]}})
 
 
 def test_pods_have_token_volume_slots_and_cards(config: ClusterConfig) -> None:
-    spec = kuberay.cluster_spec(Job(config), settings_of("kuberay", config))
+    spec = kuberay.cluster_spec(LaunchJob(config), settings_of("kuberay", config))
     (group,) = spec["workerGroupSpecs"]
     for template in (spec["headGroupSpec"]["template"], group["template"]):
         (container,) = template["spec"]["containers"]
@@ -102,13 +102,13 @@ def test_shellcheck_finds_nothing_in_the_batch_script(config: ClusterConfig, tmp
     if shutil.which("shellcheck") is None:
         pytest.skip("no shellcheck: apt-get install shellcheck")
     script = tmp_path / "job.sbatch"
-    script.write_text(slurm.render(Job(config, COMMAND), settings_of("slurm", config)), encoding="utf8")
+    script.write_text(slurm.render(LaunchJob(config, COMMAND), settings_of("slurm", config)), encoding="utf8")
     done = subprocess.run(["shellcheck", str(script)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout
 
 
 def test_a_batch_job_has_a_token_of_its_own_and_says_it_to_nobody(config: ClusterConfig) -> None:
-    text = slurm.render(Job(config, COMMAND), settings_of("slurm", config))
+    text = slurm.render(LaunchJob(config, COMMAND), settings_of("slurm", config))
     assert "/dev/urandom" in text and "RAY_AUTH_MODE=token" in text
     assert not re.search(r"(echo|printf).*RAY_AUTH_TOKEN", text)
     assert "#SBATCH --signal=B:TERM@120" in text and "trap clean_up EXIT" in text

@@ -8,9 +8,9 @@ import pytest
 
 from cluster.runtime import head_watch
 from cluster.runtime.head_watch import ClusterLost, cluster_watch
-from cluster.runtime.resources import HEAD
+from cluster.runtime.resources import HEAD_RESOURCE
 
-ALIVE = [{"Alive": True, "Resources": {HEAD: 1.0}}]
+ALIVE = [{"Alive": True, "Resources": {HEAD_RESOURCE: 1.0}}]
 Nodes = list[dict[str, Any]]
 DEAD: Nodes = [{"Alive": False, "Resources": {}}, {"Alive": True, "Resources": {"CPU": 4.0}}]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.resources import HEAD
+from cluster.runtime.resources import HEAD_RESOURCE
 from cluster.slots.worker_group import backend
 from cluster.sweep.places import slot_bundle
 
@@ -13,7 +13,7 @@ from cluster.sweep.places import slot_bundle
 @pytest.mark.slow
 def test_slots_sit_on_the_head_and_take_no_cpu(ray_cluster: None) -> None:
     bundle = slot_bundle(SweepOptions(storage=Path("x")), 1)
-    assert bundle == {HEAD: 0.001, "trial_slot": 1, "memory": int(0.6 * 2**30)}
+    assert bundle == {HEAD_RESOURCE: 0.001, "trial_slot": 1, "memory": int(0.6 * 2**30)}
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.runtime.storage import (
     PROBE,
-    Answer,
+    StorageAnswer,
     StorageFailed,
     blames_storage,
     check_here,
@@ -82,10 +82,10 @@ def test_a_node_that_shares_folder_and_data_is_fine(tmp_path: Path) -> None:
 
 def test_each_lack_of_a_node_is_named_with_its_fix(tmp_path: Path) -> None:
     elsewhere = look(str(tmp_path / "other"), TOKEN, [str(tmp_path / "data")])
-    answers: dict[str, Answer | str] = {
+    answers: dict[str, StorageAnswer | str] = {
         "a": elsewhere,
-        "b": Answer(host="b", sees=True, error="Read-only file system"),
-        "c": Answer(host="c", sees=True),
+        "b": StorageAnswer(host="b", sees=True, error="Read-only file system"),
+        "c": StorageAnswer(host="c", sees=True),
         "d": "No module named 'cluster'",
     }
     shared, data, readonly, lost, code = problems(tmp_path, TOKEN, answers)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cluster.runtime.options import SweepOptions
-from cluster.runtime.resources import HEAD, SLOT, Node
+from cluster.runtime.resources import HEAD_RESOURCE, SLOT, Node
 from cluster.sweep import places
 
 HEAD_NODE = Node(cpus=0, gpus=0, memory_gb=5.6, slots=1024, name="head", head=True)
@@ -28,7 +28,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
 
 
 def test_slots_live_on_the_head_while_it_has_room_and_then_on_every_node(cluster: list[Node]) -> None:
-    assert set(places.slot_bundle(options(), 8)) == {"memory", HEAD, SLOT}
+    assert set(places.slot_bundle(options(), 8)) == {"memory", HEAD_RESOURCE, SLOT}
     cluster += [WORKER] * 7
     assert set(places.slot_bundle(options(), 64)) == {"memory", SLOT}
 

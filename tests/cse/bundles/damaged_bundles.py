@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger
-from analysis.ledger.exchange.merge import Source
+from analysis.ledger.exchange.merge import RecordSource
 from cse.bundles.contents import gather
 from cse.bundles.writer import write
 from tests.damage.damages import as_json, damaged, exchanged
@@ -71,7 +71,7 @@ def bundle_readers(
         (folder / "mine.jsonl.gz").write_bytes(content)
         bundle = Bundle(folder / "mine.jsonl.gz")
         ledger = Ledger.open(folder / "l.db")
-        ledger.merge(bundle.records(), Source("mine.jsonl.gz", bundle.header.sha256))
+        ledger.merge(bundle.records(), RecordSource("mine.jsonl.gz", bundle.header.sha256))
         return ledger
 
     def same(folder: Path, content: bytes) -> None:

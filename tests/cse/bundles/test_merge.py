@@ -10,7 +10,7 @@ import pytest
 
 from analysis.bundles.reader import Bundle
 from analysis.ledger import Ledger, LedgerError
-from analysis.ledger.exchange.merge import Merged, Source
+from analysis.ledger.exchange.merge import Merged, RecordSource
 from analysis.tables.pair_cosines import column_cosines, read_cosines
 from analysis.tables.spec import TableError
 from cse.bundles.contents import gather
@@ -23,7 +23,7 @@ ENDED = ["done0", "done1", "failed1", "lost3", "stopped2"]
 
 def taken(ledger: Ledger, file: Path) -> Merged:
     bundle = Bundle(file)
-    return ledger.merge(bundle.records(), Source(file.name, bundle.header.sha256))
+    return ledger.merge(bundle.records(), RecordSource(file.name, bundle.header.sha256))
 
 
 def bundled(ledger: Ledger, file: Path, sweeps: set[str] | None = None) -> Path:

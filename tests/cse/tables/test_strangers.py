@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from analysis.ledger import Ledger
-from analysis.ledger.exchange.merge import Source
+from analysis.ledger.exchange.merge import RecordSource
 from cse.cli.app import main
 from tests.sides import needs
 
@@ -122,7 +122,7 @@ def poisoned(sound: Records, poison: Poison, kind: str) -> str:
     sweep |= {"id": "bad", "cells": [{**sweep["cells"][0], "signature": "b" * 24}], "looks": []}
     poison(run if kind == "run" else sweep)
     ledger = Ledger.open("l.db")
-    ledger.merge([run, sweep], Source("b.jsonl.gz", "0" * 64))
+    ledger.merge([run, sweep], RecordSource("b.jsonl.gz", "0" * 64))
     ledger.close()
     return "b" * 24
 

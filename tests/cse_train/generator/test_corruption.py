@@ -15,12 +15,12 @@ from cse_train.backbone.backbone import Backbone, load_backbone
 from cse_train.data_paths import DataPaths
 from cse_train.encoder.packing import pack_lists
 from cse_train.generator import corruption, generator
-from cse_train.generator.corruption import Rule, corrupted, with_corrupted
+from cse_train.generator.corruption import CorruptionRule, corrupted, with_corrupted
 from cse_train.generator.generator import Generator
 from cse_train.text.sources import open_source
 from cse_train.text.tokens import TokenStore, open_store
 
-RULE = Rule("wiki-l1-h64", ratio=0.3, seed=0)
+RULE = CorruptionRule("wiki-l1-h64", ratio=0.3, seed=0)
 FORK = multiprocessing.get_context("fork")
 
 

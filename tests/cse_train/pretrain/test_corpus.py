@@ -9,7 +9,7 @@ from cse_train.backbone.folders import shipped_folder
 from cse_train.backbone.identity import load_tokenizer
 from cse_train.fields import ConfigError
 from cse_train.pretrain.config import PretrainConfig, learning_rate
-from cse_train.pretrain.corpus import Batches, Corpus, masked, read_lines, text_hash, tokenised
+from cse_train.pretrain.corpus import Corpus, PretrainingBatches, masked, read_lines, text_hash, tokenised
 from cse_train.text.corpora.generated import sentences as generated_sentences
 
 
@@ -27,14 +27,14 @@ def small(**changed) -> PretrainConfig:
 
 @pytest.mark.parametrize("long_share", [0.0, 0.5, 1.0])
 def test_held_out_sentences_are_never_read(corpus, long_share):
-    batches = Batches(corpus, small(long_share=long_share), np.random.default_rng(1))
+    batches = PretrainingBatches(corpus, small(long_share=long_share), np.random.default_rng(1))
     seen = {int(token) for _ in range(300) for row in batches._rows() for token in row[1:-1]}
     assert max(seen) < 10 + 100
     assert len(seen) > 95
 
 
 def test_every_sentence_comes_once_an_epoch(corpus):
-    batches = Batches(corpus, small(long_share=0.0), np.random.default_rng(1))
+    batches = PretrainingBatches(corpus, small(long_share=0.0), np.random.default_rng(1))
     per_epoch = 100 // 8
     for _ in range(3):
         firsts = [int(row[1]) for _ in range(per_epoch) for row in batches._rows()]
@@ -42,7 +42,7 @@ def test_every_sentence_comes_once_an_epoch(corpus):
 
 
 def test_share_and_width_of_long_steps(corpus):
-    batches = Batches(corpus, small(long_share=0.16), np.random.default_rng(2))
+    batches = PretrainingBatches(corpus, small(long_share=0.16), np.random.default_rng(2))
     widths = [[len(row) for row in batches._rows()] for _ in range(2000)]
     long_steps = [w for w in widths if w == [64, 64]]
     assert abs(len(long_steps) / 2000 - 0.16) < 3 * (0.16 * 0.84 / 2000) ** 0.5

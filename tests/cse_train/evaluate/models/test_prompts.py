@@ -15,7 +15,7 @@ from cse_train.config import parse_run
 from cse_train.data_paths import DataPaths
 from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.run_suites import evaluate
-from cse_train.evaluate.suites.mteb import Encoder, prompt_of
+from cse_train.evaluate.suites.mteb import MtebEncoder, prompt_of
 from cse_train.export.export import export
 from cse_train.fields import ConfigError
 from cse_train.methods.loading import load_method
@@ -161,7 +161,7 @@ def test_a_task_of_mteb_takes_the_prompt_that_mteb_takes(folder):
     query, document = SimpleNamespace(value="query"), SimpleNamespace(value="document")
     given = folder(default="passage")
     theirs = library.SentenceTransformer(str(given))
-    model = Encoder.__new__(Encoder)
+    model = MtebEncoder.__new__(MtebEncoder)
     model._model = open_model(given)
     found = {
         ("sts", None): (sts, None, theirs.encode(TEXTS, prompt_name="STS")),

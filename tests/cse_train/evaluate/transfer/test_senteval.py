@@ -9,7 +9,7 @@ from cse_train.evaluate.models.open import open_model
 from cse_train.evaluate.suites.transfer import embed_task
 from cse_train.evaluate.transfer import classifier, senteval
 from cse_train.evaluate.transfer.classifier import Problem, fit, held_out, initial_weights, with_constant
-from cse_train.evaluate.transfer.contract import RECIPES, Examples, Recipe
+from cse_train.evaluate.transfer.contract import RECIPES, ClassifierRecipe, Examples
 from cse_train.evaluate.transfer.loaders import TASKS, load_task
 from tests.cse_train.evaluate.transfer.plain_senteval import Plain, plain
 
@@ -37,7 +37,9 @@ def as_plain(splits: dict[str, Examples]) -> dict[str, tuple[np.ndarray, np.ndar
     return {name: (split.features, split.labels) for name, split in splits.items()}
 
 
-def one_by_one(rows: Problem, made: Examples, decay: float, recipe: Recipe, classes: int) -> tuple[int, torch.Tensor]:
+def one_by_one(
+    rows: Problem, made: Examples, decay: float, recipe: ClassifierRecipe, classes: int
+) -> tuple[int, torch.Tensor]:
     """torch's own layer and optimiser on the same sample orders: best correct count and weights with the biases."""
     torch.manual_seed(1111)
     stream = np.random.RandomState(1111)
@@ -66,7 +68,7 @@ def one_by_one(rows: Problem, made: Examples, decay: float, recipe: Recipe, clas
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("optimiser", ["adam", "rmsprop"])
 def test_batched_equals_one_by_one(optimiser: str, classes: int, seeded_apart: None) -> None:
-    recipe = Recipe(folds=2, optimiser=optimiser, batch_size=64, tenacity=2, epoch_size=2)
+    recipe = ClassifierRecipe(folds=2, optimiser=optimiser, batch_size=64, tenacity=2, epoch_size=2)
     made, rows = examples(181, classes, seed=3), np.arange(181)
     problems = [Problem(rows[k:], rows[:k], (1e-5, 1e-2)) for k in (40, 41, 41)]
     problems += [held_out(rows[:150], 1e-3), Problem(rows[:140], rows[140:], (1e-4, 1e-1))]
@@ -93,7 +95,7 @@ def test_problems_together_equal_problems_alone() -> None:
 def test_early_stop_counts_every_failure_and_never_resets(monkeypatch: pytest.MonkeyPatch) -> None:
     accuracies = iter([3, 2, 4, 4, 5, 1, 1, 9, 9, 9])
     monkeypatch.setattr(classifier._Together, "_correct", lambda self, row, at: torch.tensor([next(accuracies)]))
-    recipe = Recipe(folds=2, optimiser="adam", batch_size=64, tenacity=2, epoch_size=1)
+    recipe = ClassifierRecipe(folds=2, optimiser="adam", batch_size=64, tenacity=2, epoch_size=1)
     made = examples(40, 2, seed=1)
     problem = Problem(np.arange(30), np.arange(30, 40), (1e-3,))
     [found] = fit(with_constant(made.features), made.labels, 2, [problem], recipe)
@@ -143,7 +145,7 @@ def test_real_tasks_equal_the_plain_loop(name: str, mode: str, data_dir: Path, s
     assert_equal(senteval.score(splits, task.classes, RECIPES[mode]), expected)
 
 
-def assert_equal(found: senteval.Outcome, expected: Plain) -> None:
+def assert_equal(found: senteval.TransferOutcome, expected: Plain) -> None:
     """SentEval equality as the project states it: dev accuracy within 0.1, at most two test items apart."""
     apart = int((found.predicted != expected.predicted).sum())
     print(
