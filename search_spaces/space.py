@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
@@ -14,13 +14,20 @@ from search_spaces.file_shape import CLOSED, VERSION_ADVICE, Count, Give, Text
 from search_spaces.paper import Key, Paper
 from search_spaces.user_data.references import FileShape
 
+SAMPLERS = Path(__file__).parents[1] / "cluster" / "search" / "samplers"
+"""Their folder is the registry; it is listed here and imported by a search alone."""
+if TYPE_CHECKING:
+    SamplerName = str
+else:
+    SamplerName = Literal[tuple(sorted(file.stem for file in SAMPLERS.glob("[a-z]*.py")))]
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
     """How a space is searched when its cells are not all run."""
 
     __pydantic_config__ = CLOSED
-    sampler: Literal["grid", "random", "tpe", "gp"] = "tpe"
+    sampler: SamplerName = "tpe"
     """Every cell in order, uniform draws, Optuna's TPE or Gaussian process."""
     num_samples: Annotated[int, Range(low=1)] | None = None
     """Cells proposed in all, finished ones included; null walks a finite space to its end."""

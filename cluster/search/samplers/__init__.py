@@ -1,6 +1,6 @@
 """The samplers: a module for each name of `search.sampler`, with `make(resolved, settings, rng) -> Sampler`.
 
-A new one is a module here and its name in `search_spaces.space.SearchConfig`. Only the one that is asked for is loaded.
+The folder is the registry: a new one is a module here, and spaces may name it. Only the one asked for is loaded.
 """
 
 import importlib

@@ -7,6 +7,7 @@ import pytest
 from benchmarks.step.gpu import Setting, measure, peak_of
 from benchmarks.step.setting import Size
 
+pytest.importorskip("accelerate", reason="the HF Trainer needs it: pip install -c constraints.txt -e .[bench]")
 pytest.importorskip("sentence_transformers")
 
 
